@@ -9,8 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/front/audit"
 )
 
-// audit has the request recorded, if the policy wants that: that it has come in, what the steps and handlers behind
-// find out about it, and how it ends. It knows the request's own user, not the one that it acts as.
+// audit records the request if the policy selects it: its arrival, facts from later steps and handlers, and its end.
+// The user is the authenticated one, not the impersonated one.
 func (c *Chain) audit(x *exchange, next func(*exchange)) {
 	record := c.recordOf(x)
 	if record == nil {
@@ -36,7 +36,7 @@ func (c *Chain) audit(x *exchange, next func(*exchange)) {
 	next(x)
 }
 
-// recordOf begins to record the request, unless it is not to be.
+// recordOf starts the audit record of the request, or returns nil if it is not recorded.
 func (c *Chain) recordOf(x *exchange) *audit.Record {
 	if c.config.Audit == nil {
 		return nil
@@ -52,7 +52,7 @@ func (c *Chain) recordOf(x *exchange) *audit.Record {
 	return record
 }
 
-// refuse is fail for a request whose user is not known. All that is recorded of it is this answer.
+// refuse is fail for a request with an unknown user. The record consists of this response only.
 func (c *Chain) refuse(x *exchange, err error) {
 	if x.record = c.recordOf(x); x.record != nil {
 		x.record.AnswerOnly()
@@ -61,10 +61,10 @@ func (c *Chain) refuse(x *exchange, err error) {
 	x.record = nil
 }
 
-// annotated is from when on the event of a request says what has taken how long.
+// annotated is the duration from which the event of a request gets latency annotations.
 const annotated = 500 * time.Millisecond
 
-// annotateLatency notes what has taken how long, of a slow request.
+// annotateLatency records the time spent in each phase of a slow request.
 func annotateLatency(r *audit.Record, x *exchange, total time.Duration) {
 	const prefix = "apiserver.latency.k8s.io/"
 	if total <= annotated || x.info.LongRunning() {

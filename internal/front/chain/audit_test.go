@@ -17,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
 
-// newAuditor returns an Auditor with the rules and a mode of the log, and what reads the log.
+// newAuditor returns an Auditor with the rules and a mode of the log, and a function that reads the log.
 func newAuditor(t testing.TB, rules, path, mode string) (*audit.Auditor, func() []auditv1.Event) {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,7 +54,7 @@ func newAuditor(t testing.TB, rules, path, mode string) (*audit.Auditor, func() 
 	}
 }
 
-// TestAudit sends requests that end in different steps, and says what is recorded of each.
+// TestAudit checks the records of requests that end in different steps.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	const rules = "- level: None\n  nonResourceURLs: [/healthz]\n- level: Metadata\n"
@@ -120,7 +120,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditStrict refuses what cannot be recorded.
+// TestAuditStrict checks that requests that cannot be recorded are refused.
 func TestAuditStrict(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/dev/full"); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// authenticate finds out who asks: 401 for a wrong proof.
+// authenticate identifies the user: 401 for invalid credentials.
 func (c *Chain) authenticate(x *exchange, next func(*exchange)) {
 	who, err := c.config.Authenticator.Authenticate(x.r)
 	c.spent(x, request.Authentication, x.started)
@@ -29,8 +29,8 @@ func (c *Chain) authenticate(x *exchange, next func(*exchange)) {
 	next(x)
 }
 
-// endConnection ends an HTTP/2 connection of an unknown client after this request, as Kubernetes does: the protocol
-// lets one connection cause a lot of work (CVE-2023-44487).
+// endConnection ends the HTTP/2 connection of an unauthenticated client after this request, as Kubernetes does: the
+// protocol lets one connection cause much work (CVE-2023-44487).
 func (c *Chain) endConnection(x *exchange) {
 	if x.r.ProtoMajor == 2 {
 		x.w.Header().Set("Connection", "close")
@@ -41,11 +41,11 @@ func stranger(who user.Info) bool {
 	return who != nil && (who.GetName() == user.Anonymous || slices.Contains(who.GetGroups(), user.AllUnauthenticated))
 }
 
-// authorize asks whether they may.
+// authorize checks the user's permission.
 func (c *Chain) authorize(x *exchange, next func(*exchange)) {
 	var began time.Time
 	if x.shared != nil {
-		began = x.shared.ticket.Began() // just now
+		began = x.shared.ticket.Began() // a moment ago
 	} else {
 		began = c.config.Now()
 	}
@@ -64,7 +64,7 @@ func (c *Chain) authorize(x *exchange, next func(*exchange)) {
 	next(x)
 }
 
-// recordDecision notes what the authorizer has said.
+// recordDecision records the authorizer's decision.
 func recordDecision(r *audit.Record, d authz.Decision, err error) {
 	switch {
 	case d.Allowed():
@@ -76,8 +76,8 @@ func recordDecision(r *audit.Record, d authz.Decision, err error) {
 	}
 }
 
-// showVisible has a list or watch show what its caller may see, if it asks for that. It returns false if it does not,
-// and if something else than roles allows the caller to see all.
+// showVisible limits a list or watch with visible=true to the objects that its caller may see. It returns false if the
+// parameter is missing, or if another authorizer than RBAC allows the whole request.
 func (c *Chain) showVisible(x *exchange, allowed bool) bool {
 	if c.config.Viewer == nil || !x.info.AsksVisible() || !slices.Contains(x.who.GetGroups(), user.AllAuthenticated) {
 		return false

@@ -1,12 +1,11 @@
-// Package chain has the ordered steps that every request passes before a handler answers it.
+// Package chain implements the ordered steps of every request before its handler.
 //
-// It stands between the connections (front/conn) and the handlers, which it knows as one function (Behind). steps
-// lists the steps; each is a method of Chain in a file of its name.
+// It stands between the connections (front/conn) and the handlers (Behind). The function steps lists the steps; each is
+// a method of Chain in a file of its name.
 //
-// An exchange is one request with everything that the steps find out about it, and the http.ResponseWriter that
-// handlers write to. It belongs to the goroutine that serves the request. No step starts a goroutine for a request: a
-// request whose time is over is told so through its context, and its reads and writes end, so a handler must honour
-// its context.
+// An exchange holds one request, the results of the steps, and the http.ResponseWriter of the handler. It belongs to
+// the goroutine that serves the request. No step starts a goroutine for a request: when its time is over, its context
+// ends and its reads and writes fail, so handlers must honour the context.
 //
 // A Chain is safe for concurrent use.
 package chain
@@ -39,68 +38,68 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Behind is what stands behind the steps.
+// Behind is the interface to the handlers behind the steps.
 type Behind interface {
-	// Dispatch hands a request to the handler that answers it. r carries a request.Scope and its deadline in its
-	// context.
+	// Dispatch calls the handler of a request. The context of r has a request.Scope and the deadline.
 	Dispatch(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info)
-	// HasPath reports whether a non-resource path is served, so that it may have metrics of its own.
+	// HasPath reports whether the server serves a non-resource path, which then gets its own metrics.
 	HasPath(path string) bool
 }
 
-// Authenticator says who sends a request; an error means 401.
+// Authenticator identifies the user of a request; an error means 401.
 type Authenticator interface {
 	Authenticate(r *http.Request) (user.Info, error)
 }
 
-// Config is what the steps go by. Fields without a comment are required.
+// Config configures the steps. Fields without a comment are required.
 type Config struct {
 	Authenticator Authenticator
 	Authorizer    authz.Authorizer
-	// Viewer says what callers may see of a resource that they may not list; nil if no mode can.
+	// Viewer returns the visible objects of a resource that a caller may not list; nil if no authorization mode
+	// supports it.
 	Viewer authz.Viewer
 
 	// Audit records requests. Nil records none.
 	Audit *audit.Auditor
 
-	Version version.Info // what browsers are told
+	Version version.Info // for browsers
 
-	// StrictTransportSecurity are the directives of the header of that name in every answer (RFC 6797); without any
+	// StrictTransportSecurity are the directives of the header of that name in every response (RFC 6797). If empty,
 	// there is no header.
 	StrictTransportSecurity []string
 
-	// AllowedOrigins match the origins from which programs in browsers may use the API. Without any, browsers decide
-	// as they do by themselves, which is that only the server's own may.
+	// AllowedOrigins match the origins that browsers may allow to use the API. If empty, browsers allow only the
+	// server's own origin.
 	AllowedOrigins []*regexp.Regexp
 
-	// Metrics is where the metrics of requests are registered. Nil makes one.
+	// Metrics is the registry for request metrics. If nil, one is created.
 	Metrics *prometheus.Registry
-	// Served reports whether a resource request names something that exists, with its subresource. Only then does it
-	// get metrics of its own; names that any client may invent would fill the memory. Nil is never.
+	// Served reports whether a resource request names an existing resource and subresource. Only those requests get
+	// their own metrics; names invented by clients would fill the memory. Nil always means false.
 	Served func(*request.Info) bool
 
-	// LongRunning reports whether a resource request may last as long as its client wants because of the subresource
-	// that it resolves to; watches may in any case. Nil is never.
+	// LongRunning reports whether a resource request has no time limit because of its subresource; watches never have
+	// one. Nil always means false.
 	LongRunning func(*request.Info) bool
 
-	// LegacyImpersonation has users act as others without the constrained modes.
+	// LegacyImpersonation disables the constrained modes of impersonation.
 	LegacyImpersonation bool
-	// Tracer begins the span of each request. Nil traces none.
+	// Tracer starts the span of each request. Nil disables tracing.
 	Tracer trace.Tracer
 
-	// Flow shares the server's seats out among requests. Nil limits how many there are, see below, and no more.
+	// Flow distributes the server's seats among requests. If nil, only the limits below apply.
 	Flow *flow.Controller
 
-	RequestTimeout       time.Duration // longest time for requests that are not long-running; 0 is 60 s
-	MaxRequestsInFlight  int           // reads at the same time; 0 is 400, less is no limit
-	MaxMutationsInFlight int           // writes at the same time; 0 is 200, less is no limit
+	RequestTimeout       time.Duration // limit for requests that are not long-running; 0 means 60 s
+	MaxRequestsInFlight  int           // concurrent reads; 0 means 400, negative no limit
+	MaxMutationsInFlight int           // concurrent writes; 0 means 200, negative no limit
 
 	Now   func() time.Time // nil is time.Now
 	NewID func() string    // audit IDs; nil makes UUIDs
 	Log   *slog.Logger     // nil is silent
 }
 
-// WithDefaults returns c with the defaults for what is not set.
+// WithDefaults returns c with defaults for unset fields.
 func (c Config) WithDefaults() Config {
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry()
@@ -132,31 +131,32 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Chain sends requests through the steps. It is an http.Handler.
+// Chain runs the steps for each request. It is an http.Handler.
 type Chain struct {
 	config  Config
 	behind  Behind
 	handle  func(*exchange) // the steps
 	metrics *metrics
 	acting  *authz.Impersonations
-	hsts    []string // the values of Strict-Transport-Security, nil or one; never changed
+	hsts    []string // values of Strict-Transport-Security, nil or one; never changed
 	reads   limit
 	writes  limit
 	turns   *turns
 	stalls  stalls
 	dates   dates
-	// exchanges are those that no one knows any more.
+	// exchanges pools exchanges without references.
 	exchanges sync.Pool
-	// since is how long ago a time of config.Now is: time.Since, which reads one clock where time.Now reads two.
+	// since returns the time elapsed since a result of config.Now. The default is time.Since, which reads one clock;
+	// time.Now reads two.
 	since    func(time.Time) time.Duration
 	hijacked *conn.Hijacked
 
-	// closing ends when shutdown begins: watches end, new requests are sent elsewhere.
+	// closing ends when shutdown begins: watches end, and new requests get a 503.
 	closing context.Context
 	close   context.CancelFunc
 }
 
-// New returns the steps before what is behind them. hijacked learns of the connections that handlers take over.
+// New returns the chain of steps in front of behind. hijacked tracks the connections that handlers take over.
 func New(config Config, behind Behind, hijacked *conn.Hijacked) *Chain {
 	since := time.Since
 	if now := config.Now; now != nil {
@@ -169,7 +169,7 @@ func New(config Config, behind Behind, hijacked *conn.Hijacked) *Chain {
 	c.metrics = newMetrics(config.Metrics, c.inFlight, c.impersonationFilter())
 	impersonations := config.Metrics
 	if config.LegacyImpersonation {
-		impersonations = nil // Kubernetes' older filter counts nothing
+		impersonations = nil // Kubernetes' older filter has no metrics
 	}
 	c.acting = authz.NewImpersonations(config.Authorizer, impersonations)
 	c.acting.LegacyOnly = config.LegacyImpersonation
@@ -197,28 +197,28 @@ func (c *Chain) Close() { c.close() }
 // Closed reports whether Close was called.
 func (c *Chain) Closed() bool { return c.closing.Err() != nil }
 
-// step is one link of the chain. It calls next, or answers and does not.
+// step is one link of the chain. It either calls next or responds itself.
 type step func(x *exchange, next func(*exchange))
 
-// steps returns the steps as one function. They run in the order in which they stand here.
+// steps returns the steps as one function. They run in this order.
 func (c *Chain) steps() func(*exchange) {
 	steps := slices.DeleteFunc([]step{
 		c.label,    // Audit-Id, Cache-Control, Strict-Transport-Security
-		c.parse,    // what is asked for
-		c.measure,  // metrics and log, of whatever happens from here on
+		c.parse,    // the target of the request
+		c.measure,  // metrics and log for all later steps
 		c.recover,  // a panic becomes a 500
 		c.drain,    // while shutting down: 503
-		c.deadline, // how long it may take
-		c.cors,     // what browsers are told, and whether that is all: 204
-		c.spanned("authentication", c.authenticate), // who asks: 401
-		c.traced(),                  // how long what takes, of some
-		c.spanned("audit", c.audit), // what is recorded of it
-		c.spanned(c.impersonationFilter(), c.impersonate), // as whom: 403
-		c.welcome,                               // what a browser is shown at /
-		c.limit(),                               // how many at a time: 429
-		c.spanned("authorization", c.authorize), // may they: 403
+		c.deadline, // the time limit
+		c.cors,     // CORS headers; for a preflight: 204
+		c.spanned("authentication", c.authenticate), // the user: 401
+		c.traced(),                  // tracing, if sampled
+		c.spanned("audit", c.audit), // the audit record
+		c.spanned(c.impersonationFilter(), c.impersonate), // the impersonated user: 403
+		c.welcome,                               // the page for browsers at /
+		c.limit(),                               // the limit on concurrency: 429
+		c.spanned("authorization", c.authorize), // the permission: 403
 	}, func(s step) bool { return s == nil })
-	handle := func(x *exchange) { c.behind.Dispatch(x, x.r, x.info, x.who) } // who answers: 404
+	handle := func(x *exchange) { c.behind.Dispatch(x, x.r, x.info, x.who) } // the handler: 404
 	for _, step := range slices.Backward(steps) {
 		next := handle
 		handle = func(x *exchange) { step(x, next) }
@@ -250,14 +250,14 @@ func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.recycle() // not after a panic
 }
 
-// label names the request for logs, tells caches to keep out and, if wanted, browsers to insist on TLS.
+// label sets the audit ID and the headers for caches and, if configured, for TLS.
 func (c *Chain) label(x *exchange, next func(*exchange)) {
 	x.scope.AuditID = x.r.Header.Get("Audit-Id")
 	if x.scope.AuditID == "" {
 		x.scope.AuditID = c.config.NewID()
 	}
 	header := x.w.Header()
-	header["Audit-Id"] = []string{x.scope.AuditID} // no memory of the exchange, which may serve another request
+	header["Audit-Id"] = []string{x.scope.AuditID} // not memory of the exchange, which may be reused
 	header["Cache-Control"] = cacheControl
 	if c.hsts != nil {
 		header["Strict-Transport-Security"] = c.hsts
@@ -265,8 +265,8 @@ func (c *Chain) label(x *exchange, next func(*exchange)) {
 	next(x)
 }
 
-// newID returns a UUID (version 4). It has to differ from all others and need not be secret, so it costs no system call
-// as one of package uuid does.
+// newID returns a UUID (version 4). It must be unique but need not be secret, so it avoids the system call of package
+// uuid.
 func newID() string {
 	var id uuid.UUID
 	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
@@ -275,10 +275,10 @@ func newID() string {
 	return id.String()
 }
 
-// cacheControl is shared by all answers and never changed; a handler that wants another value sets another slice.
+// cacheControl is shared by all responses and never changed; a handler replaces the whole slice.
 var cacheControl = []string{"no-cache, private"}
 
-// parse finds out what is asked for.
+// parse determines the target of the request.
 func (c *Chain) parse(x *exchange, next func(*exchange)) {
 	info := &x.asked
 	x.info = info
@@ -290,13 +290,12 @@ func (c *Chain) parse(x *exchange, next func(*exchange)) {
 	next(x)
 }
 
-// fail answers with err.
+// fail responds with err.
 func (c *Chain) fail(x *exchange, err error) {
 	codec.WriteError(x, x.r, err)
 }
 
-// forbid answers a request that its caller may not make. Its message has names out of the request, which a browser is
-// not to guess a content type from.
+// forbid responds with a 403. The message quotes parts of the request, so browsers must not guess its content type.
 func (c *Chain) forbid(x *exchange, err error) {
 	x.Header().Set("X-Content-Type-Options", "nosniff")
 	c.fail(x, err)

@@ -23,7 +23,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
 
-// behind answers requests for objects by a function, and for the metrics of a chain.
+// behind handles requests for objects by a function, and requests for the metrics of a chain.
 type behind struct {
 	resources func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info)
 	metrics   http.Handler
@@ -44,7 +44,7 @@ func (b behind) Dispatch(w http.ResponseWriter, r *http.Request, info *request.I
 
 func (b behind) HasPath(path string) bool { return path == "/metrics" || path == "/healthz" }
 
-// newChain returns a chain before a function that answers requests for objects.
+// newChain returns a chain in front of a handler of requests for objects.
 func newChain(t testing.TB, resources handler, change func(*Config)) *Chain {
 	t.Helper()
 	c := Config{
@@ -65,7 +65,7 @@ func newChain(t testing.TB, resources handler, change func(*Config)) *Chain {
 
 type handler = func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info)
 
-// text answers with a text.
+// text returns a handler that responds with a text.
 func text(s string) handler {
 	return func(w http.ResponseWriter, _ *http.Request, _ *request.Info, _ user.Info) {
 		_, _ = io.WriteString(w, s)
@@ -133,7 +133,7 @@ func TestImpersonation(t *testing.T) {
 	}
 }
 
-// TestImpersonationMetrics: without the constrained modes the step has its older name, and counts nothing of its own.
+// TestImpersonationMetrics checks that without the constrained modes the step has its older name and no own metrics.
 func TestImpersonationMetrics(t *testing.T) {
 	t.Parallel()
 	const prefix, filters = "apiserver_impersonation_", "apiserver_request_filter_duration_seconds"
@@ -265,14 +265,14 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// TestWaitingDoesNotCount shows that requests that wait for a webhook keep no other request out, as long as there are
-// not too many of them, and count again when they go on.
+// TestWaitingDoesNotCount checks that requests waiting for a webhook do not keep other requests out, up to a limit, and
+// count again when they continue.
 func TestWaitingDoesNotCount(t *testing.T) {
 	t.Parallel()
 	inside, answered, leave, done := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan int)
 	s := newChain(t, func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
 		if r.Header.Get("Stay") != "" {
-			one, two := request.Wait(r.Context()), request.Wait(r.Context()) // two webhooks at a time
+			one, two := request.Wait(r.Context()), request.Wait(r.Context()) // two webhooks at once
 			one()
 			inside <- struct{}{}
 			<-answered
@@ -298,7 +298,7 @@ func TestWaitingDoesNotCount(t *testing.T) {
 	if code := write(); code != http.StatusOK {
 		t.Errorf("a write while %d wait: %d", waitFactor, code)
 	}
-	wait() // one too many: it counts
+	wait() // one above the limit: it counts
 	<-inside
 	if code := write(); code != http.StatusTooManyRequests {
 		t.Errorf("a write while %d wait: %d", waitFactor+1, code)
@@ -389,11 +389,11 @@ func BenchmarkChain(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		clear(w.header)
-		s.ServeHTTP(w, r.WithContext(ctx)) // as net/http: each request has a context that can be cancelled
+		s.ServeHTTP(w, r.WithContext(ctx)) // as in net/http, each request has a context that can be cancelled
 	}
 }
 
-// discard is an http.ResponseWriter that keeps nothing.
+// discard is an http.ResponseWriter that discards its input.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header { return d.header }
@@ -402,7 +402,7 @@ func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 
 func (d *discard) WriteHeader(int) {}
 
-// TestNewID: audit IDs are UUIDs of version 4, each another one.
+// TestNewID checks that audit IDs are distinct UUIDs of version 4.
 func TestNewID(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// What browsers may let programs from elsewhere send and see: kube-apiserver's choice.
+// The methods and headers that browsers may send and show to programs of other origins, as in kube-apiserver.
 const (
 	corsMethods = "POST, GET, OPTIONS, PUT, DELETE, PATCH"
 	corsHeaders = "Content-Type, Content-Length, Accept-Encoding, X-CSRF-Token, Authorization, X-Requested-With, If-Modified-Since"
 	corsExposed = "Date"
 )
 
-// cors tells browsers that programs from some origins may use the API, and answers their question beforehand (the
-// preflight of the Fetch standard), which comes without proof of who asks.
+// cors adds CORS headers for programs from allowed origins, and answers preflight requests (Fetch standard), which
+// carry no credentials.
 func (c *Chain) cors(x *exchange, next func(*exchange)) {
 	origin := x.r.Header.Get("Origin")
 	if origin == "" ||

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// dates formats the time of answers (RFC 9110, section 6.6.1) once for all of a second. The HTTP/2 server does it for
-// each.
+// dates formats the Date header (RFC 9110, section 6.6.1) once a second. The HTTP/2 server would format it for each
+// response.
 type dates struct{ last atomic.Pointer[date] }
 
-// date is the header Date of a second; it is shared by answers and never changed.
+// date is the header of one second; it is shared by responses and never changed.
 type date struct {
 	unix   int64
 	header []string

@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
 
-// Each answer says of which second it is; one that comes from another server keeps what that has said.
+// TestDate checks that each response has the current date; a response from another server keeps its own.
 func TestDate(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 27, 23, 59, 58, 0, time.FixedZone("there", 3600))

@@ -13,9 +13,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// deadline gives the request its context: with the Scope, and with the time it may take. That is the query's timeout,
-// at most RequestTimeout; long-running requests may take as long as the server runs. A request that is too late gets a
-// 504, or, if the answer had begun, a broken connection, so that half an answer cannot be taken for a whole one.
+// deadline gives the request its context, with the Scope and the time limit. The limit is the query's timeout, at most
+// RequestTimeout; long-running requests have none and end with the server. A late request gets a 504. If its response
+// has begun, the connection breaks off, so that the client cannot mistake a partial response for a complete one.
 func (c *Chain) deadline(x *exchange, next func(*exchange)) {
 	if x.longRunning {
 		ctx, cancel := context.WithCancel(x.r.Context())
@@ -39,7 +39,7 @@ func (c *Chain) deadline(x *exchange, next func(*exchange)) {
 	x.own = *x.r.WithContext(x.ctx)
 	x.r = &x.own
 	x.body.Watch(x.r)
-	if x.r.ContentLength != 0 { // HTTP/2 gives every request a body to read
+	if x.r.ContentLength != 0 { // HTTP/2 requests always have a body reader
 		x.stopRead = context.AfterFunc(x.ctx, x.endRead)
 	}
 	next(x)
@@ -47,7 +47,7 @@ func (c *Chain) deadline(x *exchange, next func(*exchange)) {
 	switch expired := x.timed.End(); {
 	case !x.late && !expired:
 	case x.conn != nil:
-	case x.code >= http.StatusBadRequest && !x.late: // it came just in time, and a Status is written in one piece
+	case x.code >= http.StatusBadRequest && !x.late: // a Status just in time, written in one piece
 	case x.code != 0:
 		panic(http.ErrAbortHandler)
 	default:
@@ -56,8 +56,8 @@ func (c *Chain) deadline(x *exchange, next func(*exchange)) {
 	}
 }
 
-// recorded returns the context of a request with what Kubernetes' libraries need to annotate its record, where requests
-// are recorded.
+// recorded adds the values to a request's context that Kubernetes' libraries need to annotate audit events, if auditing
+// is enabled.
 func (c *Chain) recorded(ctx context.Context) context.Context {
 	if c.config.Audit == nil {
 		return ctx
@@ -65,16 +65,16 @@ func (c *Chain) recorded(ctx context.Context) context.Context {
 	return audit.Context(ctx)
 }
 
-// tooLate answers as kube-apiserver does: with a Status that does not say that it is one, so that clients show their
-// own words for a 504, which add that the request may still be at work.
+// tooLate responds like kube-apiserver with a Status that lacks its kind. Clients then show their own text for a 504,
+// which adds that the request may still be running.
 func tooLate(x *exchange) {
 	status := apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0).Status()
 	x.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	x.WriteHeader(http.StatusGatewayTimeout)
-	_ = json.NewEncoder(x).Encode(&status) // whom it does not reach has gone
+	_ = json.NewEncoder(x).Encode(&status) // on error the client has disconnected
 }
 
-// timeout returns how long a request may take.
+// timeout returns the time limit of a request.
 func (c *Chain) timeout(r *http.Request) (time.Duration, error) {
 	longest := c.config.RequestTimeout
 	// Most requests have no such parameter, and taking a query apart costs more than looking for it.

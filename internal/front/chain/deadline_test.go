@@ -99,7 +99,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// deadlines records which deadlines of its connection are set. Its client reads the beginning of an answer and no more.
+// deadlines records the deadlines set on its connection. Its client reads only the beginning of a response.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	read  bool
@@ -127,9 +127,9 @@ func (d *deadlines) ended() bool {
 	}
 }
 
-// TestDeadlineEndsWaiting shows what of a connection ends with the deadline: reading a body, and writing a long answer
-// that the client may not be reading. A short answer, as a Status is, goes out though the deadline passes at the same
-// moment.
+// TestDeadlineEndsWaiting checks the effects of the deadline on a connection: it ends reads of a body, and long writes
+// that the client may not be reading. A short response, such as a Status, is sent even if the deadline passes at the
+// same moment.
 func TestDeadlineEndsWaiting(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -154,7 +154,7 @@ func TestDeadlineEndsWaiting(t *testing.T) {
 						_, _ = w.Write(make([]byte, tc.answer))
 					}
 					<-r.Context().Done()
-					synctest.Wait() // whatever ends with the context has ended
+					synctest.Wait() // all work bound to the context has ended
 				}, nil)
 				defer s.close()
 				defer func() {
@@ -163,7 +163,7 @@ func TestDeadlineEndsWaiting(t *testing.T) {
 					}
 				}()
 				r := httptest.NewRequest("PUT", "/api/v1/namespaces/default/pods/x", strings.NewReader(tc.body))
-				r.Body, r.ProtoMajor = io.NopCloser(r.Body), 2 // as HTTP/2 does it
+				r.Body, r.ProtoMajor = io.NopCloser(r.Body), 2 // as in HTTP/2
 				r.Header.Set("Test-User", "root")
 				w := &deadlines{ResponseRecorder: httptest.NewRecorder(), write: make(chan struct{})}
 				defer func() {
@@ -199,8 +199,8 @@ func TestWatchHasNoDeadlineAndEndsWithTheServer(t *testing.T) {
 	})
 }
 
-// TestLongRunningByResource: a request for a subresource has no deadline if the resource that it resolves to says so,
-// whatever the subresource is called.
+// TestLongRunningByResource checks that the resource decides whether a request for a subresource has a deadline, not
+// the name of the subresource.
 func TestLongRunningByResource(t *testing.T) {
 	t.Parallel()
 	for target, long := range map[string]bool{

@@ -18,51 +18,51 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// stallAfter is how many bytes of an answer go out before a slow client is watched: so much the HTTP/2 server keeps to
-// itself until the handler returns, so that writing less never blocks, however small the client's window.
+// stallAfter is the number of response bytes before a slow client is watched. The HTTP/2 server buffers that much until
+// the handler returns, so writing less never blocks, however small the client's window.
 const stallAfter = 4 << 10
 
-// exchange is one request on its way through the chain, and the http.ResponseWriter of its handler.
+// exchange is one request in the chain, and the http.ResponseWriter of its handler.
 type exchange struct {
 	w http.ResponseWriter // the connection's
 	r *http.Request
-	// own is memory of r once the request has a context of its own.
+	// own holds r once the request has its own context.
 	own http.Request
 
 	started time.Time
-	took    time.Duration // until the handler was done; 0 if no step has looked at the clock then
+	took    time.Duration // until the handler returned; 0 if no step has read the clock then
 
 	scope request.Scope
-	info  *request.Info // never nil behind parse
+	info  *request.Info // never nil after parse
 	asked request.Info  // memory of info
-	who   user.Info     // never nil behind authenticate
-	// record is what is recorded of the request; nil if it is not, and outside of the step audit.
+	who   user.Info     // never nil after authenticate
+	// record is the request's audit record; nil if it is not recorded, and outside of the step audit.
 	record *audit.Record
-	memory *audit.Record // of record, perhaps from an earlier request; nil if there is none yet
-	// longRunning is true of a request that may last as long as its client wants.
+	memory *audit.Record // memory for record, perhaps from an earlier request; nil if there is none yet
+	// longRunning is true of a request without a time limit.
 	longRunning bool
-	// shared is its place among those that share the server; nil if it has none.
+	// shared is the request's use of server seats; nil if it uses none.
 	shared *shared
 	place  shared // memory of shared
 
 	written int64
 	chain   *Chain
-	conn    net.Conn // the connection that the handler has taken over, nil if it has not
-	// late says that the handler began its answer after the deadline; what it writes is dropped.
+	conn    net.Conn // the connection taken over by the handler, or nil
+	// late is true if the handler began its response after the deadline; its writes are dropped.
 	late bool
-	ctx  context.Context // with the deadline, timed; nil if there is none
-	code int             // of the answer; 0 before it has begun
+	ctx  context.Context // with the deadline, timed; nil before the deadline is set
+	code int             // of the response; 0 before it begins
 
 	timed request.Timed // memory of ctx
 
-	// what handlers read; without a body of its own if the request has none, or before the deadline is set
+	// body is the request body for handlers; without a reader if there is no body, or before the deadline is set
 	body conn.Body
 
-	stall    stall       // of the answer
-	stopRead func() bool // what ends endRead before the deadline; nil if that has not been asked for
+	stall    stall       // of the response
+	stopRead func() bool // cancels endRead before the deadline; nil if endRead is not scheduled
 
 	mu   sync.Mutex // guards done
-	done bool       // the connection is no longer this exchange's
+	done bool       // the connection no longer belongs to this exchange
 }
 
 var (
@@ -87,7 +87,7 @@ func (x *exchange) Header() http.Header { return x.w.Header() }
 // WriteHeader implements http.ResponseWriter.
 func (x *exchange) WriteHeader(code int) {
 	if code >= 100 && code < 200 && code != http.StatusSwitchingProtocols {
-		x.w.WriteHeader(code) // on the way to the answer
+		x.w.WriteHeader(code) // an informational response
 		return
 	}
 	if x.record != nil {
@@ -108,11 +108,11 @@ func (x *exchange) WriteHeader(code int) {
 	if _, ok := header["Date"]; !ok {
 		header["Date"] = x.chain.dates.at(x.started.Add(x.chain.since(x.started)))
 	}
-	x.w.WriteHeader(code) // panics for a code that HTTP does not have: then the answer has not begun
+	x.w.WriteHeader(code) // panics for an invalid code, before the response has begun
 	x.code = code
 }
 
-// Write implements http.ResponseWriter. It returns http.ErrHandlerTimeout if the answer began after the deadline.
+// Write implements http.ResponseWriter. It returns http.ErrHandlerTimeout if the response began after the deadline.
 func (x *exchange) Write(p []byte) (int, error) {
 	if x.code == 0 && !x.late {
 		x.WriteHeader(http.StatusOK)
@@ -124,7 +124,7 @@ func (x *exchange) Write(p []byte) (int, error) {
 	if len(p) >= largePiece && x.shared != nil {
 		defer x.takeTurn()()
 	}
-	if x.record != nil && x.written > largePiece { // less takes no time
+	if x.record != nil && x.written > largePiece { // smaller writes take no time
 		began := x.chain.since(x.started)
 		defer func() { x.scope.Latency.Spend(request.ResponseWrite, x.chain.since(x.started)-began) }()
 	}
@@ -168,10 +168,10 @@ func (x *exchange) Failed(status *metav1.Status) {
 	}
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap implements the interface that http.ResponseController uses.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.w }
 
-// reset takes back what a handler has prepared, so that another answer can be given instead. Only before it has begun.
+// reset discards a prepared response that has not begun, so that another can replace it.
 func (x *exchange) reset() {
 	x.late, x.ctx = false, nil
 	header := x.w.Header()
@@ -187,21 +187,21 @@ func (x *exchange) expired() bool {
 	return x.ctx != nil && errors.Is(x.ctx.Err(), context.DeadlineExceeded)
 }
 
-// endRead makes reads of the body fail after the deadline: a handler that waits for a slow client does not see its
-// context. What is being answered is not touched: HTTP/2 would break off even the Status that says that the time is
-// over.
+// endRead makes reads of the body fail after the deadline, because a handler that reads from a slow client does not
+// check its context. Requests whose response has begun are left alone: HTTP/2 would cut off even the Status about the
+// timeout.
 func (x *exchange) endRead() { x.end((*http.ResponseController).SetReadDeadline) }
 
-// endWrite breaks off a long answer that the client does not take, after the deadline.
+// endWrite aborts a long response to a client that does not read it, after the deadline.
 func (x *exchange) endWrite() { x.end((*http.ResponseController).SetWriteDeadline) }
 
-// end runs in a goroutine of the context, after its end: a handler that gets an error from here finds the deadline
-// passed.
+// end runs in a goroutine of the context, after the context has ended: a handler that gets an error because of it finds
+// the deadline passed.
 func (x *exchange) end(set func(*http.ResponseController, time.Time) error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.done {
-		_ = set(http.NewResponseController(x.w), time.Unix(1, 0)) // the error says that the connection has no deadlines
+		_ = set(http.NewResponseController(x.w), time.Unix(1, 0)) // an error means that the connection has no deadlines
 	}
 }
 

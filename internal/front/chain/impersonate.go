@@ -6,7 +6,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// impersonate finds out as whom the request is made: 403 for a user that the caller may not impersonate.
+// impersonate switches to the impersonated user: 403 for a user that the caller may not impersonate.
 func (c *Chain) impersonate(x *exchange, next func(*exchange)) {
 	wanted, err := authn.Impersonation(x.r.Header)
 	if err == nil && wanted == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
 
-// TestSlowRequests says what has taken how long, in the audit log and in the log, of slow requests alone.
+// TestSlowRequests checks the latencies in the audit log and in the log, which only slow requests have.
 func TestSlowRequests(t *testing.T) {
 	t.Parallel()
 	a, events := newAuditor(t, "- level: Metadata\n", "", audit.ModeBlockingStrict)
@@ -72,7 +72,7 @@ func TestSlowRequests(t *testing.T) {
 	}
 	for _, f := range families {
 		if f.GetName() == "apiserver_request_sli_duration_seconds" {
-			// the slow one without three and two seconds of webhooks, the other without a millisecond
+			// the slow request without three and two seconds of webhooks, the other without a millisecond
 			if sum := f.Metric[0].Histogram.GetSampleSum(); sum != 1-0.001 {
 				t.Errorf("%v seconds are the server's own", sum)
 			}
@@ -85,7 +85,7 @@ func TestSlowRequests(t *testing.T) {
 	}
 }
 
-// TestUntraced begins no spans without a tracer, and passes a request on that is not sampled.
+// TestUntraced checks that no spans start without a tracer or for a request that is not sampled.
 func TestUntraced(t *testing.T) {
 	t.Parallel()
 	for name, traced := range map[string]bool{"off": false, "not sampled": true} {

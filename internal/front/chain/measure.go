@@ -27,7 +27,7 @@ func (c *Chain) measure(x *exchange, next func(*exchange)) {
 		}
 		key.code = x.code
 		if key.code == 0 {
-			key.code = http.StatusOK // what net/http sends for an answer that no handler began
+			key.code = http.StatusOK // the code of net/http for a handler without a response
 		}
 		took := x.took
 		if took == 0 {

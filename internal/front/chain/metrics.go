@@ -23,11 +23,11 @@ type metrics struct {
 	bodies      *prometheus.HistogramVec
 	deprecated  *prometheus.GaugeVec
 
-	filters [request.Phases]prometheus.Observer // never changed; nil for what is not counted
-	// what authorizers have said
+	filters [request.Phases]prometheus.Observer // never changed; nil for phases without a metric
+	// decisions of authorizers
 	allowed, denied, noOpinion, failed outcome
 
-	// mu guards series. Finding a series in its vector costs an allocation and more time than this map.
+	// mu guards series. A lookup in the vector allocates and takes longer than this map.
 	mu     sync.RWMutex
 	series map[seriesKey]*series
 }
@@ -75,7 +75,7 @@ func newMetrics(registry *prometheus.Registry, inFlight func(writes bool) int, i
 	return m
 }
 
-// addKinds registers what is counted of the requests for each kind beside how many there are and how long they take.
+// addKinds registers the metrics of each kind, except the number and the duration of requests.
 func (m *metrics) addKinds(registry *prometheus.Registry, labels []string) {
 	m.slis = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "apiserver_request_sli_duration_seconds",
@@ -102,7 +102,7 @@ func (m *metrics) addKinds(registry *prometheus.Registry, labels []string) {
 
 const component = "apiserver"
 
-// labels returns the labels of a request. What it names is only in them if it exists.
+// labels returns the labels of a request. Names of nonexistent resources are left out.
 func (c *Chain) labels(x *exchange) seriesKey {
 	info := x.info
 	key := seriesKey{dryRun: dryRun(x.r), scope: scopeOf(info), verb: verbLabel(x.r, info)}
@@ -130,7 +130,7 @@ func scopeOf(info *request.Info) string {
 	return ""
 }
 
-// verbLabel is the HTTP method, told apart where it says too little.
+// verbLabel returns the HTTP method, or a more specific verb.
 func verbLabel(r *http.Request, info *request.Info) string {
 	if info.IsResource {
 		switch info.Subresource {

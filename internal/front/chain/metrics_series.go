@@ -18,13 +18,13 @@ type seriesKey struct {
 	code                                                       int
 }
 
-// series are those of requests with the same labels.
+// series holds the metrics of requests with the same labels.
 type series struct {
 	count    prometheus.Counter
 	duration prometheus.Observer
-	// sli is the duration without what others do; nil of watches and dry runs.
+	// sli is the duration without webhooks and queueing; nil for watches and dry runs.
 	sli prometheus.Observer
-	// size is that of answers to reads, body that of what writes send; nil of other requests.
+	// size is the size of responses to reads, body that of request bodies of writes; nil for other requests.
 	size, body prometheus.Observer
 }
 
@@ -60,7 +60,7 @@ func (m *metrics) add(key seriesKey) *series {
 	if found := m.series[key]; found != nil {
 		return found
 	}
-	// The strings are parts of a request's path, which must not be kept in memory for them.
+	// The strings point into a request's path; cloning them releases the path.
 	key.group, key.version, key.resource, key.subresource = strings.Clone(key.group), strings.Clone(key.version),
 		strings.Clone(key.resource), strings.Clone(key.subresource)
 	added := &series{
@@ -84,7 +84,7 @@ func (m *metrics) add(key seriesKey) *series {
 	return added
 }
 
-// bodyVerb is the verb under which the bodies of requests are counted, "" for those without one.
+// bodyVerb returns the label for the sizes of request bodies, "" for verbs without one.
 func bodyVerb(key seriesKey) string {
 	switch key.verb {
 	case http.MethodPost:
@@ -107,7 +107,7 @@ func (c *Chain) spent(x *exchange, p request.Phase, began time.Time) time.Durati
 	return c.took(x, p, c.since(began))
 }
 
-// took is spent for a time that is known.
+// took is spent for a known duration.
 func (c *Chain) took(x *exchange, p request.Phase, took time.Duration) time.Duration {
 	x.scope.Latency.Spend(p, took)
 	if filter := c.metrics.filters[p]; filter != nil {
@@ -116,7 +116,7 @@ func (c *Chain) took(x *exchange, p request.Phase, took time.Duration) time.Dura
 	return took
 }
 
-// outcome is what authorizers say of a request.
+// outcome counts one result of authorizers.
 type outcome struct {
 	attempts prometheus.Counter
 	seconds  prometheus.Observer
@@ -137,7 +137,7 @@ func (m *metrics) authorization(d authz.Decision, err error, took time.Duration)
 	o.seconds.Observe(took.Seconds())
 }
 
-// addFilters registers what steps take, and what authorizers say. impersonation is the name of that step.
+// addFilters registers the durations of steps and the decisions of authorizers. impersonation is the name of that step.
 func (m *metrics) addFilters(registry *prometheus.Registry, impersonation string) {
 	filters := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "apiserver_request_filter_duration_seconds",

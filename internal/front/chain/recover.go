@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// recover turns a panic into a 500 and a line in the log. An answer that had begun is broken off, as it is for
-// http.ErrAbortHandler, by which a handler asks for that.
+// recover turns a panic into a 500 and a log line. A response that has begun is aborted. A handler can request that
+// with http.ErrAbortHandler.
 func (c *Chain) recover(x *exchange, next func(*exchange)) {
 	defer func() {
 		cause := recover()

@@ -1,6 +1,6 @@
 package chain
 
-// newExchange returns an exchange, perhaps one that another request is done with.
+// newExchange returns a new or recycled exchange.
 func (c *Chain) newExchange() *exchange {
 	if x, ok := c.exchanges.Get().(*exchange); ok {
 		return x
@@ -8,13 +8,13 @@ func (c *Chain) newExchange() *exchange {
 	return new(exchange)
 }
 
-// recycle lets another request have the exchange, with its Record, if nothing can know it any more. Most requests are
-// reads of one object, some microseconds of work, for which the collector would have 2.5 KB to clear away.
+// recycle returns the exchange and its Record to the pool, if no reference to it can remain. Most requests read one
+// object in a few microseconds; without the pool each would leave 2.5 KB of garbage.
 //
-// Handlers say that of themselves (request.Scope.Over), because they may give the request's context to what goes on
-// after the answer. So may earlier steps, for example an authorizer that asks another server. Code that waits with a
-// context calls its Done, and an exchange whose context was asked that is left to the collector. So is each that did
-// not end as usual, and that of a write, whose seats may be in use for a while (flow.Ticket).
+// A handler declares that it leaves no references (request.Scope.Over), because it may have passed the request's
+// context to work that outlives the response. So may earlier steps, for example an authorizer that calls another
+// server. Code that waits with a context calls Done, so an exchange whose Done was called is not recycled. Nor are
+// exchanges that ended abnormally, and exchanges of writes, whose seats may stay in use for a while (flow.Ticket).
 func (x *exchange) recycle() {
 	if !x.scope.Over || x.info.Mutating() || x.ctx == nil || x.timed.Awaited() || x.code == 0 || x.conn != nil ||
 		x.stopRead != nil || x.chain.config.Tracer != nil {

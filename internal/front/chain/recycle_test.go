@@ -19,13 +19,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
 
-// over answers with a text and says that nothing of the request goes on.
+// over responds with a text and declares that no reference to the request remains.
 func over(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
 	request.ScopeOf(r.Context()).Over = true
 	_, _ = io.WriteString(w, "ok")
 }
 
-// TestRecycles says whose exchange another request may have: that of a request which nothing can know any more.
+// TestRecycles checks which exchanges are recycled: only those without remaining references.
 func TestRecycles(t *testing.T) {
 	t.Parallel()
 	const path = "/api/v1/namespaces/a/pods/x"
@@ -72,8 +72,8 @@ func TestRecycles(t *testing.T) {
 	}
 }
 
-// TestRecycledDoNotMix has many users read at the same time, some of whose requests outlive their handlers: each
-// handler sees its own request, and each line of the log is about one of them.
+// TestRecycledDoNotMix runs concurrent reads of many users, and some requests outlive their handlers. Each handler must
+// see its own request, and each line of the log must be about one of them.
 func TestRecycledDoNotMix(t *testing.T) {
 	t.Parallel()
 	a, events := newAuditor(t, "- level: Metadata\n", "", audit.ModeBlocking)
@@ -103,7 +103,7 @@ func TestRecycledDoNotMix(t *testing.T) {
 			name := fmt.Sprintf("user-%d", n)
 			for i := range reads {
 				r := httptest.NewRequest("GET", "/api/v1/namespaces/a/pods/"+name, http.NoBody)
-				r.ProtoMajor = 2 // of HTTP/1 nothing tells when an answer is sent, so nothing is recorded late
+				r.ProtoMajor = 2 // in HTTP/1 the end of sending is unknown, so nothing is recorded late
 				r.Header.Set("Test-User", name)
 				r.Header.Set("Audit-Id", "of-"+name)
 				w := httptest.NewRecorder()

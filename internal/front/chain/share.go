@@ -7,14 +7,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// shared is what a request has that shares the server with others.
+// shared is a request's use of the server's seats.
 type shared struct {
 	ticket flow.Ticket
-	turn   *turn // nil before the first large piece of its answer
+	turn   *turn // nil before the first large piece of the response
 }
 
-// share has a request take seats of its priority level as long as it runs, and wait for them if there are none. Watches
-// take them until they have sent what was there; other long-running requests take none.
+// share makes a request occupy seats of its priority level while it runs, after waiting for them if necessary. A watch
+// occupies seats until it has sent the initial state; other long-running requests occupy none.
 func (c *Chain) share(x *exchange, next func(*exchange)) {
 	if x.longRunning && x.info.Verb != "watch" {
 		next(x)
@@ -37,7 +37,7 @@ func (c *Chain) share(x *exchange, next func(*exchange)) {
 	}
 }
 
-// keeps reports whether a header that was set before the handler stays when its answer is taken back.
+// keeps reports whether a header set before the handler survives reset.
 func (x *exchange) keeps(header string) bool {
 	switch header {
 	case "Audit-Id", "Cache-Control", "Connection":
@@ -48,8 +48,8 @@ func (x *exchange) keeps(header string) bool {
 	return false
 }
 
-// takeTurn has a request whose answer is long wait for its turn before each large piece: for seats, if others wait for
-// them, then among the large pieces. end is called when it has been written.
+// takeTurn makes a request with a long response wait before each large piece: first for seats, if other requests wait
+// for them, then for a turn among the large pieces. Call end when the piece has been written.
 func (x *exchange) takeTurn() (end func()) {
 	ctx, s := x.r.Context(), x.shared
 	s.ticket.Yield(ctx)

@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
 
-// slowReader is a client that takes what is written to it when it is told to.
+// slowReader is a client that accepts writes on command.
 type slowReader struct {
 	*httptest.ResponseRecorder
 	reads chan struct{}
@@ -57,7 +57,7 @@ func TestSlowReaderLendsItsSeat(t *testing.T) {
 			r.Header.Set("Test-User", "slow")
 			s.ServeHTTP(slow, r)
 		}()
-		for turn := range 2 { // it lends its seat in each write
+		for turn := range 2 { // the request lends its seat in each write
 			synctest.Wait()
 			inFlight(1)
 			w := other()
@@ -85,7 +85,7 @@ func TestSlowReaderLendsItsSeat(t *testing.T) {
 	})
 }
 
-// A request that waits for a webhook lends its seat, and one that panics gives it back.
+// TestSharesGiveBack checks that a request lends its seat while it waits for a webhook, and returns it after a panic.
 func TestSharesGiveBack(t *testing.T) {
 	t.Parallel()
 	begun, webhook := make(chan struct{}), make(chan struct{})

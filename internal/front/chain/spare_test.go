@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestSpare has the spare P come when it is wanted, stay as long as it is, and go between one and two times restAfter
-// later. The clock is synctest's.
+// TestSpare checks that the spare P appears on request, and disappears between one and two times restAfter after the
+// last request. The clock is synctest's.
 func TestSpare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,9 +46,9 @@ func TestSpare(t *testing.T) {
 	})
 }
 
-// TestSpareOfProcess has this process get a P and give it back. It is not parallel: the number is the whole process's.
+// TestSpareOfProcess adds a P to this process and removes it. It is not parallel, because the number is process-wide.
 func TestSpareOfProcess(t *testing.T) {
-	t.Setenv("GOMAXPROCS", "") // the tests' own does not count
+	t.Setenv("GOMAXPROCS", "") // the tests' own setting does not count
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
 	process.add()

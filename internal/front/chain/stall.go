@@ -7,29 +7,28 @@ import (
 	"time"
 )
 
-// patience is how long a piece of an answer may take to be written, up to twice as long, before its request lends its
-// seats: a client that reads slowly must not keep others out. Sending 64 KiB to one that reads takes well below a
-// millisecond.
+// patience is how long a write may take, up to twice as long, before its request lends its seats: a slow client must
+// not keep other requests out. Sending 64 KiB to a client that reads takes well below a millisecond.
 const patience = 10 * time.Millisecond
 
-// stalls watches the writes of all answers. What one that takes long has to do is done by a timer that looks at all of
-// them: a timer for each, which hardly any needs, would cost a short answer more than its other steps do.
+// stalls watches the writes of all responses. One timer handles all slow writes: a timer for each write, which almost
+// none needs, would cost a short response more than all other steps.
 type stalls struct {
 	mu    sync.Mutex
-	first *stall // of those that are being written and have not been found to be late, linked
+	first *stall // linked list of current writes that are not late yet
 	timer *time.Timer
-	timed bool // it is set
+	timed bool // the timer is set
 }
 
-// stall is a write of an answer. It lends the request's seats when it takes long, and sees to it that the write ends
-// with the request's deadline. stalls.mu guards it.
+// stall is a write of a response. If it takes long, it lends the request's seats and schedules the end of the write at
+// the request's deadline. stalls.mu guards it.
 type stall struct {
 	x             *exchange
 	before, after *stall
 	listed        bool
-	seen          bool        // it was there when the timer last looked
+	seen          bool        // it existed when the timer last ran
 	lent          bool        // it has lent the seats
-	stopEnd       func() bool // what ends x.endWrite; nil if that has not been asked for
+	stopEnd       func() bool // cancels x.endWrite; nil if that is not scheduled
 }
 
 // begin notes that something is being written.
@@ -55,7 +54,7 @@ func (a *stalls) setLocked() {
 	}
 }
 
-// look runs in a goroutine of the timer, which is set anew as long as something is being written.
+// look runs in the timer's goroutine and resets the timer while writes are in progress.
 func (a *stalls) look() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -107,8 +106,7 @@ func (s *stall) late() {
 	}
 }
 
-// done ends the work of an exchange's stall when the answer is complete, and reports whether x.endWrite may have been
-// called.
+// done ends the stall of a completed exchange, and reports whether x.endWrite may have run.
 func (a *stalls) done(s *stall) (asked bool) {
 	a.mu.Lock()
 	stop := s.stopEnd
@@ -120,11 +118,11 @@ func (a *stalls) done(s *stall) (asked bool) {
 	return stop != nil
 }
 
-// lends reports whether others may want the request's seats.
+// lends reports whether other requests may want this request's seats.
 func (x *exchange) lends() bool { return x.shared != nil && x.shared.ticket.Lends() }
 
-// watched does what may wait for a client that reads slowly. A request that has lent its seats goes on when it is its
-// turn again, or its context ends.
+// watched runs a write that may block on a slow client. If the request has lent its seats meanwhile, it waits for its
+// turn to continue, or until its context ends.
 func (x *exchange) watched(write func() error) error {
 	if x.written <= stallAfter || x.ctx == nil && !x.lends() {
 		return write()

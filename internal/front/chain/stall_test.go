@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Writes are late when they have taken patience, and before they have taken twice that, whenever they began; the timer
-// stands still when nothing is being written. The clock is synctest's.
+// TestStalls checks that writes are late after between one and two times patience, and that the timer stops when no
+// write is in progress. The clock is synctest's.
 func TestStalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

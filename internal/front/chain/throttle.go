@@ -11,15 +11,15 @@ import (
 
 // limit counts requests in flight.
 type limit struct {
-	max     int64 // less than zero is no limit
+	max     int64 // negative means no limit
 	now     atomic.Int64
-	waiting atomic.Int64 // of those that were let in, how many wait for a webhook and do not count
+	waiting atomic.Int64 // number of admitted requests that wait for a webhook and do not count
 }
 
 // waitFactor times max requests may wait without being counted: each holds its objects in memory.
 const waitFactor = 8
 
-// enter counts one more, unless the limit is reached.
+// enter counts a request and returns true, unless the limit is reached.
 func (l *limit) enter() bool {
 	if n := l.now.Add(1); l.max >= 0 && n > l.max {
 		l.now.Add(-1)
@@ -30,11 +30,11 @@ func (l *limit) enter() bool {
 
 func (l *limit) leave() { l.now.Add(-1) }
 
-// place is what a request has of a limit: its request.Seat. It gives its place to another request while it waits, and
-// goes on at once when it need not, even if there are more than max then.
+// place is a request's share of a limit: its request.Seat. While the request waits, another request may use the place.
+// Afterwards the request continues at once, even if that exceeds max.
 type place struct {
 	limit *limit
-	gone  bool // it is another request's
+	gone  bool // another request uses it
 }
 
 // Pause implements request.Seat.
@@ -60,11 +60,11 @@ func (p *place) Resume() {
 // Return implements request.Seat: no request waits for a place.
 func (p *place) Return(context.Context) { p.Resume() }
 
-// Release implements request.Seat. What has a place keeps it: only what has none goes on for long.
+// Release implements request.Seat. It does nothing: long-running requests have no place.
 func (p *place) Release() {}
 
-// throttle limits how many reads and writes run at the same time. Long-running requests do not count, nor do those
-// that wait for a webhook, and administrators always get in, to repair what causes the load.
+// throttle limits the number of concurrent reads and writes. Long-running requests do not count, nor do requests that
+// wait for a webhook. Administrators always get in, so that they can repair the cause of an overload.
 func (c *Chain) throttle(x *exchange, next func(*exchange)) {
 	if x.longRunning {
 		next(x)

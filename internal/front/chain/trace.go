@@ -15,10 +15,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// trace records the request as a span, if it is to be traced. Callers that are trusted may say so by the header
-// traceparent; for others a trace of its own begins, which is linked to theirs (pkg/endpoints/filters of
-// k8s.io/apiserver). Names and attributes are those of kube-apiserver, which are OpenTelemetry's conventions for HTTP
-// servers.
+// trace records the request as a span, if it is sampled. Trusted callers decide through the header traceparent;
+// requests of other callers start a new trace, linked to the caller's (pkg/endpoints/filters of k8s.io/apiserver).
+// Names and attributes are kube-apiserver's, which follow OpenTelemetry's conventions for HTTP servers.
 func (c *Chain) trace(x *exchange, next func(*exchange)) {
 	ctx := x.r.Context()
 	options := []trace.SpanStartOption{
@@ -45,7 +44,7 @@ func (c *Chain) trace(x *exchange, next func(*exchange)) {
 	defer func() {
 		code := x.code
 		if code == 0 {
-			code = http.StatusOK // what net/http sends for an answer that no handler began
+			code = http.StatusOK // the code of net/http for a handler without a response
 		}
 		span.SetAttributes(attribute.Int("http.response.status_code", code),
 			attribute.Int64("http.response.body.size", x.written))
@@ -56,9 +55,9 @@ func (c *Chain) trace(x *exchange, next func(*exchange)) {
 	next(x)
 }
 
-// spanned returns the step with a span around it and all that stands behind it, as in kube-apiserver: how long a step
-// itself takes is what its span has more than the one below it. Authentication is not known to belong to a traced
-// request yet: it is in the same trace if a trusted caller brings none, and a trace of its own otherwise.
+// spanned returns the step with a span around it and all later steps, as in kube-apiserver: the time of the step itself
+// is the difference to the span below. Authentication runs before the trace is chosen: its span is in the request's
+// trace unless a trusted caller sends a trace; then it is in a separate one.
 func (c *Chain) spanned(name string, of step) step {
 	if c.config.Tracer == nil {
 		return of
@@ -83,7 +82,7 @@ func (c *Chain) impersonationFilter() string {
 	return "constrainedimpersonation"
 }
 
-// trusted reports whether a user may decide what is traced.
+// trusted reports whether a user may control tracing.
 func trusted(who user.Info) bool {
 	return who != nil && slices.ContainsFunc(who.GetGroups(), func(group string) bool {
 		return group == user.SystemPrivilegedGroup || group == user.MonitoringGroup
@@ -138,7 +137,7 @@ func spanAttributes(x *exchange) []attribute.KeyValue {
 	return attributes
 }
 
-// splitHost divides "host:port"; port is 0 if there is none.
+// splitHost splits "host:port"; port is 0 if there is none.
 func splitHost(address string) (host string, port int) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {

@@ -8,36 +8,35 @@ import (
 	"time"
 )
 
-// Large answers go out in pieces, and a few requests could keep all processors busy with them: the runtime lets a
-// goroutine run for 10 ms, and while it always finds one that can run, it looks for requests that have come as rarely.
-// So large pieces take turns, one less at a time than there are processors, first come, first served: a short request
-// waits for one piece at most, and the last processor waits for the network.
+// Large responses are written in pieces, and a few such requests could keep all CPUs busy: the runtime lets a goroutine
+// run for 10 ms, and as long as it finds runnable goroutines it polls for new requests equally rarely. So large pieces
+// take turns in order of arrival. The number of turns is one less than the number of CPUs: a short request waits for at
+// most one piece, and the last CPU serves the network.
 //
-// The kernel does to threads what the runtime does to goroutines: one that always has something to write keeps its
-// processor to the end of its time slice, 3 to 4 ms, and another of the server's threads that can run, with a short
-// request, waits for that. So while there are short requests, every now and then a piece begins with an offer of the
-// processor to other threads, and the runtime has a spare one (spare.go).
+// The kernel schedules threads in the same way: a thread that always has something to write keeps its CPU for a time
+// slice of 3 to 4 ms, while another thread of the server with a short request waits. So while there are short requests,
+// some pieces first yield the CPU to other threads, and the runtime has a spare P (spare.go).
 
 const (
-	// largePiece is how many bytes of an answer at once need a turn. It is below the pieces of lists.
+	// largePiece is the size of a write from which it needs a turn. It is below the size of the pieces of lists.
 	largePiece = 32 << 10
-	// turnTime is how long a turn lasts. Writing a piece takes less, unless the client does not take it.
+	// turnTime limits the duration of a turn. Writing a piece takes less, unless the client does not read.
 	turnTime = 500 * time.Microsecond
-	// yieldEvery is how often a processor is offered. At each piece, which is 0.1 ms, lists take a quarter more CPU
-	// time: server and client take turns on one processor then. At this pace it is a twentieth.
+	// yieldEvery is the interval of yielding. Yielding before each piece (every 0.1 ms) adds a quarter to the CPU time
+	// of lists, because server and client then alternate on one CPU. At this interval it adds a twentieth.
 	yieldEvery = time.Millisecond
-	// yieldFor is how long after a short request processors are still offered: those who only list pay nothing.
+	// yieldFor is how long after a short request pieces still yield: a load of lists alone pays nothing.
 	yieldFor = 500 * time.Millisecond
 )
 
-// turns are the turns of a server.
+// turns manages the turns of a server.
 type turns struct {
-	taken   chan struct{} // it has as many elements as pieces are being written
+	taken   chan struct{} // one element for each piece being written
 	yield   func()        // lets other threads run
-	spare   func()        // asks for one more of the runtime's processors
-	began   time.Time     // what the following count from
-	yielded atomic.Int64  // when a processor was last offered
-	short   atomic.Int64  // when a short request last ended beside a large piece; 0 if none has
+	spare   func()        // requests a spare P
+	began   time.Time     // base of the following times
+	yielded atomic.Int64  // time of the last yield
+	short   atomic.Int64  // time at which a short request last ended beside a large piece; 0 if none has
 }
 
 func newTurns() *turns {
@@ -45,8 +44,8 @@ func newTurns() *turns {
 		spare: process.want, began: time.Now()}
 }
 
-// offer offers this thread's processor to other threads if it is time to. Who runs where is not known: the offers are
-// made as often as there are turns, by whichever piece is next.
+// offer yields this thread's CPU to other threads if it is due. The mapping of goroutines to CPUs is unknown, so the
+// next piece yields, as often as there are turns.
 func (t *turns) offer() {
 	last, now := t.yielded.Load(), int64(time.Since(t.began))
 	if now-last < int64(yieldEvery)/int64(cap(t.taken)) {
@@ -58,14 +57,14 @@ func (t *turns) offer() {
 	}
 }
 
-// ended notes that a request whose answer had no large piece has ended.
+// ended records the end of a request without a large piece.
 func (t *turns) ended() {
 	if len(t.taken) > 0 {
 		t.short.Store(int64(time.Since(t.began)))
 	}
 }
 
-// turn is that of one answer.
+// turn is the turn of one response.
 type turn struct {
 	of    *turns
 	mu    sync.Mutex // guards the following
@@ -73,7 +72,7 @@ type turn struct {
 	held  bool
 }
 
-// take waits for a turn; false if ctx ends first.
+// take waits for a turn; it returns false if ctx ends first.
 func (t *turn) take(ctx context.Context) bool {
 	select {
 	case t.of.taken <- struct{}{}:
@@ -88,12 +87,12 @@ func (t *turn) take(ctx context.Context) bool {
 		t.timer.Reset(turnTime)
 	}
 	t.mu.Unlock()
-	runtime.Gosched() // the goroutine that gets the turn would run before all others that can
-	t.of.offer()      // behind that, when few goroutines are bound to this thread
+	runtime.Gosched() // else the next goroutine with a turn would run before all other runnable goroutines
+	t.of.offer()      // after that, if few goroutines are bound to this thread
 	return true
 }
 
-// give ends the turn, if it has not ended by itself.
+// give ends the turn, unless it has timed out.
 func (t *turn) give() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

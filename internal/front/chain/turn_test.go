@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestTurns has three answers take one turn: they are written one after the other, and one whose client does not take
-// it loses its turn after turnTime. The clock is synctest's.
+// TestTurns has three responses share one turn: they are written one after the other, and a response to a client that
+// does not read loses its turn after turnTime. The clock is synctest's.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestTurns(t *testing.T) {
 		if !next.take(t.Context()) || time.Since(began) != turnTime {
 			t.Errorf("the next had its turn after %s, want %s", time.Since(began), turnTime)
 		}
-		stuck.end() // it no longer has one
+		stuck.end() // the turn has timed out
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		if other := (&turn{of: of}); other.take(gone) {
@@ -39,7 +39,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestOffer has large pieces offer the processor to other threads while there are short requests, once every
+// TestOffer checks that large pieces yield the CPU to other threads while there are short requests, once every
 // yieldEvery.
 func TestOffer(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestOffer(t *testing.T) {
 		of := &turns{taken: make(chan struct{}, 1), yield: func() { offers++ }, spare: func() { spares++ },
 			began: time.Now()}
 		answer := &turn{of: of}
-		// pieces writes so many, each of which takes a quarter of yieldEvery, and returns how many offers there were.
+		// pieces writes n pieces, each in a quarter of yieldEvery, and returns the number of yields.
 		pieces := func(n int, beside func()) int {
 			offers, spares = 0, 0
 			for range n {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// welcome shows a page to a browser that opens the server's address. It says nothing that /version and the TLS
-// handshake do not say, so it needs no permission. Other clients do not ask for HTML.
+// welcome serves a page to browsers at the server's root. It shows only facts from /version and the TLS handshake, so
+// it needs no permission. Other clients do not accept HTML.
 func (c *Chain) welcome(x *exchange, next func(*exchange)) {
 	read := x.r.Method == http.MethodGet || x.r.Method == http.MethodHead
 	if x.info.Path != "/" || !read || !strings.Contains(x.r.Header.Get("Accept"), "text/html") {
@@ -28,7 +28,7 @@ func (c *Chain) welcome(x *exchange, next func(*exchange)) {
 	_, _ = x.Write(body.Bytes())
 }
 
-// welcomePage shows a version.Info. It is parsed for the first browser.
+// welcomePage renders a version.Info. It is parsed on first use.
 var welcomePage = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("welcome").Parse(welcomeText))
 })

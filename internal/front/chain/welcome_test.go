@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A browser gets a page at /, also one that shows no credentials; clients get what they got.
+// TestWelcome checks that a browser gets a page at /, even without credentials, and that other clients do not.
 func TestWelcome(t *testing.T) {
 	t.Parallel()
 	s := newChain(t, nil, nil)

@@ -2,5 +2,5 @@
 
 package chain
 
-// yieldThread does nothing: there is no portable call, and servers run on Linux.
+// yieldThread does nothing: no portable call exists, and servers run on Linux.
 func yieldThread() {}
