@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// corked is a connection that can hold back what is written to it, so that many TLS records go out in one system call.
+// corked is a connection that can hold back writes, so that many TLS records go out in one system call.
 //
-// hold and release belong to one goroutine. Others may write at any time (TLS answers a key update while reading): what
-// they write keeps its place behind what was held back before.
+// hold and release belong to one goroutine. Other goroutines may write at any time (TLS answers a key update while
+// reading): their bytes keep their place behind the bytes already held back.
 type corked struct {
 	net.Conn
 
@@ -18,15 +18,15 @@ type corked struct {
 	held    *[]byte // nil if empty
 }
 
-// corkSize has room for a gatherer's buffer with what TLS adds to each record.
+// corkSize holds a gatherer's buffer plus TLS's overhead for each record.
 const corkSize = gatherSize + (gatherSize/(16<<10)+2)*128
 
 var corkBuffers = sync.Pool{New: func() any { b := make([]byte, 0, corkSize); return &b }}
 
-// errNotRead ends a connection whose client makes TLS write and does not read it.
+// errNotRead ends a connection with a client that makes TLS write but does not read.
 var errNotRead = errors.New("the client does not read")
 
-// hold keeps what is written from now on until release.
+// hold holds back all writes until release.
 func (c *corked) hold() {
 	c.mu.Lock()
 	c.holding = true
@@ -50,7 +50,7 @@ func (c *corked) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// release sends what was held back, and what others have written meanwhile.
+// release sends the held bytes, including writes by other goroutines.
 func (c *corked) release() error {
 	var failure error
 	for {
@@ -71,7 +71,7 @@ func (c *corked) release() error {
 	}
 }
 
-// corks is a listener whose connections are corked.
+// corks is a listener with corked connections.
 type corks struct{ net.Listener }
 
 func (l corks) Accept() (net.Conn, error) {

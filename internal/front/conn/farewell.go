@@ -6,26 +6,25 @@ import (
 	"sync"
 )
 
-// farewell follows the frames of an HTTP/2 connection (RFC 9113), to find the moment from which nothing will be written
-// to it that its client needs: the server has sent GOAWAY, and the last frame of each answer.
+// farewell follows the frames of an HTTP/2 connection (RFC 9113) to find the moment after which the client needs no
+// more bytes: the server has sent GOAWAY and the last frame of each response.
 //
-// The HTTP/2 server itself waits for a second at that point, because a connection that is closed while unread bytes
-// from the client lie in the kernel is reset, and takes with it what the client has not read yet. A gatherer ends only
-// its own direction instead. The client reads all there is, finds the end, and closes the connection: within one round
-// trip.
+// At that moment the HTTP/2 server itself waits for a second, because closing a connection with unread bytes from the
+// client in the kernel resets it, and discards data that the client has not read yet. A gatherer instead closes only
+// its own direction. The client reads the rest, finds the end, and closes the connection within one round trip.
 type farewell struct {
-	in, out frames // in belongs to the goroutine that reads, out to the one that writes
-	ending  bool   // the last frame that the client needs has begun; belongs to the goroutine that writes
+	in, out frames // in belongs to the reading goroutine, out to the writing goroutine
+	ending  bool   // the last frame that the client needs has begun; belongs to the writing goroutine
 
 	mu   sync.Mutex
-	open []uint32 // streams of requests whose answer has not ended; at most MaxConcurrentStreams and what is refused
-	last uint32   // the highest stream that the client has opened
-	gone bool     // GOAWAY has been written: streams that begin from now on are ignored
+	open []uint32 // streams without a complete response; at most MaxConcurrentStreams plus refused streams
+	last uint32   // the highest stream opened by the client
+	gone bool     // GOAWAY has been written: later streams are ignored
 }
 
-// The parts of RFC 9113, section 6, that matter here.
+// The relevant parts of RFC 9113, section 6.
 const (
-	prefaceSize = 24 // what a client sends before its first frame
+	prefaceSize = 24 // size of the client's preface before its first frame
 
 	frameHeaderSize = 9 // length uint24, type, flags, stream uint32
 	goAwayHeadSize  = frameHeaderSize + 4
@@ -38,7 +37,7 @@ const (
 
 func newFarewell() farewell { return farewell{in: frames{skip: prefaceSize}} }
 
-// read takes note of bytes that have come from the client.
+// read processes bytes from the client.
 func (f *farewell) read(p []byte) {
 	for {
 		frame, rest := f.in.next(p)
@@ -55,8 +54,8 @@ func (f *farewell) read(p []byte) {
 	}
 }
 
-// written takes note of bytes that go to the client, and reports whether they end the last frame that it needs. A frame
-// may come in several pieces: the HTTP/2 server's own buffer cuts them anywhere.
+// written processes bytes for the client, and reports whether they complete the last frame that it needs. A frame may
+// come in several pieces, because the HTTP/2 server's own buffer cuts them anywhere.
 func (f *farewell) written(p []byte) (complete bool) {
 	for {
 		frame, rest := f.out.next(p)
@@ -76,7 +75,7 @@ func (f *farewell) written(p []byte) (complete bool) {
 	}
 }
 
-// begin is about headers of a client; those that follow a body belong to a stream that is open.
+// begin handles HEADERS from the client; trailers belong to an open stream.
 func (f *farewell) begin(stream uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,7 +93,7 @@ func (f *farewell) end(stream uint32) (complete bool) {
 	return f.gone && len(f.open) == 0
 }
 
-// leave is about GOAWAY: streams after last are not answered.
+// leave handles GOAWAY: streams after last get no response.
 func (f *farewell) leave(last uint32) (complete bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,16 +104,16 @@ func (f *farewell) leave(last uint32) (complete bool) {
 
 // frames cuts a direction of a connection into its frames.
 type frames struct {
-	skip int // how many bytes come before the next frame
+	skip int // bytes before the next frame
 	head frameHead
-	have int // how much of head is there
+	have int // length of the present part of head
 }
 
-// frameHead is the header of a frame, with the first four bytes of what GOAWAY says.
+// frameHead is the header of a frame, with the first four bytes of GOAWAY's payload.
 type frameHead [goAwayHeadSize]byte
 
-// next returns the header of the next frame that begins in p, nil if p does not hold all of it, and what follows in p.
-// The header is valid until the next call.
+// next returns the header of the next frame in p and the bytes behind it. The header is nil if p does not complete it,
+// and valid until the next call.
 func (f *frames) next(p []byte) (*frameHead, []byte) {
 	passed := min(f.skip, len(p))
 	f.skip, p = f.skip-passed, p[passed:]
@@ -144,7 +143,7 @@ func (h *frameHead) flags() byte { return h[4] }
 
 func (h *frameHead) stream() uint32 { return binary.BigEndian.Uint32(h[5:]) &^ (1 << 31) }
 
-// lastStream is what a GOAWAY frame says.
+// lastStream returns the last stream ID of a GOAWAY frame.
 func (h *frameHead) lastStream() uint32 {
 	return binary.BigEndian.Uint32(h[frameHeaderSize:]) &^ (1 << 31)
 }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// The moment is found whatever the pieces are in which frames come, and not before the last frame has gone out whole:
-// what is written after it is dropped.
+// TestFarewellFollowsFrames checks that the end is found however the frames are cut, and not before the last frame is
+// complete: later writes are dropped.
 func TestFarewellFollowsFrames(t *testing.T) {
 	t.Parallel()
 	frames := func(write func(*http2.Framer)) []byte {
@@ -44,7 +44,7 @@ func TestFarewellFollowsFrames(t *testing.T) {
 		in    bool
 		what  func(*http2.Framer)
 		wants bool // complete after it
-		spare int  // how many bytes at its end the client does not need
+		spare int  // number of bytes at its end that the client does not need
 	}
 	for name, script := range map[string][]direction{
 		"idle": {{what: both(settings, goAway(0)), wants: true}},

@@ -8,49 +8,49 @@ import (
 	"time"
 )
 
-// gatherSize is how many bytes are gathered for one write to the socket: eight full TLS records. More would not make a
-// write noticeably cheaper, and each busy connection holds up to two such buffers.
+// gatherSize is the size of the buffer for one write to the socket: eight full TLS records. Larger writes are not
+// noticeably cheaper, and each busy connection holds up to two such buffers.
 const gatherSize = 128 << 10
 
-// aheadSize is how many bytes are read ahead: the frames of some requests without a body.
+// aheadSize is the size of the read-ahead buffer: the frames of a few requests without a body.
 const aheadSize = 512
 
 const (
-	// closeWait is how long a connection that is being closed may take to send what was written before.
+	// closeWait limits the time to send pending bytes while a connection closes.
 	closeWait = 5 * time.Second
-	// leaveWait is that time after a farewell, and then how long the client may take to read it and to leave. The
-	// HTTP/2 server closes a second after its last frame was gathered. What a client has still to read is lost if it
-	// writes to a connection that is closed, and it does: it tells how much it has read.
+	// leaveWait is that limit after a farewell, and then the limit for the client to read and disconnect. The HTTP/2
+	// server closes a second after its last frame was gathered. If a client writes to a closed connection, it loses
+	// unread data, and clients do write: they send window updates.
 	leaveWait = 30 * time.Second
 )
 
-// gatherer is an HTTP/2 connection whose writes go out together. The HTTP/2 server writes each frame by itself, at most
-// 16 KiB and 9 bytes: that makes two TLS records and two system calls for each frame of a list, and a system call for
-// each of the small answers that are ready at the same time. A gatherer takes frames into a buffer and returns at
-// once; its goroutine encrypts and sends whatever has come together meanwhile.
+// gatherer is an HTTP/2 connection that combines writes. The HTTP/2 server writes each frame separately, at most 16 KiB
+// and 9 bytes: that makes two TLS records and two system calls for each frame of a list, and a system call for each of
+// several small responses that are ready at the same time. A gatherer copies frames into a buffer and returns at once;
+// its goroutine encrypts and sends the gathered frames.
 //
-// A write's error is returned by a later one. Writes wait while a full buffer waits for the socket, so a client that
-// does not read stops the frames of its own connection and nothing else.
+// A later write returns the error of an earlier one. While a full buffer waits for the socket, writes block, so a
+// client that does not read stops only its own connection.
 type gatherer struct {
 	*tls.Conn
-	below   *corked // what Conn writes to; nil if it cannot be held back
-	sending func()  // called before what was gathered is sent
+	below   *corked // the connection below Conn; nil if it cannot be held back
+	sending func()  // called before gathered bytes are sent
 
 	farewell farewell
 
 	reading sync.Mutex      // guards the following
-	ahead   []byte          // what has been read and not been asked for, in room
+	ahead   []byte          // bytes read but not yet requested, in room
 	room    [aheadSize]byte // memory of ahead
 
 	mu     sync.Mutex
-	moved  sync.Cond // buffer has been taken, or err set
+	moved  sync.Cond // buffer has been taken, or err is set
 	wake   chan struct{}
 	buffer *[]byte // nil if empty
 	idle   bool    // the goroutine waits for wake
 	err    error
 	closed bool
-	over   bool          // everything that the client needs has been written
-	ended  bool          // and the client has been told so; the goroutine's own
+	over   bool          // all bytes that the client needs have been written
+	ended  bool          // the end was sent to the client; the goroutine's own
 	done   chan struct{} // closed when the goroutine has ended
 }
 
@@ -65,8 +65,8 @@ func newGatherer(c *tls.Conn, sending func()) *gatherer {
 	return g
 }
 
-// Read implements net.Conn. The HTTP/2 server reads the head of each frame by itself, and then the rest: what it asks
-// for next mostly came with it and lies here, where it costs less than out of crypto/tls.
+// Read implements net.Conn. The HTTP/2 server reads the header of each frame, and then the rest, which has usually
+// arrived together with it. Copying it from this buffer is cheaper than a read from crypto/tls.
 func (g *gatherer) Read(p []byte) (int, error) {
 	g.reading.Lock()
 	defer g.reading.Unlock()
@@ -80,7 +80,7 @@ func (g *gatherer) Read(p []byte) (int, error) {
 		if n == 0 {
 			return 0, err
 		}
-		g.ahead = g.room[:n] // an error that came with it comes again
+		g.ahead = g.room[:n] // the next read returns an error that came with it
 		g.farewell.read(g.ahead)
 	}
 	n := copy(p, g.ahead)
@@ -88,7 +88,7 @@ func (g *gatherer) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write takes p into the buffer. After the last bytes that the client needs it drops them.
+// Write copies p into the buffer. After the last bytes that the client needs it drops p.
 func (g *gatherer) Write(p []byte) (int, error) {
 	complete := g.farewell.written(p)
 	g.mu.Lock()
@@ -124,7 +124,7 @@ func (g *gatherer) wakeSender() {
 	}
 }
 
-// send writes what has been gathered until the connection is closed or broken.
+// send writes the gathered bytes until the connection is closed or broken.
 func (g *gatherer) send() {
 	defer close(g.done)
 	for {
@@ -177,7 +177,8 @@ func (g *gatherer) out(p []byte) error {
 	return err
 }
 
-// Close sends what has been gathered, then closes the connection: after a farewell when the client has left.
+// Close sends the gathered bytes, then closes the connection. After a farewell it first waits for the client to
+// disconnect.
 func (g *gatherer) Close() error {
 	g.mu.Lock()
 	if g.closed {
@@ -199,7 +200,7 @@ func (g *gatherer) Close() error {
 	return g.Conn.Close()
 }
 
-// seeOff reads until the client has left, which it does when it has read everything, or leaveWait is over.
+// seeOff reads until the client disconnects, which it does at the end of the data, or until leaveWait is over.
 func (g *gatherer) seeOff() {
 	if g.Conn.CloseWrite() != nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
-// counted is a connection that counts what the system is asked for.
+// counted is a connection that counts system calls.
 type counted struct {
 	net.Conn
 	writes atomic.Int64
@@ -83,11 +83,11 @@ func TestGathererKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestGathererGathers lets frames come together while the sender waits, and counts the writes that they cause.
+// TestGathererGathers accumulates frames while the sender waits, and counts the resulting writes.
 func TestGathererGathers(t *testing.T) {
 	t.Parallel()
 	g, below, client := gathered(t)
-	g.below.mu.Lock() // the sender stands still in hold
+	g.below.mu.Lock() // blocks the sender in hold
 	const frame, frames = 16<<10 + 9, 7
 	for range frames {
 		_, err := g.Write(make([]byte, frame))
@@ -102,7 +102,7 @@ func TestGathererGathers(t *testing.T) {
 	}
 }
 
-// TestGathererSaysBefore holds that nothing is sent before the gatherer has said so.
+// TestGathererSaysBefore checks that sending is called before anything is sent.
 func TestGathererSaysBefore(t *testing.T) {
 	t.Parallel()
 	g, below, client := gathered(t)
@@ -119,14 +119,14 @@ func TestGathererSaysBefore(t *testing.T) {
 	}
 }
 
-// TestGathererWaitsForTheClient shows that what a client does not read does not pile up, and that the end of the
-// connection ends the wait.
+// TestGathererWaitsForTheClient checks that unread data does not pile up, and that closing the connection ends the
+// wait.
 func TestGathererWaitsForTheClient(t *testing.T) {
 	t.Parallel()
 	p, err := pki.Open(pki.Config{})
 	must(t, err)
 	synctest.Test(t, func(t *testing.T) {
-		below, raw := net.Pipe() // which holds nothing
+		below, raw := net.Pipe() // net.Pipe has no buffer
 		server := tls.Server(&corked{Conn: below}, p.TLSConfig())
 		client := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
 		go func() { _ = server.HandshakeContext(t.Context()) }()
@@ -158,8 +158,9 @@ func TestGathererWaitsForTheClient(t *testing.T) {
 	})
 }
 
-// TestGathererWaitsForTheFarewell has a server close a connection as soon as all answers are written. A client that
-// reads them late, and says so, finds all there is and then the end; one that never leaves is not waited for.
+// TestGathererWaitsForTheFarewell has a server close a connection once all responses are written. A client that reads
+// late and sends window updates must get all data and then the end. A client that never disconnects must not delay the
+// server for longer than leaveWait.
 func TestGathererWaitsForTheFarewell(t *testing.T) {
 	t.Parallel()
 	p, err := pki.Open(pki.Config{})
@@ -186,7 +187,7 @@ func sayFarewell(t *testing.T, config *tls.Config, leaves bool) {
 	must(t, err)
 	began, closed := time.Now(), make(chan error, 1)
 	go func() { closed <- g.Close() }()
-	time.Sleep(2 * closeWait) // of the bubble's clock, as all that follows
+	time.Sleep(2 * closeWait) // of the bubble's clock, as all that follow
 	got := make([]byte, len(farewell))
 	_, err = io.ReadFull(client, got)
 	must(t, err)
@@ -210,7 +211,7 @@ func sayFarewell(t *testing.T, config *tls.Config, leaves bool) {
 	_ = raw.Close()
 }
 
-// TestCorkedIsBounded shows that a client cannot make TLS itself fill the memory.
+// TestCorkedIsBounded checks that a client cannot make TLS itself fill the memory.
 func TestCorkedIsBounded(t *testing.T) {
 	t.Parallel()
 	server, client := net.Pipe()
@@ -237,8 +238,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestGathererReadsAhead reads as the HTTP/2 server does: the nine bytes of each frame's head, then the rest. All bytes
-// come, in order, then the error, and again if it is asked for again.
+// TestGathererReadsAhead reads like the HTTP/2 server: the nine bytes of each frame's header, then the rest. It expects
+// all bytes in order, then the error, and the error again on the next read.
 func TestGathererReadsAhead(t *testing.T) {
 	t.Parallel()
 	p, err := pki.Open(pki.Config{})

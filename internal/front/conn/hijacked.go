@@ -8,17 +8,17 @@ import (
 	"sync"
 )
 
-// Hijacked are the connections that handlers have taken over (WebSockets), which net/http forgets: Shutdown waits for
-// them too. The zero value has none.
+// Hijacked tracks the connections that handlers have taken over (WebSockets). net/http forgets them, but Shutdown waits
+// for them. The zero value is ready to use.
 type Hijacked struct {
 	mu    sync.Mutex
-	count int // of handlers; one that is about to get its connection has none among conns yet
+	count int // number of handlers; a handler about to get its connection is not in conns yet
 	conns map[net.Conn]bool
-	empty chan struct{} // closed when count is 0 again; nil if no caller waits
+	empty chan struct{} // closed when count returns to 0; nil if no caller waits
 }
 
-// Take has a handler take over the connection of its request. Without an error, End must be called when the handler
-// has returned.
+// Take lets a handler take over the connection of its request. If there is no error, the handler must call End when it
+// returns.
 func (t *Hijacked) Take(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error) {
 	t.begin() // before net/http forgets it
 	conn, rw, err := http.NewResponseController(w).Hijack()
@@ -57,7 +57,7 @@ func (t *Hijacked) End(conn net.Conn) {
 	}
 }
 
-// wait returns when there are none, or ctx's error.
+// wait waits until count is 0, or returns ctx's error.
 func (t *Hijacked) wait(ctx context.Context) error {
 	t.mu.Lock()
 	if t.count == 0 {

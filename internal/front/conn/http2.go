@@ -10,8 +10,8 @@ import (
 
 //lint:file-ignore SA1019 net/http takes TLS connections of its own type only, and gathering writes needs another
 
-// serveHTTP2 has srv's HTTP/2 connections gather their writes. golang.org/x/net/http2 is the same server as the one
-// inside net/http, but takes connections of any type.
+// serveHTTP2 makes srv's HTTP/2 connections gather their writes. golang.org/x/net/http2 is the server inside net/http,
+// but accepts connections of any type.
 func (s *Server) serveHTTP2(srv *http.Server) error {
 	h2 := &http2.Server{}
 	if err := http2.ConfigureServer(srv, h2); err != nil {

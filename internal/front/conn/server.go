@@ -1,9 +1,9 @@
-// Package conn is where connections come in: listeners, TLS, HTTP/1 and HTTP/2, up to the requests that they carry.
+// Package conn accepts connections: listeners, TLS, HTTP/1 and HTTP/2, up to their requests.
 //
-// It knows HTTP and nothing of Kubernetes. A Server runs net/http with what a server of many small and some endless
-// answers needs beside it: frames that go out together (gatherer, corked), a farewell that takes no second (farewell),
-// connections without a request that end with the server (unasked), connections that handlers have taken over
-// (Hijacked), bodies that a handler leaves unread (Body, drain), and stacks that grow once (roomy).
+// It is independent of Kubernetes. A Server runs net/http with additions for many short and some endless responses:
+// combined frames (gatherer, corked), a connection close that takes no second (farewell), connections without a request
+// that end with the server (unasked), connections taken over by handlers (Hijacked), unread bodies (Body, drain), and
+// stacks that grow once (roomy).
 //
 // A Server and a Hijacked are safe for concurrent use. A Body belongs to the goroutine of its request.
 package conn
@@ -25,7 +25,7 @@ import (
 // ErrPortInUse means that another process listens on an address.
 var ErrPortInUse = errors.New("in use by another process")
 
-// Listen returns a listener for the TCP address. Its error is one line that says what to do.
+// Listen returns a listener for the TCP address. Its error is one line that includes the remedy.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig // with TCP keep-alive, so that dead clients are noticed
 	ln, err := config.Listen(ctx, "tcp", address)
@@ -38,17 +38,17 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	return ln, nil
 }
 
-// Config is what a Server is made from. Fields without a comment are required.
+// Config configures a Server. Fields without a comment are required.
 type Config struct {
 	Handler http.Handler
-	// Hijacked has the connections that Handler has taken over.
+	// Hijacked tracks the connections that Handler has taken over.
 	Hijacked *Hijacked
 
 	TLS     *tls.Config     // nil serves without TLS (tests)
-	Context context.Context // what the contexts of all requests come from
+	Context context.Context // parent of the contexts of all requests
 	// HandshakeFailed is called for each TLS handshake that failed.
 	HandshakeFailed func()
-	// Sending is called before answers, or parts of some, are sent over HTTP/2.
+	// Sending is called before responses, or parts of them, are sent over HTTP/2.
 	Sending func()
 	Log     *slog.Logger
 }
@@ -74,14 +74,14 @@ func (s *Server) newHTTPServer() *http.Server {
 		TLSConfig:         s.config.TLS,
 		MaxHeaderBytes:    1 << 20,
 		ReadHeaderTimeout: 32 * time.Second,
-		IdleTimeout:       90 * time.Second, // as long as Go's clients keep theirs
+		IdleTimeout:       90 * time.Second, // as in Go's clients
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: 100, // what Go's clients assume; more would let one connection cause more work
+			MaxConcurrentStreams: 100, // the assumption of Go's clients; more would let one connection cause more work
 			MaxReadFrameSize:     256 << 10,
-			// A body of the largest size goes through without waiting for the window to open.
+			// A body of the maximum size passes without waiting for the window to open.
 			MaxReceiveBufferPerStream:     3<<20 + 1<<16,
-			MaxReceiveBufferPerConnection: 4<<20 - 1, // net/http takes no more
-			// Connections of clients that vanished end within a minute, and with them their watches.
+			MaxReceiveBufferPerConnection: 4<<20 - 1, // net/http accepts no more
+			// Connections of vanished clients end within a minute, and with them their watches.
 			SendPingTimeout: 45 * time.Second,
 			PingTimeout:     15 * time.Second,
 		},
@@ -90,19 +90,19 @@ func (s *Server) newHTTPServer() *http.Server {
 	}
 	if s.config.TLS != nil {
 		if err := s.serveHTTP2(srv); err != nil {
-			panic(err) // it is about cipher suites that cannot carry HTTP/2, which who configures them refuses
+			panic(err) // only for cipher suites without HTTP/2, which validation of the configuration refuses
 		}
 	}
 	return srv
 }
 
-// handle runs the handler, and reads what it has left of the body.
+// handle runs the handler, and then reads the rest of the body.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	s.config.Handler.ServeHTTP(w, r)
 	drain(r)
 }
 
-// connectionLog receives what net/http has to say. Handshakes that fail are the client's matter: counted, not logged.
+// connectionLog receives the log of net/http. Failed handshakes are the client's problem: counted, not logged.
 type connectionLog struct{ s *Server }
 
 func (l connectionLog) Write(line []byte) (int, error) {
@@ -115,7 +115,7 @@ func (l connectionLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Serve answers the connections of ln until Shutdown, then returns nil. It closes ln.
+// Serve accepts connections on ln until Shutdown, then returns nil. It closes ln.
 func (s *Server) Serve(ln net.Listener) error {
 	var err error
 	if s.config.TLS != nil {
@@ -129,8 +129,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	return fmt.Errorf("serve: %w", err)
 }
 
-// Shutdown takes no new connection or request and waits for those that run. When ctx ends before they have, their
-// connections are closed and the error wraps ctx's.
+// Shutdown refuses new connections and requests, and waits for running requests. When ctx ends first, it closes their
+// connections and returns an error that wraps ctx's.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.unasked.close()
 	err := s.http.Shutdown(ctx)
@@ -138,7 +138,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = s.config.Hijacked.wait(ctx)
 	}
 	if err != nil {
-		_ = s.http.Close() // the error is about listeners that Shutdown has closed
+		_ = s.http.Close() // the error is about listeners, which Shutdown has closed
 		s.config.Hijacked.close()
 		return fmt.Errorf("requests were still running: %w", err)
 	}

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// unasked are the connections on which no request has come yet, such as spare ones that clients open ahead. net/http
-// lets each have five seconds for its first request even while it shuts down; here they end at once.
+// unasked tracks connections without a request so far, such as spare ones that clients open ahead. During shutdown
+// net/http waits five seconds for the first request of each; unasked ends them at once.
 type unasked struct {
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
@@ -17,7 +17,7 @@ type unasked struct {
 // follow is an http.Server's ConnState.
 func (u *unasked) follow(conn net.Conn, state http.ConnState) {
 	if _, asked := conn.(*gatherer); asked {
-		return // each of its requests comes by here
+		return // each request of the connection calls this
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -34,14 +34,14 @@ func (u *unasked) follow(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// forget is for a connection that has become one of HTTP/2, of which net/http says no more.
+// forget drops a connection that has become HTTP/2, for which net/http reports no further states.
 func (u *unasked) forget(conn net.Conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.conns, conn)
 }
 
-// close ends all that are there, and those that come.
+// close closes all current and future connections.
 func (u *unasked) close() {
 	u.mu.Lock()
 	conns := u.conns
