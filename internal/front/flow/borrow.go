@@ -11,10 +11,10 @@ import (
 // BalanceEvery is how often Balance is called.
 const BalanceEvery = 10 * time.Second
 
-// smoothing has what a level wanted in the past halve its weight in 5 minutes.
+// smoothing makes past demand lose half of its weight in 5 minutes.
 const smoothing = 0.977
 
-// demandStats are what a level wanted in the last period.
+// demandStats describes the seat demand of a level in the last period.
 type demandStats struct {
 	average, deviation, smoothed float64
 	peak                         int
@@ -30,8 +30,8 @@ func (d *demandStats) update(m moments) {
 	d.smoothed = max(envelope, smoothing*d.smoothed+(1-smoothing)*envelope)
 }
 
-// Balance moves seats between levels, to where they have been wanted since it was last called, and lets go of levels
-// that are no longer configured and whose last request has left.
+// Balance moves seats between levels according to the demand since the last call. It removes levels that are no longer
+// configured and have no requests left.
 func (c *Controller) Balance() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,12 +49,11 @@ func (c *Controller) Balance() {
 	c.balance()
 }
 
-// claim is what a level may get.
+// claim is the range of seats that a level may get.
 type claim struct{ target, lowest, highest float64 }
 
-// balance gives each level the seats that it may use until the next time. Exempt levels use what they use; what is
-// left is for the others: what each needs at least, and the rest in proportion to what they aim at. The caller holds
-// mu.
+// balance sets the number of seats that each level may use until the next call. Exempt levels keep the seats in use.
+// The others share the rest: the minimum that each needs, plus a part in proportion to its target. The caller holds mu.
 func (c *Controller) balance() {
 	left := c.nominal
 	var limited []*level
@@ -88,7 +87,7 @@ func (c *Controller) balance() {
 			l.current = l.lowest + int(math.Round(float64(l.need()-l.lowest)*part))
 		}
 	default:
-		// As kube-apiserver has it, the sum is not what the exempt levels have left, but all.
+		// As in kube-apiserver, the sum includes the seats of the exempt levels.
 		parts, fair, ok := allocate(float64(c.nominal), claims)
 		c.fair = fair
 		for i, l := range limited {
@@ -102,11 +101,10 @@ func (c *Controller) balance() {
 	}
 }
 
-// need is how many seats a level gets at least: those that it wanted, but no more than its nominal ones, and those that
-// it does not lend.
+// need returns the minimum seats of a level: max(non-lendable seats, min(nominal, peak demand)).
 func (l *levelState) need() int { return max(l.lowest, min(l.nominal, l.stats.peak)) }
 
-// apply gives a level its seats.
+// apply sets the seats of a level.
 func (c *Controller) apply(l *level) {
 	l.set.Configure(l.config, l.current)
 	of := float64(l.current)
@@ -126,14 +124,14 @@ func (c *Controller) apply(l *level) {
 	})
 }
 
-// leastTarget stands for targets that are smaller, so that nothing is divided by zero.
+// leastTarget replaces smaller targets, to avoid a division by zero.
 const leastTarget = 0.001
 
-// tiny is how far sums may be from each other and be equal.
+// tiny is the tolerance for comparing sums.
 const tiny = 1e-7
 
-// allocate divides sum into parts, one for each claim, of which each is fair times the claim's target, or the bound
-// that this would pass. It is not ok if the bounds leave no way to.
+// allocate divides sum into parts, one for each claim. Each part is fair times the claim's target, clamped to the
+// claim's bounds. ok is false if the bounds make that impossible.
 func allocate(sum float64, claims []claim) (parts []float64, fair float64, ok bool) {
 	parts = make([]float64, len(claims))
 	low, high, corners := 0.0, 0.0, make([]float64, 0, 2*len(claims))
@@ -157,8 +155,7 @@ func allocate(sum float64, claims []claim) (parts []float64, fair float64, ok bo
 		}
 		return total
 	}
-	// Between two corners the total is a straight line: find the corner before it reaches the sum, and go on from
-	// there.
+	// Between two corners the total is linear: find the last corner below the sum and interpolate from there.
 	slices.Sort(corners)
 	at, _ := slices.BinarySearchFunc(corners, sum, func(corner, sum float64) int {
 		if fill(corner) < sum-tiny {

@@ -9,11 +9,11 @@ import (
 	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 )
 
-// Configure has the controller go by these objects from now on, which it keeps and which must not change. Requests that
-// wait or run go on; a level that is no longer there lives until its last request has left.
+// Configure replaces the controller's objects. It keeps them, so they must not change. Waiting and running requests
+// continue; a removed level exists until its last request has left.
 //
-// Mandatory objects that are missing are as Kubernetes has them. Levels that contradict themselves are left out, and
-// their names returned with the reason; so are schemas whose level is missing, silently: their status says it.
+// Missing mandatory objects get Kubernetes' definitions. Inconsistent levels are left out and returned with the reason.
+// Schemas without their level are left out silently, because their status reports it.
 func (c *Controller) Configure(schemas []*flowcontrolv1.FlowSchema,
 	levels []*flowcontrolv1.PriorityLevelConfiguration) (broken map[string]error) {
 	c.mu.Lock()
@@ -29,7 +29,7 @@ func (c *Controller) Configure(schemas []*flowcontrolv1.FlowSchema,
 	}
 	for _, p := range bootstrap.MandatoryPriorityLevelConfigurations {
 		if next[p.Name] == nil {
-			_ = c.addLevel(next, p) // these are right
+			_ = c.addLevel(next, p) // mandatory levels are valid
 		}
 	}
 	c.sort(schemas, next)
@@ -61,8 +61,7 @@ func (c *Controller) addLevel(next map[string]*level, p *flowcontrolv1.PriorityL
 	return nil
 }
 
-// sort makes the rules: schemas in the order of their precedence, then of their names, between the two that must be
-// there.
+// sort builds the rules: schemas by precedence, then by name, between the two mandatory ones.
 func (c *Controller) sort(schemas []*flowcontrolv1.FlowSchema, levels map[string]*level) {
 	good := make([]*flowcontrolv1.FlowSchema, 0, len(schemas)+2)
 	names := map[string]bool{}
@@ -109,7 +108,7 @@ func newSchema(f *flowcontrolv1.FlowSchema, l *level) *schema {
 	return s
 }
 
-// divide shares the server's seats out among the levels. The caller holds mu.
+// divide distributes the server's seats among the levels. The caller holds mu.
 func (c *Controller) divide() {
 	shares := 0.0
 	for _, l := range c.levels {

@@ -13,7 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/front/flow/queue"
 )
 
-// Pages returns the pages that show what is going on, by path, in kube-apiserver's form.
+// Pages returns the debug pages by path, in kube-apiserver's format.
 func (c *Controller) Pages() map[string]http.HandlerFunc {
 	const below = "/debug/api_priority_and_fairness/"
 	return map[string]http.HandlerFunc{
@@ -32,7 +32,7 @@ func (c *Controller) page(dump func(t *table, levels []*level, r *http.Request))
 		slices.SortFunc(levels, func(a, b *level) int { return strings.Compare(a.name, b.name) })
 		t := &table{tabwriter.NewWriter(w, 8, 0, 1, ' ', 0)}
 		dump(t, levels, r)
-		_ = t.Flush() // whom it does not reach has gone
+		_ = t.Flush() // on error the client has disconnected
 	}
 }
 

@@ -11,20 +11,20 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// What seats stand for.
+// The costs behind a number of seats.
 const (
 	bytesPerSeat = 100_000
-	// cacheBytes is the most of a list that lies in memory at once: lists are written piece by piece.
+	// cacheBytes limits the bytes of a list that are in memory at once: lists are written piece by piece.
 	cacheBytes     = 1_000_000
 	maxListSeats   = 100
 	maxWriteSeats  = 10
 	watchesPerSeat = 10
-	eventTime      = 5 * time.Millisecond // of one seat, for each watchesPerSeat watches that see a write
+	eventTime      = 5 * time.Millisecond // of one seat, for each group of watchesPerSeat watches that see a write
 )
 
 const watchVerb = "watch"
 
-// estimate says how many seats a request takes, and for how long its work goes on behind its answer.
+// estimate sets the number of seats of a request, and how long it holds seats after its response.
 func (c *Controller) estimate(t *Ticket, r *http.Request) {
 	q := &t.seat
 	q.Seats, q.FinalSeats, q.Linger, t.watchers = 1, 0, 0, -1
@@ -51,7 +51,7 @@ func (c *Controller) estimate(t *Ticket, r *http.Request) {
 	}
 }
 
-// bound keeps seats within what a request of its level may have.
+// bound clamps seats to the maximum for a request of its level.
 func (t *Ticket) bound(seats, most int64) int {
 	if of := t.schema.level.most.Load(); of > 0 {
 		most = min(most, of)
@@ -61,13 +61,13 @@ func (t *Ticket) bound(seats, most int64) int {
 
 func ceil(n, unit int64) int64 { return (n + unit - 1) / unit }
 
-// wantsInitial reports whether a watch begins with the objects that are there: if it asks for them, or, as all watches
-// once did, has no resourceVersion.
+// wantsInitial reports whether a watch sends the initial state: either it requests that, or, as in the original API, it
+// has no resourceVersion.
 func wantsInitial(query string) bool {
 	if !strings.Contains(query, "sendInitialEvents") && strings.Contains(query, "resourceVersion=") &&
 		!strings.Contains(query, "resourceVersion=&") && !strings.Contains(query, "resourceVersion=0") &&
 		!strings.HasSuffix(query, "resourceVersion=") && !strings.Contains(query, "%") {
-		return false // most watches, and taking a query apart costs more than looking for words
+		return false // most watches; parsing a query costs more than searching it
 	}
 	values, _ := url.ParseQuery(query)
 	if asked, err := strconv.ParseBool(values.Get("sendInitialEvents")); err == nil && asked {
@@ -77,7 +77,7 @@ func wantsInitial(query string) bool {
 	return version == "" || version == "0"
 }
 
-// watches counts watches by what they look at, for the cost of writes.
+// watches counts watches by target, to estimate the cost of writes.
 type watches struct {
 	mu    sync.Mutex
 	count map[watchKey]int
@@ -85,7 +85,7 @@ type watches struct {
 
 type watchKey struct{ group, resource, namespace, name string }
 
-// add counts a watch, and returns under what.
+// add counts a watch and returns its key.
 func (w *watches) add(info *request.Info) watchKey {
 	key := watchKey{info.Group, info.Resource, info.Namespace, info.Name}
 	w.mu.Lock()
@@ -102,7 +102,7 @@ func (w *watches) forget(key watchKey) {
 	}
 }
 
-// interested returns how many watches may see what a write does.
+// interested returns the number of watches that may see a write.
 func (w *watches) interested(info *request.Info) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,8 +122,8 @@ func (w *watches) interested(info *request.Info) int {
 	return n
 }
 
-// Cost returns what the request was taken to cost: the seats that it holds while it runs, and the seats that it holds
-// for linger after it ended, while the watches of what it wrote are served.
+// Cost returns the estimated cost of the request: its seats while it runs, and its seats for the time linger after it
+// has ended, while the watches of its object are served.
 func (t *Ticket) Cost() (seats, final int, linger time.Duration) {
 	return t.seat.Seats, t.seat.FinalSeats, t.seat.Linger
 }

@@ -1,18 +1,18 @@
-// Package flow decides which requests run now, which wait, and which are turned away: API Priority and Fairness
-// (KEP-1040).
+// Package flow implements API Priority and Fairness (KEP-1040): it decides which requests run now, wait, or are
+// rejected.
 //
-// FlowSchemas say what a request belongs to, PriorityLevelConfigurations how many of the server's seats each kind of
-// request has and how it waits for them. A request takes as many seats as it costs (estimate.go): a list or the
-// initial events of a watch by the bytes that they touch, a write by the watches that will see it, everything else
-// one. Package queue shares the seats of one level among the flows that want them; every 10 seconds Balance moves seats
-// between levels to where they are wanted, within what each lends and borrows (borrow.go).
+// A FlowSchema assigns a request to a PriorityLevelConfiguration, which defines the level's share of the server's seats
+// and its queues. A request takes as many seats as it costs (estimate.go): a list or the initial events of a watch by
+// the bytes that they read, a write by the watches that will see it, any other request one. Package queue distributes
+// the seats of one level among its flows. Every 10 seconds Balance moves seats between levels according to demand,
+// within the limits for lending and borrowing (borrow.go).
 //
-// The types are those of flowcontrol.apiserver.k8s.io/v1; where they come from, and who writes their status, is not
-// known here. Behaviour, numbers, metrics and pages are Kubernetes'; test/oracle/flow compares them.
+// The types come from flowcontrol.apiserver.k8s.io/v1; callers provide the objects and write their status. Behaviour,
+// numbers, metrics and pages match Kubernetes; test/oracle/flow compares them.
 //
-// A request reads the rules through an atomic pointer and takes two locks, that of its level when it comes and when it
-// goes. Nothing runs, and no timer is set, for a level in which nothing waits. A Controller is safe for concurrent use.
-// Its mutex is taken before that of a level's Set.
+// A request reads the rules through an atomic pointer and takes the lock of its level twice: at its start and at its
+// end. An idle level has no goroutine and no timer. A Controller is safe for concurrent use. Its mutex is taken before
+// the lock of a level's Set.
 package flow
 
 import (
@@ -28,19 +28,19 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Options is what a Controller is made from.
+// Options configures a Controller.
 type Options struct {
-	// Total is how many seats the server has.
+	// Total is the number of seats of the server.
 	Total int
 	// Patience is how long a request without a deadline may wait; others wait for a quarter of their time.
 	Patience time.Duration
-	// Weigh returns how many bytes of objects a list, or the beginning of a watch, touches; false if it is not known
-	// here what the request names. Nil knows nothing.
+	// Weigh returns the number of bytes of objects that a list, or the start of a watch, reads; false if the resource
+	// is unknown. Nil always means false.
 	Weigh func(info *request.Info, query string) (bytes int64, known bool)
-	// Narrow reports whether a watch waits for objects with one value of a field or label: others do not wake it, so it
-	// is not counted among those that see a write. Nil is never.
+	// Narrow reports whether a watch waits for objects with one value of a field or label. Other objects do not wake
+	// it, so it does not count among the watches that see a write. Nil always means false.
 	Narrow func(info *request.Info) bool
-	// Unseen reports whether no watch sees what a write does. Nil is never.
+	// Unseen reports whether a write causes no watch event. Nil always means false.
 	Unseen func(info *request.Info) bool
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -57,17 +57,17 @@ type Controller struct {
 	watches  watches
 	kinds    [2]*kindUse // reads and writes
 
-	// rules are those of now; what reads them once is admitted by them.
+	// rules are the current rules; a request that loads them once uses them to the end.
 	rules atomic.Pointer[rules]
 
 	// mu guards the following.
 	mu      sync.Mutex
 	levels  map[string]*level
 	nominal int     // sum of the levels' nominal seats
-	fair    float64 // the fraction of what it aims at that each level got at the last balance
+	fair    float64 // fraction of its target that each level got at the last balance
 }
 
-// New returns a Controller that knows the mandatory schemas and levels; Configure tells it others.
+// New returns a Controller with the mandatory schemas and levels; Configure adds others.
 func New(o Options) *Controller {
 	c := &Controller{
 		total: o.Total, patience: o.Patience, weigh: o.Weigh, narrow: o.Narrow, unseen: o.Unseen, now: o.Now,
@@ -96,16 +96,17 @@ func New(o Options) *Controller {
 	return c
 }
 
-// steady returns a clock that does not follow when the machine's is set. It reads one clock where time.Now reads two,
-// and each request asks twice.
+// steady returns a clock that ignores changes of the machine's time. It reads one clock, where time.Now reads two, and
+// each request reads it twice.
 func steady(from time.Time) func() time.Time {
 	return func() time.Time { return from.Add(time.Since(from)) }
 }
 
-// maxPatience is the longest time for which a request waits.
+// maxPatience is the longest time that a request waits.
 const maxPatience = time.Minute
 
-// Ticket is one request's place. Its memory belongs to the Controller until Done. The zero value is ready for Admit.
+// Ticket is one request's use of seats. Its memory belongs to the Controller until Done. The zero value is ready for
+// Admit.
 type Ticket struct {
 	c      *Controller
 	seat   queue.Request
@@ -114,19 +115,19 @@ type Ticket struct {
 	info   *request.Info
 	write  bool
 	held   bool // it has seats
-	// watchers is how many watches may see what it writes; less than 0 if that does not matter.
+	// watchers is the number of watches that may see the write; negative if it has no effect.
 	watchers int
-	// waited is how long it has waited for its seats.
+	// waited is the time that the request has waited for its seats.
 	waited time.Duration
-	// watched is under what it is counted as a watch, if counted.
+	// watched is the key under which the request counts as a watch, if counted.
 	watched watchKey
 	counted bool
 }
 
-// Admit finds out what a request belongs to and waits until it may run. False rejects it. In both cases Done must
-// follow.
+// Admit classifies a request and waits until it may run. It returns false to reject the request. Call Done in both
+// cases.
 //
-// ctx ends the wait; a request that has a deadline waits for a quarter of the time that it had when it arrived.
+// ctx ends the wait; a request with a deadline waits for at most a quarter of its time on arrival.
 func (c *Controller) Admit(ctx context.Context, t *Ticket, r *http.Request, info *request.Info, who user.Info) bool {
 	t.c, t.info, t.who, t.write = c, info, who, info.Mutating()
 	t.schema = c.rules.Load().find(info, who)
@@ -206,24 +207,24 @@ func (t *Ticket) Waited() time.Duration { return t.waited }
 // Began returns when a request got its seats.
 func (t *Ticket) Began() time.Time { return t.seat.Arrived.Add(t.waited) }
 
-// Lends reports whether a request has seats that others may want.
+// Lends reports whether a request holds seats that others may need.
 func (t *Ticket) Lends() bool { return t.held && !t.schema.level.exempt }
 
-// Pause implements request.Seat. If too many have lent their seats, it keeps them.
+// Pause implements request.Seat. If too many requests have lent their seats, it keeps them.
 func (t *Ticket) Pause() { t.seat.Pause() }
 
 // Resume implements request.Seat.
 func (t *Ticket) Resume() { t.seat.Resume() }
 
-// Return implements request.Seat. The seats come back in the request's turn among those that wait, as if it came now,
-// or when ctx ends.
+// Return implements request.Seat. The request queues for its seats like a new one; if ctx ends first, it takes them at
+// once.
 func (t *Ticket) Return(ctx context.Context) {
 	if !t.seat.Return() {
 		t.await(ctx)
 	}
 }
 
-// Yield lets others have their turn, if they wait and the request has run for long. It may be called while it runs.
+// Yield gives waiting requests a turn if the request has run for long. It may be called while the request runs.
 func (t *Ticket) Yield(ctx context.Context) {
 	if t.Lends() && !t.seat.Yield() {
 		t.await(ctx)
@@ -238,26 +239,27 @@ func (t *Ticket) await(ctx context.Context) {
 	}
 }
 
-// Release implements request.Seat. A watch gives its seats back when its initial events have been sent: what follows is
-// charged to the writes that cause it.
+// Release implements request.Seat. A watch releases its seats after its initial events: later events are charged to the
+// writes that cause them.
 func (t *Ticket) Release() {
 	if t.held {
 		t.c.leave(t)
 	}
 }
 
-// Headers tells the client what its request belongs to: by uid, because names would say more than it may know.
+// Headers sets the response headers with the uids of the schema and the level: the client may not be allowed to know
+// their names.
 func (t *Ticket) Headers(h http.Header) {
 	h[SchemaHeader], h[LevelHeader] = t.schema.uid, t.schema.level.uid
 }
 
-// Names returns the names of what the request belongs to.
+// Names returns the names of the request's schema and level.
 func (t *Ticket) Names() (schema, level string) { return t.schema.name, t.schema.level.name }
 
-// RetryAfter is how many seconds the client of a rejected request is asked to wait.
+// RetryAfter returns the number of seconds after which the client of a rejected request should retry.
 func (t *Ticket) RetryAfter() int { return t.schema.level.retryAfter() }
 
-// The headers in the form that http.Header has them in.
+// The response headers, in the canonical form of http.Header.
 const (
 	SchemaHeader = "X-Kubernetes-Pf-Flowschema-Uid"
 	LevelHeader  = "X-Kubernetes-Pf-Prioritylevel-Uid"

@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// BenchmarkAdmit has requests come and go that need not wait, under Kubernetes' own schemas.
+// BenchmarkAdmit admits requests that need not wait, under Kubernetes' own schemas.
 func BenchmarkAdmit(b *testing.B) {
 	for _, c := range []struct {
 		name string

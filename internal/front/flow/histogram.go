@@ -21,7 +21,8 @@ var (
 	demandBounds  = []float64{0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.7, 2, 2.8, 4, 6}
 )
 
-// histogram counts values. A histogram of the metrics library would cost each request more than all else here.
+// histogram counts values. A histogram of the metrics library would cost each request more than the rest of this
+// package.
 type histogram struct {
 	bounds []float64
 	counts []uint64 // one more than bounds; nil before the first value
@@ -40,7 +41,7 @@ func (h *histogram) observe(v float64, weight uint64) {
 	h.sum += v * float64(weight)
 }
 
-// ratio observes a value, as a part of what it may be, at the end of every nanosecond.
+// ratio observes a value, as a fraction of its maximum, at the end of every nanosecond.
 type ratio struct {
 	histogram
 	at        time.Time
@@ -53,7 +54,7 @@ func newRatio(bounds []float64, now time.Time) ratio {
 
 func (r *ratio) set(now time.Time, v float64) {
 	if v == r.value {
-		return // the time since it was set counts later
+		return // the time since the last change is counted later
 	}
 	r.settle(now)
 	r.value = v
@@ -111,11 +112,12 @@ func (m moments) mean() (average, deviation float64) {
 	return average, math.Sqrt(max(0, m.second/m.seconds-average*average))
 }
 
-// class is what is counted of a schema's requests in one level. The lock of the level's set guards all but its name.
+// class holds the metrics of a schema's requests in one level. The lock of the level's set guards all fields except
+// name.
 type class struct {
 	name   string
 	counts queue.Class
-	// waits are by whether the request ran then, runs by whether it was a watch.
+	// waits is indexed by whether the request ran afterwards, runs by whether it was a watch.
 	waits, runs             [2]histogram
 	seats, lengths, watches histogram
 }
@@ -162,9 +164,9 @@ func index(b bool) int {
 	return 0
 }
 
-// kindUse is how many reads, or writes, there are in all levels.
+// kindUse counts the reads, or the writes, in all levels.
 type kindUse struct {
-	mu     sync.Mutex // guards the following; nothing is locked inside it
+	mu     sync.Mutex // guards the following; no other lock is taken while it is held
 	phases [2]ratio
 }
 

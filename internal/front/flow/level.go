@@ -15,7 +15,7 @@ import (
 // level is a priority level: so many seats, and the queues for them.
 type level struct {
 	name string
-	// Of its configuration. Requests read queues, exempt and uid, so that a level which changes in these is a new value
+	// Fields from the configuration. Requests read queues, exempt and uid, so a change of these creates a new level
 	// with the same state.
 	uid    []string
 	exempt bool
@@ -23,15 +23,15 @@ type level struct {
 	*levelState
 }
 
-// levelState is what a level keeps when its configuration changes.
+// levelState is the state of a level that survives changes of its configuration.
 type levelState struct {
 	set  *queue.Set
-	most atomic.Int64 // seats of one request; 0 is as many as its kind may have
+	most atomic.Int64 // maximum of seats for one request; 0 means the maximum of its kind
 
 	// Controller.mu guards the following.
 	shares                   int32
 	lends, borrows           *int32 // percent
-	waits                    int    // requests that may wait
+	waits                    int    // maximum of waiting requests
 	nominal, lowest, highest int
 	current                  int
 	quiescing                bool
@@ -93,7 +93,7 @@ func queueConfig(p *flowcontrolv1.PriorityLevelConfiguration) (queue.Config, err
 	return c, c.Check()
 }
 
-// configure takes over what an object says.
+// configure takes over the fields of an object.
 func (l *level) configure(p *flowcontrolv1.PriorityLevelConfiguration, c queue.Config) {
 	l.name, l.uid, l.exempt, l.queues, l.config = p.Name, []string{string(p.UID)}, c.Exempt, c.Queues, c
 	l.quiescing = false
@@ -114,10 +114,10 @@ func (l *level) configure(p *flowcontrolv1.PriorityLevelConfiguration, c queue.C
 	}
 }
 
-// mostPercent of a level's nominal seats are the most for one request.
+// mostPercent is the share of a level's nominal seats that one request may take.
 const mostPercent = 0.15
 
-// divide finds the level's seats out: its part of the server's, and the bounds of borrowing.
+// divide computes the level's seats: its share of the server's, and the bounds of borrowing.
 func (l *levelState) divide(total int, shares float64) {
 	fresh := l.nominal == 0 && l.highest == 0
 	l.nominal = 0
@@ -141,26 +141,26 @@ func (l *levelState) divide(total int, shares float64) {
 	}
 }
 
-// dropped remembers the requests that a level has turned away, to tell the next how long to stay away.
+// dropped tracks rejected requests, to compute the Retry-After of the next.
 type dropped struct {
 	after atomic.Int64 // seconds; at least 1
 
 	mu      sync.Mutex
-	second  int64 // that count is of
+	second  int64 // the second that count belongs to
 	count   int64
-	history []droppedSecond // before it, the latest last
-	raised  int64           // the second in which after was raised
+	history []droppedSecond // earlier seconds, the latest last
+	raised  int64           // the second in which after was last raised
 }
 
 type droppedSecond struct{ second, count int64 }
 
-// maxRetryAfter is the longest time for which clients are sent away, in seconds.
+// maxRetryAfter is the maximum Retry-After, in seconds.
 const maxRetryAfter = 32
 
 func (l *levelState) retryAfter() int { return int(l.dropped.after.Load()) }
 
-// drop counts a request that is turned away. When a second is over, the time doubles if at least three requests for
-// each of its seconds have been turned away meanwhile, and falls by one if fewer than one has.
+// drop counts a rejected request. At the end of each second it checks the last after seconds: after doubles if at least
+// three requests a second were rejected, and falls by one if fewer than one a second was.
 func (l *levelState) drop(second int64) {
 	d := &l.dropped
 	d.mu.Lock()

@@ -17,16 +17,16 @@ import (
 // schema is a FlowSchema that requests try.
 type schema struct {
 	name   string
-	uid    []string // of its header
+	uid    []string // value of its header
 	method flowcontrolv1.FlowDistinguisherMethodType
 	rules  []flowcontrolv1.PolicyRulesWithSubjects
-	first  int // the number of its first rule
+	first  int // number of its first rule
 	level  *level
 	class  *class
 	hashes hashes
 }
 
-// distinguish returns what tells the flows of a schema apart.
+// distinguish returns the flow of a request within a schema.
 func (s *schema) distinguish(info *request.Info, who user.Info) string {
 	switch s.method {
 	case flowcontrolv1.FlowDistinguisherMethodByUserType:
@@ -37,7 +37,7 @@ func (s *schema) distinguish(info *request.Info, who user.Info) string {
 	return ""
 }
 
-// hashes keeps the hashes of flows that were seen last, because finding one out costs as much as the rest of Admit.
+// hashes caches the hashes of recent flows, because computing one costs as much as the rest of Admit.
 type hashes [64]atomic.Pointer[hashed]
 
 type hashed struct {
@@ -121,7 +121,7 @@ func pathMatches(rule *flowcontrolv1.NonResourcePolicyRule, info *request.Info) 
 		if url == flowcontrolv1.NonResourceAll || url == info.Path {
 			return true
 		}
-		// What is below a path belongs to it, with or without "/*".
+		// A path includes its subpaths, with or without "/*".
 		if rest, ok := strings.CutPrefix(info.Path, strings.TrimSuffix(strings.TrimSuffix(url, "*"), "/")); ok &&
 			strings.HasPrefix(rest, "/") {
 			return true
@@ -130,7 +130,7 @@ func pathMatches(rule *flowcontrolv1.NonResourcePolicyRule, info *request.Info) 
 	return false
 }
 
-// has reports whether list holds x, or is the wildcard, which stands alone.
+// has reports whether list contains x, or consists of the wildcard.
 func has(list []string, x, wildcard string) bool {
 	return len(list) == 1 && list[0] == wildcard || slices.Contains(list, x)
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/front/flow/queue"
 )
 
-// The names, labels and texts are those of kube-apiserver.
+// describe returns the description of a metric. Names, labels and texts are kube-apiserver's.
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("apiserver_flowcontrol_"+name, help, labels, nil)
 }
 
-// descriptions are made once for each Collect, which is rare.
+// descriptions emits metrics. Their descriptions are made on each Collect, which is rare.
 type descriptions struct {
 	emit chan<- prometheus.Metric
 }
@@ -31,7 +31,7 @@ func (d descriptions) counter(name, help string, v uint64, labels ...label) {
 	}
 }
 
-// histogram shows h, unless it has counted nothing.
+// histogram emits h, unless it is empty.
 func (d descriptions) histogram(name, help string, h *histogram, labels ...label) {
 	if h.counts == nil {
 		return
@@ -58,10 +58,10 @@ func split(labels []label) (names, values []string) {
 func ofLevel(name string) label  { return label{"priority_level", name} }
 func ofSchema(name string) label { return label{"flow_schema", name} }
 
-// Describe implements prometheus.Collector: nothing is known beforehand.
+// Describe implements prometheus.Collector; the metrics are unchecked.
 func (c *Controller) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector. A level is seen as it is at one moment.
+// Collect implements prometheus.Collector. The metrics of a level are consistent with each other.
 func (c *Controller) Collect(emit chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +147,7 @@ func collectProgress(d descriptions, level label, p queue.Progress) {
 		uint64(p.Epochs), level, label{"success", "true"})
 }
 
-// collectCounts shows what a set has counted. The caller holds its lock.
+// collectCounts emits the counters of a class. The caller holds its lock.
 func collectCounts(d descriptions, level label, k *class) {
 	n, schema := &k.counts, ofSchema(k.name)
 	d.counter("dispatched_requests_total", "Number of requests executed by API Priority and Fairness subsystem",
@@ -162,7 +162,7 @@ func collectCounts(d descriptions, level label, k *class) {
 		"Number of times a dispatch attempt resulted in a non accommodation due to lack of available seats",
 		n.NoRoom, level, schema)
 	if n.Dispatched+n.Rejected[queue.Full]+n.Rejected[queue.NoSeat]+n.Rejected[queue.Wait] == 0 && n.Waiting == 0 {
-		return // it has never been used
+		return // never used
 	}
 	d.gauge("current_inqueue_requests",
 		"Number of requests currently pending in queues of the API Priority and Fairness subsystem",

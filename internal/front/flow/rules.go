@@ -10,11 +10,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// rules are the schemas in the order in which requests try them. They do not change.
+// rules holds the schemas in the order in which requests try them. It is immutable.
 type rules struct {
 	catchAll *schema
-	// rule i is one rule of schema of[i]. The sets are of rules, by the subjects that they name: a request looks its
-	// user and groups up, and tries what it finds.
+	// Rule i belongs to schema of[i]. The sets hold rules by their subjects: a request looks up its user and groups,
+	// and tries only the rules in these sets.
 	of       []*schema
 	everyone set
 	users    map[string]set
@@ -67,8 +67,8 @@ func (r *rules) add(s *flowcontrolv1.Subject, rule int) {
 	by[name] = by[name].with(rule)
 }
 
-// find returns the schema of a request: the first that matches. The last matches everything, but for users of neither
-// of kube's two groups, whom it gets too.
+// find returns the first schema that matches a request. The last schema matches everything except users in neither of
+// Kubernetes' two groups; they get it, too.
 func (r *rules) find(info *request.Info, who user.Info) *schema {
 	var memory [4]uint64
 	try := append(set(memory[:0]), r.everyone...).and(r.users[who.GetName()])
@@ -103,7 +103,7 @@ func (s set) with(rule int) set {
 	return s
 }
 
-// and returns s and what is in other. It may change s.
+// and returns the union of s and other. It may change s.
 func (s set) and(other set) set {
 	for len(s) < len(other) {
 		s = append(s, 0)

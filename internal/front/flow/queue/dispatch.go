@@ -2,7 +2,7 @@ package queue
 
 import "time"
 
-// fits reports whether so many more seats may be taken. What asks for more than all runs alone.
+// fits reports whether a request may take so many more seats. A request that needs more than the limit runs alone.
 func (s *Set) fits(seats int) bool {
 	if seats > s.limit {
 		return s.usage.Executing == 0
@@ -10,9 +10,9 @@ func (s *Set) fits(seats int) bool {
 	return s.usage.Seats+seats <= s.limit
 }
 
-// deal returns the queue of a flow's hand in which the least work waits.
+// deal returns the queue in a flow's hand with the least waiting work.
 func (s *Set) deal(hash uint64) *fifo {
-	var memory [16]int // no hand is larger
+	var memory [16]int // the maximum size of a hand
 	hand := s.dealer.DealIntoHand(hash, memory[:])
 	offset := s.deals % len(hand)
 	s.deals++
@@ -47,7 +47,7 @@ func (s *Set) enqueue(f *fifo, q *Request) {
 	q.Class.WaitingSeats += q.seats()
 }
 
-// unqueue takes a request out of its queue.
+// unqueue removes a request from its queue.
 func (s *Set) unqueue(q *Request) {
 	f := q.queue
 	f.waiting.remove(q)
@@ -81,7 +81,7 @@ func (s *Set) run(q *Request, now time.Time) {
 	s.loose.push(q)
 }
 
-// take counts seats that a request takes, or gives back if they are less than zero.
+// take counts seats that a request takes, or gives back if negative.
 func (s *Set) take(q *Request, seats int) {
 	s.usage.Seats += seats
 	q.Class.Seats += seats
@@ -111,7 +111,7 @@ func (s *Set) finish(q *Request, now time.Time) {
 	f.bound()
 }
 
-// release frees the seats of a request that has ended, and drops its queue if it is one too many.
+// release frees the seats of a completed request, and removes its queue if there are too many.
 func (s *Set) release(q *Request) {
 	s.take(q, -q.seats())
 	f := q.queue
@@ -129,7 +129,7 @@ func (s *Set) release(q *Request) {
 	}
 }
 
-// dispatch lets as many requests run as there are seats for. new is the queue that has just got one, nil if none has.
+// dispatch runs requests while seats are free. new is the queue that has just received one, or nil.
 func (s *Set) dispatch(new *fifo, now time.Time) {
 	for s.usage.Waiting > 0 && s.usage.Seats < s.limit {
 		f := s.choose(new)
@@ -153,10 +153,10 @@ func (s *Set) dispatch(new *fifo, now time.Time) {
 	}
 }
 
-// choose returns the queue whose oldest request would end first. Of those that are equal it is the first behind the
-// one that was last served. There is one that has requests.
+// choose returns the queue with the oldest request that would end first. Among equal ones it prefers the next queue
+// after the one last served. At least one queue has requests.
 func (s *Set) choose(new *fifo) *fifo {
-	if new != nil && new.waiting.len == s.usage.Waiting { // there is no other
+	if new != nil && new.waiting.len == s.usage.Waiting { // the only queue
 		s.seen(new, true)
 		return new
 	}

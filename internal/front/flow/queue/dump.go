@@ -2,16 +2,16 @@ package queue
 
 import "time"
 
-// QueueDump is what is told about one queue.
+// QueueDump describes one queue on the debug pages.
 type QueueDump struct {
 	Executing, Seats       int
 	NextR, Work            Work
-	InitialSeats, MaxSeats int // of those that wait
+	InitialSeats, MaxSeats int // of waiting requests
 	Requests               []RequestDump
 	Running                []RequestDump
 }
 
-// RequestDump is what is told about a request.
+// RequestDump describes a request on the debug pages.
 type RequestDump struct {
 	Class             *Class
 	Flow              string
@@ -21,7 +21,7 @@ type RequestDump struct {
 	Linger            time.Duration
 }
 
-// Dump returns what is in the queues, and what runs without one.
+// Dump returns the queues, and running requests without a queue.
 func (s *Set) Dump() (queues []QueueDump, loose []RequestDump) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

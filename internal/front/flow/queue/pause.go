@@ -5,8 +5,8 @@ import "time"
 // pauseFactor times the limit is how many requests may have given their seats away: each holds memory.
 const pauseFactor = 8
 
-// Pause gives away the seats of a request that runs, until Resume. It returns false, and changes nothing, if too many
-// have done so.
+// Pause lends the seats of a running request until Resume. If too many requests are paused, it returns false and
+// changes nothing.
 func (s *Set) Pause(q *Request) bool {
 	now := s.lock()
 	defer s.mu.Unlock()
@@ -21,7 +21,7 @@ func (s *Set) Pause(q *Request) bool {
 	return true
 }
 
-// halt takes the seats of a request that runs.
+// halt takes the seats of a running request away.
 func (s *Set) halt(q *Request, now time.Time) {
 	q.pausedAt = now
 	s.usage.Executing--
@@ -34,8 +34,8 @@ func (s *Set) halt(q *Request, now time.Time) {
 	}
 }
 
-// Resume takes the seats back that Pause gave away, or that Return waits for. It waits for nothing: there may be more
-// in use than there are, until others have ended.
+// Resume takes the seats back after Pause, or while Return waits for them. It does not wait: more seats than the limit
+// may be in use until others end.
 func (s *Set) Resume(q *Request) {
 	now := s.lock()
 	defer s.mu.Unlock()
@@ -51,9 +51,9 @@ func (s *Set) Resume(q *Request) {
 	s.changed(now, s.usage)
 }
 
-// Return takes the seats back that Pause gave away in the request's turn: it returns false if others come first. Then
-// the request is the first in its queue, and has a message in Ready when it runs; or its caller waits no longer, and
-// calls Resume. Those that have lent their seats would be without bounds otherwise, all of one flow.
+// Return takes the seats back after Pause, in the request's turn. It returns false if others come first. The request is
+// then the first in its queue, and gets a message in Ready when it runs; a caller that stops waiting calls Resume.
+// Without turns one flow could lend its seats without bound.
 func (s *Set) Return(q *Request) bool {
 	now := s.lock()
 	defer s.mu.Unlock()
@@ -71,9 +71,9 @@ func (s *Set) Return(q *Request) bool {
 	return false
 }
 
-// Yield has a request that has run for longer than requests are taken to run give its seats away and wait for its turn
-// among those that wait, if there are any: what is shared by what requests took must not be known at their end only.
-// It returns false if the request waits, as Return does.
+// Yield makes a request that has run for longer than the assumed time give up its seats and queue again, if others
+// wait. So a flow is charged for its use while its requests run, and not only at their end. It returns false if the
+// request waits, as Return does.
 func (s *Set) Yield(q *Request) bool {
 	now := s.lock()
 	defer s.mu.Unlock()
@@ -87,8 +87,8 @@ func (s *Set) Yield(q *Request) bool {
 	return false
 }
 
-// requeue puts a request that has been halted before the others of its queue. It is priced as one that comes: what it
-// took until now is what it took.
+// requeue puts a halted request before the others of its queue. Its price is that of a new request; its queue is
+// charged for the time so far.
 func (s *Set) requeue(q *Request, now time.Time) {
 	f := q.queue
 	f.next -= work(float64(q.Seats), assumed-(q.pausedAt.Sub(q.since)-q.away))
@@ -96,7 +96,7 @@ func (s *Set) requeue(q *Request, now time.Time) {
 	q.returns, q.away, q.total = true, 0, work(float64(q.Seats), assumed)
 	s.enqueue(f, q)
 	f.bound()
-	q.Ready = make(chan struct{}, 1) // one message: that it runs
+	q.Ready = make(chan struct{}, 1) // one message: the request runs
 	s.dispatch(nil, now)
 	s.changed(now, s.usage)
 }

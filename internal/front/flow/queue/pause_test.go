@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestReturn says that a request which has lent its seats gets them back at once if no other wants them, else before
-// the others of its own queue and in the turn of its queue.
+// TestReturn checks that a paused request gets its seats back at once if no other needs them, else before the others of
+// its own queue and in the turn of its queue.
 func TestReturn(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, one, 1)
@@ -43,8 +43,8 @@ func TestReturn(t *testing.T) {
 	s.expect(Usage{})
 }
 
-// TestReturnAtOnce says that a request whose client is gone goes on without its turn, and that its turn then is no
-// other's loss.
+// TestReturnAtOnce checks that a request with a disconnected client continues out of turn, without costing other
+// requests their turn.
 func TestReturnAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, one, 1)
@@ -63,7 +63,7 @@ func TestReturnAtOnce(t *testing.T) {
 	}
 }
 
-// TestReturnWithoutQueues says that there is nothing to wait for in a level without queues.
+// TestReturnWithoutQueues checks that Return does not wait in a level without queues.
 func TestReturnWithoutQueues(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, Config{}, 1)
@@ -76,8 +76,8 @@ func TestReturnWithoutQueues(t *testing.T) {
 	s.expect(Usage{Executing: 2, Seats: 2})
 }
 
-// TestYield has a request of one flow run for long while a short one of another flow waits: the short one is next, and
-// not delayed until the long one ends.
+// TestYield runs a long request of one flow while a short one of another flow waits: the short one is next, and need
+// not wait for the end of the long one.
 func TestYield(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, Config{Queues: 2, Length: 10, Hand: 1}, 1)
@@ -111,8 +111,8 @@ func TestYield(t *testing.T) {
 	s.expect(Usage{})
 }
 
-// TestYieldingIsFair has four long requests of a greedy flow that yield as they go, and a flow that sends one short
-// request after the other: its requests wait for one piece of a long one, not for all of them.
+// TestYieldingIsFair runs four long yielding requests of a greedy flow, and a flow that sends short requests one after
+// the other: each waits for one piece of a long request, not for all of them.
 func TestYieldingIsFair(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, Config{Queues: 2, Length: 10, Hand: 1}, 2)

@@ -1,20 +1,19 @@
-// Package queue shares the seats of one priority level among the requests that want them: the queues of API Priority
-// and Fairness.
+// Package queue distributes the seats of one priority level among requests: the queues of API Priority and Fairness.
 //
-// A Set has so many seats. A request takes one or more of them as long as it runs. While there are none, it waits in
-// one of the queues: the hash of its flow deals it a hand of queues, of which it takes the one with the least work, so
-// that a flow that asks for much fills only its own hand (shuffle sharding). The queues take turns by fair queuing: R
-// is how many seat-seconds each busy queue could have had since the start, and the queue whose next request would end
-// first by that meter, at an assumed 3 ms a request, is next. When a request has ended, its queue is charged what it
-// really took.
+// A Set has a number of seats. A request takes one or more of them while it runs. If none are free, it waits in a
+// queue. The hash of its flow deals the flow a hand of queues, and the request joins the queue with the least work in
+// that hand, so a demanding flow fills only its own hand (shuffle sharding). Fair queuing selects the next queue: R is
+// the number of seat-seconds that each busy queue could have had since the start, and the next queue is the one with
+// the request that would end first by that meter, at an assumed 3 ms a request. When a request ends, its queue is
+// charged the actual time.
 //
-// The rules are those of KEP-1040 and of Kubernetes' package queueset; test/oracle/flow drives both with the same
-// requests and compares what runs when. What is better here: a request is a few words in the memory of its caller and
-// linked into its queue, whether it waits or runs; sums are kept, not counted anew; there is no goroutine and no
-// channel for a request that need not wait; a request may give its seats away for a time (Pause), while it waits for
-// something that needs nothing of the server; and one that runs for long takes turns with those that wait (Yield).
+// The rules come from KEP-1040 and Kubernetes' package queueset; test/oracle/flow drives both with the same requests
+// and compares their order. This package differs in its costs: a request is a few words in its caller's memory, linked
+// into its queue while it waits or runs; sums are maintained, not recomputed; a request that need not wait needs no
+// goroutine and no channel. A request may also lend its seats while it waits for something outside the server (Pause),
+// and a long-running request alternates with waiting ones (Yield).
 //
-// A Set is safe for concurrent use. Everything that changes happens below its one lock, which is never held over I/O.
+// A Set is safe for concurrent use. One lock guards all of its state; it is never held over I/O.
 package queue
 
 import (
@@ -26,42 +25,42 @@ import (
 	"k8s.io/apiserver/pkg/util/shufflesharding"
 )
 
-// Config is how a Set queues. The zero value rejects what finds no seat.
+// Config configures the queues of a Set. The zero value rejects requests that find no free seat.
 type Config struct {
-	// Exempt has every request run at once, whatever the limit is.
+	// Exempt runs every request at once, whatever the limit is.
 	Exempt bool
-	// Queues is how many queues there are, 0 for none.
+	// Queues is the number of queues, 0 for none.
 	Queues int
-	// Length is how many requests may wait in each.
+	// Length is the maximum number of requests waiting in each queue.
 	Length int
-	// Hand is how many queues a flow may use.
+	// Hand is the number of queues that a flow may use.
 	Hand int
 }
 
-// assumed is how long a request is taken to run until it is known.
+// assumed is the running time of a request until its actual time is known.
 const assumed = 3 * time.Millisecond
 
-// Options is what a Set is made from.
+// Options holds the dependencies of a Set.
 type Options struct {
 	Now func() time.Time // nil is time.Now
-	// After calls a function later, in a goroutine of its own; nil is time.AfterFunc.
+	// After calls a function later, in a new goroutine; nil is time.AfterFunc.
 	After func(time.Duration, func())
-	// Changed is called below the lock whenever something changes, with what is so from then on. May be nil.
+	// Changed is called with the lock held after each change, with the new usage. May be nil.
 	Changed func(now time.Time, u Usage)
 }
 
-// Usage is what a Set is doing.
+// Usage is the current use of a Set.
 type Usage struct {
-	Waiting, WaitingSeats int // requests in the queues, and the seats that they want
-	Executing             int // requests that run, without those that pause
-	Seats                 int // that are taken, by those that run and by those that have ended and linger
+	Waiting, WaitingSeats int // queued requests, and the seats that they need
+	Executing             int // running requests, without paused ones
+	Seats                 int // taken by running requests and by lingering work
 	Paused                int
 }
 
 // Demand is how many seats the requests of now could use.
 func (u Usage) Demand() int { return u.Seats + u.WaitingSeats }
 
-// Set is the queues of one priority level.
+// Set holds the queues of one priority level.
 type Set struct {
 	now     func() time.Time
 	after   func(time.Duration, func())
@@ -71,14 +70,14 @@ type Set struct {
 	config Config
 	limit  int
 	dealer *shufflesharding.Dealer // nil without queues
-	queues []*fifo                 // more than config.Queues while what is too many drains
-	robin  int                     // index of the queue that was last served
+	queues []*fifo                 // more than config.Queues while surplus queues drain
+	robin  int                     // index of the queue served last
 	deals  int
-	loose  list // requests that run and have no queue
+	loose  list // running requests without a queue
 
 	usage Usage
-	// busy is how many queues have requests, and wanted is the seats in their use and those that their waiting requests
-	// want: R goes by the two.
+	// busy is the number of queues with requests. wanted is the sum of the seats that they use and that their waiting
+	// requests need. R advances according to both.
 	busy, wanted int
 	r            Work
 	synced       time.Time
@@ -92,7 +91,7 @@ type Progress struct {
 	Epochs                             int
 }
 
-// NewSet returns a Set without seats; Configure gives it some.
+// NewSet returns a Set without seats; Configure adds them.
 func NewSet(o Options) *Set {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -117,8 +116,7 @@ func (c Config) Check() error {
 	return nil
 }
 
-// Configure changes how many seats there are, and how requests wait for them. What waits or runs goes on. c is one that
-// Check accepts.
+// Configure changes the number of seats and the queues. Waiting and running requests continue. Check must accept c.
 func (s *Set) Configure(c Config, limit int) {
 	now := s.lock()
 	defer s.mu.Unlock()
@@ -126,7 +124,7 @@ func (s *Set) Configure(c Config, limit int) {
 		c.Length, c.Hand, s.dealer = s.config.Length, s.config.Hand, nil
 	} else {
 		s.dealer, _ = shufflesharding.NewDealer(c.Queues, c.Hand)
-		for len(s.queues) < c.Queues { // too many go when they are empty
+		for len(s.queues) < c.Queues { // surplus queues are removed when they are empty
 			s.queues = append(s.queues, &fifo{index: len(s.queues)})
 		}
 	}
@@ -135,22 +133,22 @@ func (s *Set) Configure(c Config, limit int) {
 	s.changed(now, s.usage)
 }
 
-// Verdict is what becomes of a request.
+// Verdict is the decision about a request.
 type Verdict int
 
 // The verdicts.
 const (
 	// Run lets the request run at once.
 	Run Verdict = iota
-	// Wait has it wait: see Request.Ready.
+	// Wait queues the request: see Request.Ready.
 	Wait
-	// Full rejects it, because its queue is as long as it may be.
+	// Full rejects the request, because its queue has the maximum length.
 	Full
-	// NoSeat rejects it, because all seats are taken and there are no queues.
+	// NoSeat rejects the request, because all seats are taken and there are no queues.
 	NoSeat
 )
 
-// Enter asks for the seats of a request. What runs must Leave; what waits must GiveUp, or Leave when it is Ready.
+// Enter requests seats. A running request must Leave; a waiting request must GiveUp, or Leave when it is Ready.
 func (s *Set) Enter(q *Request) Verdict {
 	now := s.lock()
 	defer s.mu.Unlock()
@@ -179,11 +177,11 @@ func (s *Set) Enter(q *Request) Verdict {
 	if q.state == running {
 		return q.Class.entered(q, Run, length)
 	}
-	q.Ready = make(chan struct{}, 1) // one message: that it runs
+	q.Ready = make(chan struct{}, 1) // one message: the request runs
 	return q.Class.entered(q, Wait, length)
 }
 
-// GiveUp takes a request out of its queue. It returns false if it runs meanwhile.
+// GiveUp removes a request from its queue. It returns false if the request runs already.
 func (s *Set) GiveUp(q *Request) bool {
 	now := s.lock()
 	defer s.mu.Unlock()
@@ -201,7 +199,7 @@ func (s *Set) GiveUp(q *Request) bool {
 	return true
 }
 
-// Leave ends a request that ran, and returns when. Its seats are free at once, or when its work lingers no more.
+// Leave ends a request that ran, and returns the time. Its seats are free at once, or at the end of its lingering work.
 func (s *Set) Leave(q *Request) (now time.Time) {
 	now = s.lock()
 	defer s.mu.Unlock()
@@ -228,7 +226,7 @@ func (s *Set) Leave(q *Request) (now time.Time) {
 	return now
 }
 
-// Usage returns what the Set is doing.
+// Usage returns the current use.
 func (s *Set) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,7 +239,7 @@ func (s *Set) Idle() bool {
 	return u.Waiting+u.Executing+u.Paused == 0
 }
 
-// Locked calls f while nothing of the Set changes, and no Class that its requests have.
+// Locked calls f with the lock held: neither the Set nor a Class of its requests changes meanwhile.
 func (s *Set) Locked(f func(u Usage, p Progress)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +248,7 @@ func (s *Set) Locked(f func(u Usage, p Progress)) {
 	f(s.usage, p)
 }
 
-// lock takes the lock and brings R up to date: the queues have been as they are since it was last taken.
+// lock takes the lock and advances R: the queues have not changed since the lock was last held.
 func (s *Set) lock() (now time.Time) {
 	s.mu.Lock()
 	now = s.now()
@@ -273,7 +271,7 @@ func (s *Set) rate() float64 {
 // epoch is when R begins anew, long before it does not fit.
 const epoch = Work(math.MaxInt64 / 2)
 
-// rewind takes the same from all readings of R.
+// rewind subtracts the current R from all readings of R.
 func (s *Set) rewind() {
 	s.progress.Epochs++
 	by := s.r

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// stage is a Set with a clock that is moved by hand.
+// stage is a Set with a manual clock.
 type stage struct {
 	*Set
 	t     *testing.T
@@ -110,7 +110,7 @@ func TestGiveUp(t *testing.T) {
 func TestNoQueues(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, Config{}, 2)
-	wide := s.enter(Run, &Request{Seats: 5}) // more than there are: alone
+	wide := s.enter(Run, &Request{Seats: 5}) // more than the limit: it runs alone
 	s.enter(NoSeat, &Request{})
 	s.Leave(wide)
 	a := s.enter(Run, &Request{})
@@ -144,7 +144,7 @@ func TestLinger(t *testing.T) {
 	}
 }
 
-// TestPause says that a request which waits for something else lets another run, and goes on without waiting.
+// TestPause checks that a paused request lets another run, and resumes without waiting.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, one, 1)
@@ -166,11 +166,11 @@ func TestPause(t *testing.T) {
 	s.Leave(b)
 	s.expect(Usage{Executing: 1, Seats: 1, Waiting: 1, WaitingSeats: 1})
 	_ = s.Pause(a)
-	s.Leave(a) // while it pauses
+	s.Leave(a) // while it is paused
 	s.expect(Usage{Executing: 1, Seats: 1})
 }
 
-// TestPauseBounds says that what pauses takes memory, and so is not without limit.
+// TestPauseBounds checks that the number of paused requests is limited, because they take memory.
 func TestPauseBounds(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, Config{Queues: 1, Length: 100, Hand: 1}, 2)
@@ -186,7 +186,7 @@ func TestPauseBounds(t *testing.T) {
 	}
 }
 
-// TestPausedTimeIsFree says that the time for which a request pauses is not charged to its flow.
+// TestPausedTimeIsFree checks that a flow is not charged for paused time.
 func TestPausedTimeIsFree(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, Config{Queues: 2, Length: 10, Hand: 1}, 1)
@@ -206,8 +206,8 @@ func TestPausedTimeIsFree(t *testing.T) {
 	}
 }
 
-// TestFairness has a flow that asks for very much and one that asks for little share seats: both get the same, and what
-// the second leaves over is the first one's.
+// TestFairness shares seats between a demanding and a modest flow: both get the same, and the first gets the rest that
+// the second leaves.
 func TestFairness(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, Config{Queues: 64, Length: 50, Hand: 6}, 10)
@@ -232,7 +232,7 @@ func TestFairness(t *testing.T) {
 		if round%2 == 0 {
 			arrive(modest)
 		}
-		for range min(10, len(running)) { // each round ends ten
+		for range min(10, len(running)) { // each round ends ten requests
 			at := r.IntN(len(running))
 			q := running[at]
 			running = slices.Delete(running, at, at+1)
@@ -261,7 +261,7 @@ func TestFairness(t *testing.T) {
 	}
 }
 
-// TestSumsAgree has everything happen at random and compares the sums that are kept with what they are sums of.
+// TestSumsAgree runs random operations and compares the maintained sums with recomputed ones.
 func TestSumsAgree(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -321,7 +321,7 @@ func act(s *stage, r *rand.Rand, all *[]*Request) {
 	}
 }
 
-// disagree returns in what the sums are wrong.
+// disagree returns the sums that are wrong.
 func (s *stage) disagree() string {
 	busy, wanted, waiting, executing := 0, 0, 0, 0
 	for i, f := range s.queues {
@@ -351,7 +351,7 @@ func (s *stage) disagree() string {
 	return ""
 }
 
-// TestRewind says that nothing changes when the meter begins anew.
+// TestRewind checks that rewinding the meter has no effect.
 func TestRewind(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, Config{Queues: 2, Length: 9, Hand: 1}, 1)

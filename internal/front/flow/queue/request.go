@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Request is one request that wants seats. Its caller sets the exported fields before Enter; the memory belongs to the
-// Set until it has left.
+// Request is one request for seats. Its caller sets the exported fields before Enter; the memory belongs to the Set
+// until Leave.
 type Request struct {
-	// Class counts requests of the same kind.
+	// Class counts requests of the same schema.
 	Class *Class
-	// Seats are those that it takes while it runs, at least 1, and FinalSeats those that its work takes for the time of
-	// Linger after it has been answered. It holds the larger number all the time.
+	// Seats is the number of seats while the request runs, at least 1. FinalSeats is the number for the time Linger
+	// after its response. The request holds the larger number all the time.
 	Seats, FinalSeats int
 	Linger            time.Duration
-	// Hash of its flow; queues are dealt by it.
+	// Hash is the hash of the flow, which deals its queues.
 	Hash uint64
-	// Flow is what tells it from other flows of its class. It is only shown.
+	// Flow names the flow within its class, for display only.
 	Flow string
-	// Info is what its caller knows about it. It is only shown.
+	// Info is the caller's description, for display only.
 	Info any
 
-	// Ready has a message when a request that waited runs. It is set when Enter returns Wait, or Return or Yield
-	// false.
+	// Ready receives a message when a waiting request runs. It is set when Enter returns Wait, or Return or Yield
+	// returns false.
 	Ready chan struct{}
-	// Arrived is when it entered, and Started when it ran; zero if it has not.
+	// Arrived is the time of Enter, and Started the start; zero if it has not run.
 	Arrived, Started time.Time
 
 	set           *Set
@@ -33,10 +33,10 @@ type Request struct {
 	state         state
 	total, final  Work
 	arrivedR      Work
-	since         time.Time // it runs, or ran before it paused
+	since         time.Time // start of the run, or of the run before the pause
 	pausedAt      time.Time
-	away          time.Duration // of the time since then, without pausedAt
-	returns       bool          // it has run before, and waits to go on
+	away          time.Duration // time paused since then, without pausedAt
+	returns       bool          // it ran before, and waits to continue
 	before, after *Request
 }
 
@@ -84,7 +84,7 @@ func work(seats float64, d time.Duration) Work {
 	return Work(math.Round(seats * float64(d) / (1e9 / perSecond)))
 }
 
-// each is how long the work takes on so many seats.
+// each returns the duration of the work on so many seats.
 func (w Work) each(seats int) time.Duration {
 	return time.Duration(float64(w) / float64(seats) * (float64(time.Second) / perSecond))
 }
@@ -95,26 +95,26 @@ func (w Work) Seconds() float64 { return float64(w) / perSecond }
 // String is how kube-apiserver shows work.
 func (w Work) String() string { return fmt.Sprintf("%d.%08dss", w/perSecond, w%perSecond) }
 
-// Class counts the requests of one flow schema in one Set. The Set changes it below its lock; see Set.Locked.
+// Class counts the requests of one flow schema in one Set. The Set changes it with the lock held; see Set.Locked.
 type Class struct {
 	Waiting, WaitingSeats, Executing, Seats int
 
 	Dispatched uint64
-	// Rejected requests, by Verdict; under Wait are those whose time to wait was over.
+	// Rejected counts rejected requests by Verdict; Wait counts timeouts of waiting requests.
 	Rejected [4]uint64
-	// NoRoom is how often one that was next found too few seats.
+	// NoRoom counts how often the next request found too few seats.
 	NoRoom uint64
-	// Observer is told of requests. May be nil.
+	// Observer observes requests. May be nil.
 	Observer Observer
 }
 
-// Observer notes what becomes of the requests of a Class. Its methods are called below the lock of the Set, so that
-// what it notes needs none of its own; see Set.Locked.
+// Observer records the events of a Class's requests. Its methods run with the lock of the Set held, so its state needs
+// no other lock; see Set.Locked.
 type Observer interface {
-	// Entered is told of a request that has asked for seats, what it was told, and how long the queue was with it; 0
-	// if it has not been in one.
+	// Entered is called after Enter with the verdict and the length of the queue including the request; 0 without a
+	// queue.
 	Entered(q *Request, v Verdict, length int)
-	// Left is told that a request which ran has ended.
+	// Left is called when a running request ends.
 	Left(q *Request, now time.Time)
 }
 
@@ -129,12 +129,12 @@ func (c *Class) entered(q *Request, v Verdict, length int) Verdict {
 type fifo struct {
 	index   int
 	removed bool
-	// waiting are its requests in the order in which they came, executing those that have left it and run or pause.
+	// waiting holds the queued requests in order of arrival, executing those that run or pause.
 	waiting, executing list
-	running            int // of executing, those that do not pause
-	seats              int // in use by them, and by what lingers
+	running            int // number in executing, without paused ones
+	seats              int // in use by them, and by lingering work
 	next               Work
-	// of those that wait: their work, the most and the first seats that they want
+	// of waiting requests: their work, and their maximum and initial seats
 	work           Work
 	wants, initial int
 }
@@ -148,7 +148,7 @@ func (f *fifo) bound() {
 	}
 }
 
-// list is requests that are linked to each other. Each is in one list at most.
+// list is a linked list of requests. A request is in at most one list.
 type list struct {
 	first, last *Request
 	len         int
