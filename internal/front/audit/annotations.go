@@ -2,14 +2,14 @@ package audit
 
 import "sort"
 
-// annotation is one of an event.
+// annotation is one annotation of an event.
 type annotation struct{ key, value string }
 
-// annotations are those of an event, by key. A request has two or three, for which a map would be made, filled and
-// sorted at a tenth of what the rest of its events costs.
+// annotations holds the annotations of an event, sorted by key. A request has two or three; making, filling and sorting
+// a map would add a tenth to the cost of its events.
 type annotations []annotation
 
-// add adds an annotation. The first value of a key stays.
+// add adds an annotation. The first value of a key wins.
 func (a *annotations) add(key, value string) {
 	at := sort.Search(len(*a), func(i int) bool { return (*a)[i].key >= key })
 	if at < len(*a) && (*a)[at].key == key {
@@ -20,7 +20,7 @@ func (a *annotations) add(key, value string) {
 	(*a)[at] = annotation{key, value}
 }
 
-// asMap is for Kubernetes' backends.
+// asMap returns the annotations in the form of Kubernetes' backends.
 func (a annotations) asMap() map[string]string {
 	if len(a) == 0 {
 		return nil

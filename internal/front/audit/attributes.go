@@ -12,12 +12,12 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// attributes are a request as the evaluator of policies wants it.
+// attributes adapts a request to the policy evaluator's interface.
 type attributes struct{ *Received }
 
 var _ authorizer.Attributes = attributes{}
 
-// What the request asks for.
+// The target of the request.
 func (a attributes) GetUser() user.Info      { return a.User }
 func (a attributes) GetVerb() string         { return a.Info.Verb }
 func (a attributes) GetNamespace() string    { return a.Info.Namespace }
@@ -36,7 +36,7 @@ func (a attributes) IsReadOnly() bool { return !a.Info.Mutating() }
 func (attributes) GetFieldSelector() (fields.Requirements, error) { return nil, nil }
 func (attributes) GetLabelSelector() (labels.Requirements, error) { return nil, nil }
 
-// describe fills in what is known of a request when it has come in.
+// describe fills in the facts that are known when a request arrives.
 func (a *Auditor) describe(rec *Record, r *Received) {
 	e := &rec.event
 	e.Verb, e.RequestURI, e.UserAgent = r.Info.Verb, r.HTTP.URL.RequestURI(), userAgent(r.HTTP)
@@ -54,11 +54,11 @@ func (a *Auditor) describe(rec *Record, r *Received) {
 	}
 }
 
-// peers are where connections come from, by Request.RemoteAddr.
+// peers caches the source addresses of connections, by Request.RemoteAddr.
 type peers = recent[string, []string]
 
-// sourceIPs returns the addresses that a request comes from: those that proxies tell, and that of the connection, which
-// most requests have alone. They are not to be changed.
+// sourceIPs returns the source addresses of a request: addresses from proxy headers, then the connection's, usually the
+// only one. Callers must not change the result.
 func sourceIPs(known *peers, r *http.Request) []string {
 	if r.Header["X-Forwarded-For"] != nil || r.Header["X-Real-Ip"] != nil {
 		return addresses(r)
@@ -74,12 +74,12 @@ func addresses(r *http.Request) []string {
 	return all
 }
 
-// users are users that have asked: authenticators return the same one again and again, of which nothing changes.
+// users caches recent users: authenticators return the same immutable value again and again.
 type users = recent[*user.DefaultInfo, knownUser]
 
 type knownUser struct {
 	info authenticationv1.UserInfo
-	json []byte // info as appendUser writes it; nil if the user is not one that is remembered
+	json []byte // info as written by appendUser; nil if the user is not cached
 }
 
 // knownInfo is userInfo, with the user as appendUser writes it.

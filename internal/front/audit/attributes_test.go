@@ -40,7 +40,7 @@ func TestSourceIPsAreKubes(t *testing.T) {
 	}
 }
 
-// TestUsersAreRemembered asks for more users than are remembered, again and again: each is written as it is.
+// TestUsersAreRemembered looks up more users than are cached, repeatedly: each is written correctly.
 func TestUsersAreRemembered(t *testing.T) {
 	t.Parallel()
 	var known users

@@ -1,14 +1,13 @@
-// Package audit takes down who did what: an event for each stage of a request, at the level that the policy of
-// --audit-policy-file gives it, for the backends that --audit-log-path and --audit-webhook-config-file name.
+// Package audit writes the audit log: an event for each stage of a request, at the level set by the policy of
+// --audit-policy-file, for the backends of --audit-log-path and --audit-webhook-config-file.
 //
-// It is a step of package front, behind authentication. An Auditor asks the policy about each request; for one that is
-// to be recorded it makes a Record, which front tells of the request's stages, and which packages below front know as
-// request.Record: they note in it the objects that were sent and answered, and annotations.
+// It is a step of package front, after authentication. An Auditor evaluates the policy for each request and returns a
+// Record for selected ones. Package front reports the stages of the request to the Record. Packages below front use it
+// as request.Record to add annotations, request objects and response objects.
 //
-// Policies, events, batching, truncation and the webhook are Kubernetes' own libraries; the log file and the encoding
-// of its lines are here (file.go, log.go), because they are on the path of every recorded request. With
-// changes: JSONPatch a rule asks for the patch of what a write changed in the place of objects (patch.go,
-// docs/design/audit.md).
+// Policies, events, batching, truncation and the webhook are Kubernetes' own libraries. The log file and the encoding
+// of its lines are implemented here (file.go, log.go), because they are on the path of every recorded request. A rule
+// with changes: JSONPatch records the patch of a write instead of the objects (patch.go, docs/design/audit.md).
 //
 // An Auditor and a Record are safe for concurrent use.
 package audit
@@ -37,12 +36,12 @@ import (
 type Auditor struct {
 	policy  audit.PolicyRuleEvaluator
 	backend audit.Backend
-	log     recorder     // backend, if it is a log file that requests wait for; else nil
+	log     recorder     // backend, if it is a log file in a blocking mode; else nil
 	close   func() error // of the log file
 	now     func() time.Time
 	logger  *slog.Logger
 
-	stopping chan struct{} // closed by Shutdown; ends the work of the backends, which deliver what they have then
+	stopping chan struct{} // closed by Shutdown; backends then deliver pending events and end
 	stopOnce sync.Once
 
 	users   users
@@ -50,8 +49,8 @@ type Auditor struct {
 	metrics *metrics
 }
 
-// New returns an Auditor, or nil if nothing is to be recorded: without a policy, or without a backend. A policy that is
-// wrong is an error, also if there is no backend.
+// New returns an Auditor, or nil if nothing would be recorded: without a policy, or without a backend. An invalid
+// policy is an error even without a backend.
 func New(o Options, log *slog.Logger) (*Auditor, error) {
 	if o.PolicyFile == "" {
 		return nil, nil
@@ -81,8 +80,8 @@ func newAuditor(evaluator audit.PolicyRuleEvaluator, backend audit.Backend, logg
 // Run starts the backends.
 func (a *Auditor) Run() error { return a.backend.Run(a.stopping) }
 
-// Shutdown delivers the events that backends still have and closes the log. Call it when no request runs any more. If
-// ctx ends before all is delivered, the rest is lost, as the error says.
+// Shutdown delivers pending events and closes the log. Call it when no request runs any more. If ctx ends first, the
+// remaining events are lost, and the error reports it.
 func (a *Auditor) Shutdown(ctx context.Context) error {
 	delivered := make(chan struct{})
 	a.stopOnce.Do(func() { close(a.stopping) })
@@ -103,23 +102,22 @@ func (a *Auditor) Shutdown(ctx context.Context) error {
 // Collectors are the metrics of auditing, under kube-apiserver's names.
 func (a *Auditor) Collectors() []prometheus.Collector { return a.metrics.collectors() }
 
-// Received is a request about which the policy is to be asked.
+// Received describes a new request for the policy.
 type Received struct {
 	HTTP *http.Request
 	Info *request.Info
 	User user.Info // nil if authentication failed
 	ID   string
 	At   time.Time
-	// LongRunning is true if the request may last as long as its client wants: then the beginning of its answer is a
-	// stage.
+	// LongRunning is true if the request has no time limit. Then the start of its response is a stage.
 	LongRunning bool
 	// Flushed is true if Flush is called before the answer is sent.
 	Flushed bool
-	// Memory is a Record that Clear has cleared, for use by this request; nil has one made.
+	// Memory is a Record that Clear has cleared, for use by this request; if nil, Begin allocates one.
 	Memory *Record
 }
 
-// Begin returns the Record of a request, nil if the policy does not want it recorded.
+// Begin returns the Record of a request, nil if the policy does not select it.
 func (a *Auditor) Begin(r Received) *Record {
 	config := a.evaluate(r)
 	patch := config.Level == levelPatch
@@ -144,7 +142,7 @@ func (a *Auditor) Begin(r Received) *Record {
 	return rec
 }
 
-// evaluate asks the policy.
+// evaluate evaluates the policy.
 func (a *Auditor) evaluate(r Received) audit.RequestAuditConfig {
 	if same, ok := a.policy.(constant); ok {
 		return audit.RequestAuditConfig(same)
@@ -152,7 +150,7 @@ func (a *Auditor) evaluate(r Received) audit.RequestAuditConfig {
 	return a.ask(r)
 }
 
-// ask has a frame of its own, since r is allocated in it.
+// ask is a separate function because it allocates r.
 //
 //go:noinline
 func (a *Auditor) ask(r Received) audit.RequestAuditConfig {
@@ -162,8 +160,8 @@ func (a *Auditor) ask(r Received) audit.RequestAuditConfig {
 // Rejected counts a request that was refused because it could not be recorded (mode blocking-strict).
 func (a *Auditor) Rejected() { a.metrics.rejected.Inc() }
 
-// Flush writes what the log file still has to take. A connection calls it before it sends answers: then what was read
-// is in the log before its reader has it (Received.Flushed). A nil Auditor has nothing to write.
+// Flush writes the lines held for the log file. A connection calls it before it sends responses, so that a read is in
+// the log before its client has the response (Received.Flushed). A nil Auditor does nothing.
 func (a *Auditor) Flush() {
 	if a != nil && a.log != nil {
 		a.log.flushHeld()

@@ -53,7 +53,7 @@ func options(t *testing.T, policy string) Options {
 	}
 }
 
-// start returns a running Auditor. It is shut down at the end of the test, if not before.
+// start returns a running Auditor. It is shut down at the end of the test, at the latest.
 func start(t *testing.T, o Options) *Auditor {
 	t.Helper()
 	if err := o.Validate(); err != nil {
@@ -163,7 +163,7 @@ rules:
 	get := a.Begin(received(t, "GET", "/api/v1/namespaces/default/secrets/s"))
 	get.RequestReceived()
 	get.ResponseStarted(http.StatusOK)
-	get.ResponseStarted(http.StatusTeapot) // nothing any more
+	get.ResponseStarted(http.StatusTeapot) // no effect any more
 	get.ResponseComplete(time.Now())
 	list := a.Begin(received(t, "GET", "/api/v1/secrets"))
 	list.RequestReceived()
@@ -201,7 +201,7 @@ rules:
 	}
 }
 
-// secret is what is sent and answered in TestLevels.
+// secret returns the request and response object of TestLevels.
 func secret() map[string]any {
 	return map[string]any{
 		"kind": "Secret", "apiVersion": "v1", "data": map[string]any{"password": "czNjcjN0"},
@@ -209,7 +209,7 @@ func secret() map[string]any {
 	}
 }
 
-// TestLevels says what of a write each level records.
+// TestLevels checks which parts of a write each level records.
 func TestLevels(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ rule, request, response string }{
@@ -279,7 +279,8 @@ func sameJSON(a, b string) bool {
 	return fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// TestSecretsStayOut does everything to a Record at the level Metadata that a request can do, and looks for a word.
+// TestSecretsStayOut makes every possible call on a Record at the level Metadata, and searches the log for a secret
+// word.
 func TestSecretsStayOut(t *testing.T) {
 	t.Parallel()
 	o := options(t, "rules:\n- level: Metadata\n")
@@ -302,7 +303,7 @@ func TestSecretsStayOut(t *testing.T) {
 	}
 }
 
-// TestBodiesThatAreNoJSON records what kube-apiserver loses.
+// TestBodiesThatAreNoJSON records bodies that kube-apiserver loses.
 func TestBodiesThatAreNoJSON(t *testing.T) {
 	t.Parallel()
 	o := options(t, "rules:\n- level: Request\n")
@@ -344,7 +345,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// hook is a webhook that answers when it is let go on.
+// hook is a webhook that responds on command.
 type hook struct {
 	*httptest.Server
 	called, proceed chan struct{}
@@ -353,7 +354,7 @@ type hook struct {
 
 func newHook(t *testing.T, o *Options) *hook {
 	t.Helper()
-	h := &hook{called: make(chan struct{}, 100), proceed: make(chan struct{})} // more room than calls in any test
+	h := &hook{called: make(chan struct{}, 100), proceed: make(chan struct{})} // more than any test calls
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -383,8 +384,8 @@ func newHook(t *testing.T, o *Options) *hook {
 	return h
 }
 
-// TestHangingWebhook has requests go on while the webhook hangs, counts what does not fit into the buffer, and delivers
-// the rest at shutdown.
+// TestHangingWebhook checks that requests continue while the webhook hangs, that events beyond the buffer are counted,
+// and that the rest is delivered at shutdown.
 func TestHangingWebhook(t *testing.T) {
 	o := options(t, "omitStages: [RequestReceived]\nrules:\n- level: Metadata\n")
 	h := newHook(t, &o)
@@ -393,7 +394,7 @@ func TestHangingWebhook(t *testing.T) {
 	before := lostBy(t, "buffered")
 	end := func() { a.Begin(received(t, "GET", "/api/v1/secrets")).ResponseComplete(time.Now()) }
 	end()
-	<-h.called // the one that is under way; the buffer is empty now
+	<-h.called // the call in progress; the buffer is empty now
 	for range 5 {
 		end()
 	}
@@ -407,7 +408,7 @@ func TestHangingWebhook(t *testing.T) {
 	}
 }
 
-// TestShutdownDoesNotWaitForEver gives up a webhook that hangs.
+// TestShutdownDoesNotWaitForEver checks that Shutdown abandons a hanging webhook.
 func TestShutdownDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	o := options(t, "rules:\n- level: Metadata\n")
@@ -422,7 +423,7 @@ func TestShutdownDoesNotWaitForEver(t *testing.T) {
 		t.Errorf("shut down: %v", err)
 	}
 	close(h.proceed)
-	a.backend.Shutdown() // so that nothing of it is left
+	a.backend.Shutdown() // leave no goroutine behind
 }
 
 func TestTruncate(t *testing.T) {

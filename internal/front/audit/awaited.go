@@ -2,10 +2,10 @@ package audit
 
 import auditapi "k8s.io/apiserver/pkg/apis/audit"
 
-// awaited are the records of reads whose event RequestReceived is not among the lines yet. A read is mostly over soon,
-// and then its events are encoded together, which costs little more than one; else writeLate has the first one written.
+// awaited lists the records of reads with an unwritten RequestReceived event. A read usually ends soon, and then its
+// events are encoded together, at little more than the cost of one. Otherwise writeLate writes the first one.
 type awaited struct {
-	first *Record // of a list, linked by Record.list
+	first *Record // linked by Record.list
 }
 
 // listed are the neighbours of a Record in a list.
@@ -35,7 +35,7 @@ func (b *logBackend) awaitNoMore(r *Record) bool {
 	return in
 }
 
-// writeAwaited has the events written that are awaited.
+// writeAwaited writes all awaited events.
 func (b *logBackend) writeAwaited() {
 	for {
 		b.mu.Lock()
@@ -47,7 +47,7 @@ func (b *logBackend) writeAwaited() {
 		if r == nil {
 			return
 		}
-		r.writeReceived() // which waits for the request's own stages, and these for b.mu
+		r.writeReceived() // takes the record's lock, under which stages take b.mu
 	}
 }
 
@@ -59,7 +59,7 @@ func (a *awaited) add(r *Record) {
 	a.first = r
 }
 
-// remove takes a record out, if it is in.
+// remove removes a record, if present.
 func (a *awaited) remove(r *Record) {
 	if !r.list.in {
 		return
@@ -76,14 +76,14 @@ func (a *awaited) remove(r *Record) {
 	r.list = listed{}
 }
 
-// mayAwait reports whether the event RequestReceived may be recorded with the next one: it is about a read, which is
-// flushed before its answer is sent, and nothing that changes later is in it.
+// mayAwait reports whether the event RequestReceived may be written together with the next one. That requires a read
+// that is flushed before its response, and an event without parts that may change later.
 func (r *Record) mayAwait() bool {
 	return r.flushed && reads(r.event.Verb) && len(r.omit) == 0 && len(r.annotations) == 0 &&
 		len(r.library.annotations()) == 0
 }
 
-// writeReceived records now that the request has come in, if that is not recorded yet.
+// writeReceived writes the event RequestReceived now, if it has not been written.
 func (r *Record) writeReceived() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,8 +22,8 @@ func readBy(b *logBackend, id string) *Record {
 	return r
 }
 
-// Two events that are encoded together are the lines that Kubernetes' library makes of each, with each field alone,
-// with all and with none.
+// TestAwaitedIsKubes checks that two events encoded together equal the lines of Kubernetes' library, with each field
+// alone, with all and with none.
 func TestAwaitedIsKubes(t *testing.T) {
 	t.Parallel()
 	for _, e := range eventsByField() {
@@ -48,7 +48,7 @@ func TestAwaitedIsKubes(t *testing.T) {
 	}
 }
 
-// stages are the stages of lines, with what else they say of these: the impersonated user and annotations.
+// stages returns the stages of lines, with their impersonated users and annotations.
 func stages(writes []string) string {
 	var out []string
 	for line := range strings.Lines(strings.Join(writes, "")) {
@@ -64,8 +64,8 @@ func stages(writes []string) string {
 	return strings.Join(out, " ")
 }
 
-// That a read has come in is written with what came of it, without what was found out between, or when the limit has
-// passed.
+// TestAwaited checks that the event RequestReceived of a read is written with its result, without facts found in
+// between, or after the limit.
 func TestAwaited(t *testing.T) {
 	t.Parallel()
 	answer := func(r *Record) {
@@ -133,8 +133,8 @@ func TestAwaited(t *testing.T) {
 	}
 }
 
-// What has come in does not wait for its end if it may change something, if it is not flushed, if one of its stages is
-// not wanted, if something was noted that belongs to that event alone, or if the log says so.
+// TestNotAwaited checks the cases in which RequestReceived is written at once: the request may change something, is not
+// flushed, omits a stage, or has an annotation that belongs to this event only, or the log refuses.
 func TestNotAwaited(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Record, *logBackend){

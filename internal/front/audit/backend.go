@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/plugin/pkg/audit/webhook"
 )
 
-// backend returns what events go to, and what closes the log file.
+// backend returns the backend for events, and a function that closes the log file.
 func (o *Options) backend() (backend audit.Backend, closeLog func() error, err error) {
 	var all []audit.Backend
 	closeLog = func() error { return nil }
@@ -65,7 +65,7 @@ func (l *LogOptions) wrap(out io.Writer) audit.Backend {
 	return l.Truncate.wrap(modes(b, l.Mode, l.Batch))
 }
 
-// modes wraps a backend so that requests wait for it as the mode says.
+// modes wraps a backend so that requests wait for it according to the mode.
 func modes(b audit.Backend, mode string, batch BatchConfig) audit.Backend {
 	switch mode {
 	case ModeBlockingStrict:
@@ -87,27 +87,27 @@ func (t *TruncateOptions) wrap(b audit.Backend) audit.Backend {
 type recorder interface {
 	// record is ProcessEvents for one event.
 	record(e *auditapi.Event, of beside) bool
-	// flushHeld returns when all that was recorded before is written, what is held too.
+	// flushHeld returns when all earlier lines have been written, including held ones.
 	flushHeld()
-	// await has the event RequestReceived of a request wait for the next one, or for Record.writeReceived, and reports
-	// false if it cannot.
+	// await holds the event RequestReceived of a request until the next event, or until Record.writeReceived. It
+	// returns false if it cannot.
 	await(r *Record) bool
-	// awaitNoMore ends that, and reports false if Record.writeReceived is about to be called.
+	// awaitNoMore cancels await. It returns false if Record.writeReceived is about to be called.
 	awaitNoMore(r *Record) bool
 }
 
-// beside is what a recorder is told beside an event.
+// beside is extra data passed with an event.
 type beside struct {
-	annotations annotations // those of the event, if it has none itself
-	user        []byte      // the event's user as appendUser writes it; nil is not known
-	code        int32       // of the answer, if the event has no ResponseStatus; 0 before the answer
-	// flushed is true if flushHeld is called before the answer to the request is sent.
+	annotations annotations // annotations of an event that has none itself
+	user        []byte      // the event's user as written by appendUser; nil if not cached
+	code        int32       // of the response, if the event has no ResponseStatus; 0 before the response
+	// flushed is true if flushHeld is called before the response is sent.
 	flushed bool
-	// awaited is true if the event RequestReceived is to be recorded with this one.
+	// awaited is true if the event RequestReceived is to be written with this one.
 	awaited bool
 }
 
-// lenient lets requests go on whose events could not be delivered; the backend has counted them.
+// lenient ignores failures to deliver events; the backend has counted them.
 type lenient struct{ audit.Backend }
 
 // ProcessEvents implements audit.Sink.

@@ -12,13 +12,13 @@ import (
 	auditapi "k8s.io/apiserver/pkg/apis/audit"
 )
 
-// sink notes each write; it refuses those that have a word in them, and waits in each if it is told to.
+// sink records each write. It refuses writes that contain a certain word, and blocks in each if configured to.
 type sink struct {
 	mu      sync.Mutex
 	writes  []string
 	refused string
-	entered chan struct{} // one for each write that has begun
-	goOn    chan struct{} // one for each write that may end
+	entered chan struct{} // one message for each write that has begun
+	goOn    chan struct{} // one message for each write that may end
 }
 
 func (s *sink) Write(p []byte) (int, error) {
@@ -45,12 +45,12 @@ func eventNamed(id string, stage auditapi.Stage, verb string) *auditapi.Event {
 	return &auditapi.Event{AuditID: types.UID(id), Stage: stage, Verb: verb}
 }
 
-// What has come in is written with what came of it if it is a read, and at once if it may change something.
+// TestHolds checks that RequestReceived is written with the result for a read, and at once for a write.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		verb, mode string
-		want       int // writes for both stages
+		want       int // number of writes for both stages
 	}{
 		{"get", ModeBlocking, 1}, {"list", ModeBlocking, 1}, {"watch", ModeBlocking, 1}, {"create", ModeBlocking, 2},
 		{"get", ModeBlockingStrict, 2},
@@ -71,7 +71,7 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// A held line is written when no other comes, and when the server stops.
+// TestHeldIsWritten checks that a held line is written after the limit, and when the server stops.
 func TestHeldIsWritten(t *testing.T) {
 	t.Parallel()
 	out := &sink{entered: make(chan struct{}), goOn: make(chan struct{}, 1)}
@@ -88,13 +88,14 @@ func TestHeldIsWritten(t *testing.T) {
 	}
 }
 
-// What is recorded of a read is written when its answer is sent, and before that if it is not known when that is.
+// TestFlushedIsHeld checks that the events of a read are written when its response is sent, and at once if that moment
+// is unknown.
 func TestFlushedIsHeld(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		verb, mode    string
 		flushed       bool
-		before, after int // writes before and after the flush
+		before, after int // number of writes before and after the flush
 	}{
 		{"get", ModeBlocking, true, 0, 1}, {"get", ModeBlocking, false, 1, 1}, {"create", ModeBlocking, true, 2, 2},
 		{"list", ModeBlockingStrict, true, 2, 2},
@@ -114,7 +115,7 @@ func TestFlushedIsHeld(t *testing.T) {
 	}
 }
 
-// A flush returns when the lines are written which another is writing.
+// TestFlushWaits checks that a flush waits for lines that another goroutine is writing.
 func TestFlushWaits(t *testing.T) {
 	t.Parallel()
 	out := &sink{entered: make(chan struct{}), goOn: make(chan struct{})}
@@ -140,7 +141,8 @@ func TestFlushWaits(t *testing.T) {
 	calls.Wait()
 }
 
-// Lines that come while one is written are written together, and each call returns when its line is written.
+// TestTogether checks that lines that arrive during a write are written together, and that each call returns when its
+// line is written.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	out := &sink{entered: make(chan struct{}), goOn: make(chan struct{})}
@@ -158,7 +160,7 @@ func TestTogether(t *testing.T) {
 			}
 		})
 	}
-	for came := 0; came < count; { // all stand in line
+	for came := 0; came < count; { // all are queued
 		b.mu.Lock()
 		if b.pending != nil {
 			came = len(b.pending.ends)
@@ -174,7 +176,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// Of lines that are written together only those are failures that cannot be written alone either.
+// TestPartOfBatchFails checks that in a failing batch only lines that fail alone are failures.
 func TestPartOfBatchFails(t *testing.T) {
 	t.Parallel()
 	out := &sink{refused: "bad"}

@@ -15,15 +15,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// appendEvent appends an event as audit.k8s.io/v1 has it in JSON: the bytes that Kubernetes' encoder makes of it.
+// appendEvent appends an event as JSON of audit.k8s.io/v1, byte for byte like Kubernetes' encoder.
 func appendEvent(dst []byte, e *auditapi.Event, of beside) ([]byte, error) {
 	dst = appendField(appendHead(dst, e), "stage", e.Stage)
 	dst = appendWhere(appendImpersonated(appendWhat(dst, e, of), e), e)
 	return appendOutcome(dst, e, of)
 }
 
-// appendReceived appends the event that a request has come in, of whose later event e holds more by now. Where the
-// request is described is returned, for appendLater.
+// appendReceived appends the event RequestReceived; e is a later event of the request with more fields. It returns the
+// positions of the request's description, for appendLater.
 func appendReceived(dst []byte, e *auditapi.Event, of beside) ([]byte, described) {
 	var at described
 	at.head[0] = len(dst)
@@ -39,7 +39,7 @@ func appendReceived(dst []byte, e *auditapi.Event, of beside) ([]byte, described
 	return closeObject(appendTime(dst, "stageTimestamp", e.RequestReceivedTimestamp)), at
 }
 
-// described is where parts of an event stand in a slice, from and to, which are the same in all events of a request.
+// described holds the positions (from and to) of the parts that are the same in all events of a request.
 type described struct{ head, what, where [2]int }
 
 // appendLater is appendEvent after appendReceived.
@@ -58,7 +58,7 @@ func appendHead(dst []byte, e *auditapi.Event) []byte {
 	return appendField(dst, "auditID", e.AuditID)
 }
 
-// appendWhat appends what is asked for, and by whom.
+// appendWhat appends the request's target and its user.
 func appendWhat(dst []byte, e *auditapi.Event, of beside) []byte {
 	dst = appendField(dst, "requestURI", e.RequestURI)
 	dst = appendField(dst, "verb", e.Verb)
@@ -79,14 +79,14 @@ func appendImpersonated(dst []byte, e *auditapi.Event) []byte {
 	return dst
 }
 
-// appendWhere appends where the request comes from, and to what object it goes.
+// appendWhere appends the source of the request and its object.
 func appendWhere(dst []byte, e *auditapi.Event) []byte {
 	dst = appendStrings(dst, "sourceIPs", e.SourceIPs)
 	dst = appendOptional(dst, "userAgent", e.UserAgent)
 	return appendObjectRef(dst, e.ObjectRef)
 }
 
-// appendOutcome appends what came of it, and the end.
+// appendOutcome appends the result and the end of the event.
 func appendOutcome(dst []byte, e *auditapi.Event, of beside) ([]byte, error) {
 	dst, err := appendStatus(dst, e.ResponseStatus, of.code)
 	if err != nil {
@@ -106,7 +106,7 @@ func appendOutcome(dst []byte, e *auditapi.Event, of beside) ([]byte, error) {
 	return append(appendAnnotations(dst, of.annotations), '}'), nil
 }
 
-// appendName begins a field of an object that has one already, or has just been opened.
+// appendName begins a field of an object, with a comma unless it is the first.
 func appendName(dst []byte, name string) []byte {
 	if dst[len(dst)-1] != '{' {
 		dst = append(dst, ',')
@@ -166,7 +166,7 @@ func appendAnnotations(dst []byte, all annotations) []byte {
 	return closeObject(dst)
 }
 
-// sortedKeys appends the keys of a map, which has few, to room.
+// sortedKeys appends the keys of a small map to room.
 func sortedKeys[V any](room []string, m map[string]V) []string {
 	for key := range m {
 		room = append(room, key)
@@ -214,7 +214,7 @@ func appendStatus(dst []byte, s *metav1.Status, code int32) ([]byte, error) {
 		return dst, nil
 	}
 	dst = openObject(dst, "responseStatus")
-	dst = closeObject(openObject(dst, "metadata")) // an event never has any
+	dst = closeObject(openObject(dst, "metadata")) // an event never has metadata
 	if s != nil {
 		dst = appendOptional(dst, "status", s.Status)
 		dst = appendOptional(dst, "message", s.Message)
@@ -234,7 +234,7 @@ func appendStatus(dst []byte, s *metav1.Status, code int32) ([]byte, error) {
 	return closeObject(dst), nil
 }
 
-// appendDocument appends a document that may come from a client: compact, and with the escapes of all others.
+// appendDocument appends a client's document, compacted and with the usual escapes.
 func appendDocument(dst []byte, name string, doc *runtime.Unknown) ([]byte, error) {
 	if doc == nil {
 		return dst, nil
@@ -256,8 +256,8 @@ func appendTime(dst []byte, name string, t metav1.MicroTime) []byte {
 	return append(dst, '"')
 }
 
-// appendMicroTime appends a time of UTC as metav1.RFC3339Micro has it, in a third of the time that AppendFormat takes,
-// of which each event needs two.
+// appendMicroTime appends a UTC time in the format metav1.RFC3339Micro. It takes a third of the time of AppendFormat;
+// each event has two times.
 func appendMicroTime(dst []byte, t time.Time) []byte {
 	year, month, day := t.Date()
 	if year < 0 || year > 9999 {
@@ -273,7 +273,7 @@ func appendMicroTime(dst []byte, t time.Time) []byte {
 	return append(appendDigits(dst, t.Nanosecond()/1000, 6), 'Z')
 }
 
-// appendDigits appends n, which has at most so many digits, with zeros before it.
+// appendDigits appends n with leading zeros. n has at most the given number of digits.
 func appendDigits(dst []byte, n, digits int) []byte {
 	dst = append(dst, "000000"[:digits]...)
 	for i := len(dst) - 1; n > 0; i-- {

@@ -14,25 +14,24 @@ import (
 	"time"
 )
 
-// fileOptions say how long a log becomes and what happens to its older files.
+// fileOptions configures the size of a log and the retention of its older files.
 type fileOptions struct {
 	path       string
-	maxSize    int64 // bytes; 0 is no bound
-	maxAge     int   // days; 0 is for ever
-	maxBackups int   // 0 is all
+	maxSize    int64 // bytes; 0 means unlimited
+	maxAge     int   // days; 0 means forever
+	maxBackups int   // 0 means all
 	compress   bool
 	now        func() time.Time // nil is time.Now
 }
 
-// file is a log file that is put aside when it is full. Files that were put aside are named as kube-apiserver's are
-// (audit-2026-11-22T16-00-00.000.log); a goroutine compresses and deletes them, for which Close waits. Write and Close
-// are called by one goroutine at a time.
+// file is a log file with rotation. Rotated files have kube-apiserver's names (audit-2026-11-22T16-00-00.000.log). A
+// goroutine compresses and deletes them; Close waits for it. Only one goroutine at a time calls Write and Close.
 type file struct {
 	o    fileOptions
 	f    *os.File
 	size int64
 
-	tidying sync.Mutex // one look through the folder at a time
+	tidying sync.Mutex // serializes the tidying of the folder
 	tidiers sync.WaitGroup
 }
 
@@ -54,7 +53,7 @@ func openFile(o fileOptions) (*file, error) {
 }
 
 func (f *file) open() (err error) {
-	// only the user of the server may read it: events hold what secrets hold, at higher levels
+	// Only the server's user may read it: at higher levels events contain the data of secrets.
 	f.f, err = os.OpenFile(f.o.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -67,7 +66,7 @@ func (f *file) open() (err error) {
 	return nil
 }
 
-// Write writes a line. Of one that does not get onto the disk whole nothing stays, so that each line is an event.
+// Write writes a line. It removes a partially written line, so that each line is an event.
 func (f *file) Write(line []byte) (int, error) {
 	if max := f.o.maxSize; max > 0 {
 		if int64(len(line)) > max {
@@ -79,7 +78,7 @@ func (f *file) Write(line []byte) (int, error) {
 			}
 		}
 	}
-	if f.f == nil { // a rotation has failed half way
+	if f.f == nil { // a rotation failed half way
 		if err := f.open(); err != nil {
 			return 0, err
 		}
@@ -92,7 +91,7 @@ func (f *file) Write(line []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the file and waits for what happens to older ones.
+// Close closes the file and waits for the tidying of older ones.
 func (f *file) Close() error {
 	f.tidiers.Wait()
 	if f.f == nil {
@@ -119,7 +118,7 @@ func (f *file) rotate() error {
 	return nil
 }
 
-// aside returns a name for the file that is full, which no other has.
+// aside returns an unused name for the full file.
 func (f *file) aside() string {
 	before, ext := f.nameParts()
 	at := f.o.now().UTC()
@@ -134,14 +133,14 @@ func (f *file) aside() string {
 	}
 }
 
-// nameParts returns what stands before and behind the time in the names of files that were put aside.
+// nameParts returns the parts before and after the time in the names of rotated files.
 func (f *file) nameParts() (before, ext string) {
 	ext = filepath.Ext(f.o.path)
 	return strings.TrimSuffix(f.o.path, ext) + "-", ext
 }
 
-// tidy deletes files that were put aside and are too old or too many, and compresses the others. What cannot be done is
-// tried again after the next rotation.
+// tidy deletes rotated files that are too old or too many, and compresses the others. After an error the next rotation
+// retries.
 func (f *file) tidy() {
 	f.tidying.Lock()
 	defer f.tidying.Unlock()

@@ -24,7 +24,7 @@ func names(t *testing.T, dir string) []string {
 	return out
 }
 
-// TestRotation writes one line to a file at a time, and looks at what is there then.
+// TestRotation writes lines to a file one by one, and checks the files after each.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 22, 16, 0, 0, 0, time.UTC)
@@ -70,7 +70,7 @@ func TestRotation(t *testing.T) {
 				if _, err := f.Write(line); err != nil {
 					t.Fatal(err)
 				}
-				f.tidiers.Wait() // so that each looks at its own time
+				f.tidiers.Wait() // so that each runs at its own time
 				now = now.Add(c.step)
 			}
 			if err := f.Close(); err != nil {
@@ -110,7 +110,7 @@ func TestCompressed(t *testing.T) {
 	}
 }
 
-// TestOtherFilesStay keeps what only looks like a file of the log.
+// TestOtherFilesStay keeps files that only resemble a log file.
 func TestOtherFilesStay(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

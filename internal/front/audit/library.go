@@ -8,25 +8,25 @@ import (
 )
 
 // Context returns a context in which Kubernetes' libraries (token caches and the like) can annotate the request before
-// it is known whether it is recorded.
+// the policy has been evaluated.
 func Context(ctx context.Context) context.Context { return &library{Context: ctx} }
 
-// library is a context with what those libraries annotate. That is made for the first that looks for it: few requests
-// come to such a library at all.
+// library is a context with the annotations of Kubernetes' libraries. The AuditContext is created on first use, because
+// few requests reach such a library.
 type library struct {
 	context.Context
 	mu   sync.Mutex
 	made *audit.AuditContext // nil until then
 }
 
-// libraryKey is the key by which the libraries look for it; it is a constant of their own.
+// libraryKey is the context key of Kubernetes' libraries, an unexported constant.
 var libraryKey = func() any {
 	var asked asked
 	audit.AuditContextFrom(&asked)
 	return asked.key
 }()
 
-// asked is a context that remembers what it was asked for.
+// asked is a context that records the key it is asked for.
 type asked struct {
 	context.Context
 	key any
@@ -60,7 +60,7 @@ func libraryOf(ctx context.Context) *library {
 	return l
 }
 
-// annotations are those that libraries have made so far.
+// annotations returns the annotations that libraries have added so far.
 func (l *library) annotations() map[string]string {
 	if l == nil {
 		return nil

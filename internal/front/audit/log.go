@@ -16,30 +16,30 @@ import (
 const logName = "log"
 
 // logBackend writes a line for each event. Kubernetes' library does the same, but takes ten times as long to encode an
-// event (BenchmarkEncode), and a system call for each: here the lines that come while others are written are written
-// together.
+// event (BenchmarkEncode), and a system call for each. logBackend combines lines that arrive during a write into the
+// next write.
 type logBackend struct {
 	legacy bool
-	// lenient (mode blocking) lets requests go on whose events cannot be written, which is counted. It also lets lines
-	// about a read, which changes nothing, wait until its answer is sent, or for holdLimit.
+	// lenient (mode blocking) lets requests continue after write errors, which are counted. It also allows lines about
+	// reads, which change nothing, to be held until the response is sent, or for holdLimit.
 	lenient bool
 
 	mu      sync.Mutex
-	pending *batch // what the next write takes; nil is nothing
-	// late fires holdLimit after a line was held while it was not set. It is not set anew for every request: that
-	// would wake a processor each time.
+	pending *batch // the batch for the next write; nil if empty
+	// late fires holdLimit after the first line that was held while late was not set. It is not reset for every
+	// request, since that would wake a CPU each time.
 	late  *time.Timer
-	timed bool // it is set
-	// awaited are reads that have come in, which is not among the lines yet.
+	timed bool // late is set
+	// awaited lists reads with an unwritten RequestReceived event.
 	awaited awaited
 
-	writing sync.Mutex // one batch after the other; locked before mu
+	writing sync.Mutex // serializes writes of batches; locked before mu
 	out     io.Writer
 
-	held atomic.Int64 // lines that are held and not written yet
+	held atomic.Int64 // lines held and not yet written
 }
 
-// holdLimit is how long a line is held if nothing is sent.
+// holdLimit limits how long a line is held if no response is sent.
 const holdLimit = 100 * time.Millisecond
 
 var _ audit.Backend = (*logBackend)(nil)
@@ -65,7 +65,7 @@ func (b *logBackend) record(e *auditapi.Event, of beside) bool {
 func (b *logBackend) write(e *auditapi.Event, of beside) error {
 	room := lines.Get().(*[]byte)
 	line, err := (*room)[:0], error(nil)
-	first := 0 // where the second line begins, if there are two
+	first := 0 // position of the second line, if there are two
 	switch {
 	case b.legacy:
 		line = append(line, audit.EventString(answered(e, of.code))...)
@@ -94,7 +94,7 @@ func (b *logBackend) write(e *auditapi.Event, of beside) error {
 	return b.flush(batch, i)
 }
 
-// answered returns the event with the code of the answer, which may stand beside it.
+// answered returns the event with the code of the response, which may be in beside.
 func answered(e *auditapi.Event, code int32) *auditapi.Event {
 	if e.ResponseStatus != nil || code == 0 {
 		return e
@@ -107,7 +107,8 @@ func answered(e *auditapi.Event, code int32) *auditapi.Event {
 // reads reports whether a verb changes nothing.
 func reads(verb string) bool { return verb == "get" || verb == "list" || verb == "watch" }
 
-// add puts a line, or two of which one ends at first, to those that are written next, and returns where it stands.
+// add adds a line, or two lines of which the first ends at first, to the pending batch. It returns the batch and the
+// line's index.
 func (b *logBackend) add(line []byte, first int, held bool) (*batch, int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,7 +148,7 @@ func (b *logBackend) timeLocked() {
 	}
 }
 
-// flush writes a batch, if it was not written while the caller waited for its turn, and returns what came of a line.
+// flush writes a batch, unless that happened while the caller waited for its turn, and returns the result for a line.
 func (b *logBackend) flush(p *batch, i int) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()
@@ -161,7 +162,7 @@ func (b *logBackend) flush(p *batch, i int) error {
 	return err
 }
 
-// flushAll writes what is there.
+// flushAll writes the pending batch.
 func (b *logBackend) flushAll() {
 	b.writing.Lock()
 	defer b.writing.Unlock()
@@ -188,7 +189,7 @@ func (b *logBackend) put(p *batch) {
 	b.held.Add(-p.held)
 }
 
-// take makes what is there the caller's, who holds writing: later lines are another batch.
+// take takes over the pending batch; later lines go to another batch. The caller holds writing.
 func (b *logBackend) take() *batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -197,7 +198,7 @@ func (b *logBackend) take() *batch {
 	return p
 }
 
-// writeLate writes what is there, of which nothing was held for longer than holdLimit.
+// writeLate writes the pending batch, in which no line has been held for longer than holdLimit.
 func (b *logBackend) writeLate() {
 	b.mu.Lock()
 	b.timed = false
@@ -215,22 +216,23 @@ func (b *logBackend) Shutdown() { b.writeLate() }
 // String implements audit.Backend.
 func (*logBackend) String() string { return logName }
 
-// lines are room for a line each; longer ones than maxKept are rare.
+// lines pools buffers for one line each; lines longer than maxKept are rare.
 var lines = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxKept = 64 << 10
 
-// batch are lines that are written together. While it is pending, logBackend.mu guards it, and then logBackend.writing.
+// batch is a set of lines written together. logBackend.mu guards it while it is pending, and logBackend.writing
+// afterwards.
 type batch struct {
 	lines   []byte
 	ends    []end
-	errs    []error // of each line; nil if all were written
-	held    int64   // how many lines are held
-	waiting int     // how many calls will ask for a result
+	errs    []error // for each line; nil if all were written
+	held    int64   // number of held lines
+	waiting int     // number of calls that will read a result
 	written bool
 }
 
-// end is where a line ends. Nobody waits for one that is held.
+// end is the end of a line. No call waits for a held line.
 type end struct {
 	at   int
 	held bool
@@ -245,7 +247,7 @@ func (p *batch) free() {
 	}
 }
 
-// write writes all lines at once, or one after the other if they are many bytes or that has failed: then each has its
+// write writes all lines at once. If they are long, or if that fails, it writes them one after the other, each with its
 // own result.
 func (p *batch) write(out io.Writer) {
 	p.written = true
@@ -276,7 +278,8 @@ func (p *batch) fail(err error) {
 	}
 }
 
-// failed notes that the line i, from begin on, could not be written. If no request waits for the line, it is said here.
+// failed records that line i, from begin on, could not be written. If no request waits for the line, it reports the
+// error.
 func (p *batch) failed(i, begin int, err error) {
 	if p.errs == nil {
 		p.errs = make([]error, len(p.ends))
@@ -294,9 +297,9 @@ func (p *batch) result(i int) error {
 	return p.errs[i]
 }
 
-// eventOf reads what a message about a line has to say.
+// eventOf decodes the parts of a line that an error message needs.
 func eventOf(line []byte) *auditapi.Event {
 	e := &auditapi.Event{Stage: auditapi.StageRequestReceived}
-	_ = json.Unmarshal(line, e) // the fields of the internal type have names like those of the line, in all but case
+	_ = json.Unmarshal(line, e) // field names of the internal type match those of the line, ignoring case
 	return e
 }

@@ -79,7 +79,7 @@ func TestLogIsKubes(t *testing.T) {
 	}
 }
 
-// TestLegacyResponse has the code of the answer in the lines of text, in each mode.
+// TestLegacyResponse checks that lines of text have the response code, in each mode.
 func TestLegacyResponse(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{ModeBatch, ModeBlocking, ModeBlockingStrict} {
@@ -102,7 +102,7 @@ func TestLegacyResponse(t *testing.T) {
 	}
 }
 
-// TestEventTypes fails when a version of the library has fields that appendEvent does not know.
+// TestEventTypes fails if a version of the library has fields that appendEvent does not handle.
 func TestEventTypes(t *testing.T) {
 	t.Parallel()
 	for _, pair := range [][2]reflect.Type{
@@ -147,7 +147,7 @@ func BenchmarkEncode(b *testing.B) {
 	})
 }
 
-// metadataEvent is what a read at the level Metadata leaves.
+// metadataEvent returns the event of a read at the level Metadata.
 func metadataEvent() *auditapi.Event {
 	e := fullEvent()
 	e.Level, e.RequestObject, e.ResponseObject, e.ImpersonatedUser, e.AuthenticationMetadata = auditapi.LevelMetadata,
@@ -157,7 +157,7 @@ func metadataEvent() *auditapi.Event {
 	return e
 }
 
-// TestUnknownStaysJSON guards what the log relies on: documents stand in it as JSON, not as text.
+// TestUnknownStaysJSON checks an assumption of the log: documents are embedded as JSON, not as text.
 func TestUnknownStaysJSON(t *testing.T) {
 	t.Parallel()
 	line, err := appendEvent(nil, fullEvent(), beside{})

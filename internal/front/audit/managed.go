@@ -6,8 +6,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// withoutManagedFields returns an answer without the managedFields of its objects: one object, the items of a list, the
-// objects in the rows of a table. What it does not understand stays as it is.
+// withoutManagedFields returns a response without the managedFields of its objects: one object, the items of a list,
+// the objects in the rows of a table. Other documents are returned unchanged.
 func withoutManagedFields(doc []byte) []byte {
 	v, err := codec.DecodeJSON(doc)
 	if err != nil {
@@ -35,7 +35,7 @@ func dropManagedFields(obj map[string]any) {
 	}
 }
 
-// list returns the objects among the elements of v.
+// list returns the elements of v that are objects.
 func list(v any) []map[string]any {
 	elements, _ := v.([]any)
 	var out []map[string]any

@@ -52,6 +52,6 @@ func (m *metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.events, m.rejected, m.levels}
 }
 
-// LibraryMetrics begin the names of what Kubernetes' backends count, which they do in a registry of their library's
-// own: the events that all servers of the process have lost.
+// LibraryMetrics returns name prefixes of the metrics that Kubernetes' backends count in their library's own registry:
+// the events lost by all servers of the process.
 func LibraryMetrics() []string { return []string{"apiserver_audit_error_total"} }

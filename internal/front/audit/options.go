@@ -15,13 +15,13 @@ import (
 	"k8s.io/apiserver/plugin/pkg/audit/truncate"
 )
 
-// The ways in which a backend gets events.
+// The modes of a backend.
 const (
-	// ModeBatch collects events and delivers them beside the requests.
+	// ModeBatch collects events and delivers them in the background.
 	ModeBatch = "batch"
-	// ModeBlocking has a request wait until its event is delivered, or has failed to be.
+	// ModeBlocking makes a request wait until its event has been delivered or has failed.
 	ModeBlocking = "blocking"
-	// ModeBlockingStrict also refuses a request of which the first event cannot be delivered.
+	// ModeBlockingStrict also refuses a request if its first event cannot be delivered.
 	ModeBlockingStrict = "blocking-strict"
 )
 
@@ -31,32 +31,32 @@ const (
 	FormatLegacy = "legacy" // one line of text for each event
 )
 
-// Options say what is recorded, and where. They are those of kube-apiserver's flags --audit-*, with all defaults filled
-// in.
+// Options selects the events to record and their backends. It corresponds to kube-apiserver's flags --audit-*, with all
+// defaults filled in.
 type Options struct {
 	PolicyFile string
 	Log        LogOptions
 	Webhook    WebhookOptions
 }
 
-// LogOptions are those of the log file.
+// LogOptions configures the log file.
 type LogOptions struct {
-	Path       string // "-" is the standard output; "" is no log
+	Path       string // "-" is the standard output; "" disables the log
 	Format     string
 	Version    string // the group and version of events
-	MaxAge     int    // days that rotated files are kept, 0 for ever
-	MaxBackups int    // how many rotated files are kept, 0 for all
+	MaxAge     int    // days to keep rotated files, 0 for ever
+	MaxBackups int    // number of rotated files to keep, 0 for all
 	MaxSize    int    // megabytes at which the file is rotated, 0 for never
-	Compress   bool   // rotated files with gzip
+	Compress   bool   // compress rotated files with gzip
 	Mode       string
 	Batch      BatchConfig
 	Truncate   TruncateOptions
 }
 
-// WebhookOptions are those of the webhook.
+// WebhookOptions configures the webhook.
 type WebhookOptions struct {
-	ConfigFile string // a kubeconfig; "" is no webhook
-	// Dial opens connections to it; nil dials directly.
+	ConfigFile string // a kubeconfig; "" disables the webhook
+	// Dial opens connections to the webhook; nil dials directly.
 	Dial           func(ctx context.Context, network, address string) (net.Conn, error)
 	Version        string
 	InitialBackoff time.Duration
@@ -65,13 +65,13 @@ type WebhookOptions struct {
 	Truncate       TruncateOptions
 }
 
-// BatchConfig and TruncateConfig are those of Kubernetes' libraries.
+// BatchConfig and TruncateConfig are the types of Kubernetes' libraries.
 type (
 	BatchConfig    = buffered.BatchConfig
 	TruncateConfig = truncate.Config
 )
 
-// TruncateOptions bound the size of what a backend gets.
+// TruncateOptions limits the size of events for a backend.
 type TruncateOptions struct {
 	Enabled bool
 	TruncateConfig
@@ -81,7 +81,7 @@ func (o *Options) enabled() bool {
 	return o.PolicyFile != "" && (o.Log.Path != "" || o.Webhook.ConfigFile != "")
 }
 
-// Validate returns what is wrong, in kube-apiserver's words. What is not used is not looked at.
+// Validate returns the errors in kube-apiserver's words. It skips options of disabled backends.
 func (o *Options) Validate() error {
 	var errs []error
 	if l := &o.Log; l.Path != "" {

@@ -16,14 +16,14 @@ type operation struct {
 	Value any    `json:"value,omitzero"`
 }
 
-// null is a value of nil in an operation, which has to be written.
+// null encodes a nil value in an operation, which must be present.
 type null struct{}
 
 // MarshalJSON implements json.Marshaler.
 func (null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
-// diff returns the JSON patch that makes after of before, both decoded JSON or nil for an object that is not there. It
-// is empty if they are the same, and deterministic: members in the order of their names.
+// diff returns the JSON patch that turns before into after. Both are decoded JSON, or nil for a missing object. The
+// patch is empty if they are equal, and deterministic: members are in the order of their names.
 func diff(before, after map[string]any) []operation {
 	switch {
 	case before == nil && after == nil:
@@ -70,8 +70,8 @@ func diffValues(out []operation, path string, before, after any) []operation {
 	return append(out, operation{Op: "replace", Path: path, Value: valueOf(after)})
 }
 
-// diffLists compares elements from both ends. What is between is compared one by one, and what is left over was added
-// or removed there: enough to keep a patch short where one element of a list comes, goes or changes.
+// diffLists compares elements from both ends. It compares the elements in between one by one; surplus elements count as
+// added or removed there. That keeps a patch short if one element of a list is added, removed or changed.
 func diffLists(out []operation, path string, before, after []any) []operation {
 	first := 0
 	for first < len(before) && first < len(after) && codec.Equal(before[first], after[first]) {

@@ -47,7 +47,7 @@ func parse(t *testing.T, doc string) map[string]any {
 	return obj
 }
 
-// TestDiffApplies makes patches between random objects and has the library apply them.
+// TestDiffApplies creates patches between random objects and applies them with the library.
 func TestDiffApplies(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

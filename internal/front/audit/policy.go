@@ -11,15 +11,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// changesPatch is what the field changes of a rule says for events with a patch in the place of objects.
+// changesPatch is the value of a rule's field changes that records a patch instead of objects.
 const changesPatch = "JSONPatch"
 
-// levelPatch is, inside of this package alone, the level of a rule with changes: JSONPatch. Kube's evaluator returns
-// the level of the rule that matches, and so says which rule it was.
+// levelPatch represents, inside this package only, the level of a rule with changes: JSONPatch. Kubernetes' evaluator
+// returns the level of the matching rule, so levelPatch identifies such a rule.
 const levelPatch auditapi.Level = "RequestResponse with JSONPatch"
 
-// loadPolicy reads the file of --audit-policy-file. It is a Policy of audit.k8s.io/v1, checked as kube-apiserver checks
-// it, whose rules may have one field more, changes (docs/design/audit.md).
+// loadPolicy reads the file of --audit-policy-file. It is a Policy of audit.k8s.io/v1, validated like in
+// kube-apiserver. Its rules may have the additional field changes (docs/design/audit.md).
 func loadPolicy(path string) (audit.PolicyRuleEvaluator, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -64,7 +64,7 @@ func unconditional(rule *auditapi.PolicyRule) bool {
 		len(rule.Resources)+len(rule.Namespaces)+len(rule.NonResourceURLs) == 0
 }
 
-// constant evaluates a policy that says the same of every request, as one that records the metadata of all.
+// constant evaluates a policy with the same result for every request, for example one that records all metadata.
 type constant audit.RequestAuditConfig
 
 // EvaluatePolicyRule implements audit.PolicyRuleEvaluator.
@@ -72,11 +72,12 @@ func (c constant) EvaluatePolicyRule(authorizer.Attributes) audit.RequestAuditCo
 	return audit.RequestAuditConfig(c)
 }
 
-// takeChanges returns the policy without the field that kube's decoder does not know, and which rules had it.
+// takeChanges returns the policy without the field changes, which Kubernetes' decoder rejects, and the rules that had
+// it.
 func takeChanges(text []byte) (rest []byte, patched map[int]bool, err error) {
 	var doc map[string]any
 	if yaml.Unmarshal(text, &doc) != nil {
-		return text, nil, nil // kube's decoder says what is wrong
+		return text, nil, nil // Kubernetes' decoder reports the error
 	}
 	rules, _ := doc["rules"].([]any)
 	patched = map[int]bool{}
@@ -94,7 +95,7 @@ func takeChanges(text []byte) (rest []byte, patched map[int]bool, err error) {
 		delete(rule, "changes")
 	}
 	if len(patched) == 0 {
-		return text, nil, nil // as it was written, so that the decoder sees repeated fields too
+		return text, nil, nil // unchanged, so that the decoder sees repeated fields too
 	}
 	rest, err = yaml.Marshal(doc)
 	return rest, patched, err

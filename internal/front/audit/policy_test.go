@@ -65,8 +65,8 @@ func TestPolicyErrors(t *testing.T) {
 	}
 }
 
-// A policy whose first rule is about everything says of every request what Kubernetes' evaluator says. A rule with any
-// field that chooses requests is no such rule.
+// TestPolicyUnconditional checks that a policy with an unconditional first rule gives the same results as Kubernetes'
+// evaluator. A rule with any field that selects requests is not unconditional.
 func TestPolicyUnconditional(t *testing.T) {
 	t.Parallel()
 	for _, rules := range []string{
@@ -87,7 +87,7 @@ func TestPolicyUnconditional(t *testing.T) {
 		}
 		asked := attributes{&Received{Info: &request.Info{IsResource: true, Resource: "pods", Verb: "get"}}}
 		got, want := ours.EvaluatePolicyRule(asked), policy.NewPolicyRuleEvaluator(parsed).EvaluatePolicyRule(asked)
-		slices.Sort(got.OmitStages) // they are a set
+		slices.Sort(got.OmitStages) // they are sets
 		slices.Sort(want.OmitStages)
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, want %+v", rules, got, want)

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// recent keeps what was found for some keys last: the requests of a connection ask for the same again and again. Two
-// keys may have one place, in which the last one stays. It is safe for concurrent use.
+// recent caches results by key: the requests of a connection look up the same keys again and again. Keys with the same
+// slot replace each other. It is safe for concurrent use.
 type recent[K comparable, V any] [64]atomic.Pointer[found[K, V]]
 
 type found[K comparable, V any] struct {
@@ -16,7 +16,7 @@ type found[K comparable, V any] struct {
 
 var seed = maphash.MakeSeed()
 
-// of returns what find returns for a key, which is always the same.
+// of returns find's result for a key, which must always be the same.
 func (r *recent[K, V]) of(key K, find func(K) V) V {
 	place := &r[maphash.Comparable(seed, key)%uint64(len(r))]
 	if at := place.Load(); at != nil && at.key == key {

@@ -18,26 +18,26 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Record is what is recorded of one request.
+// Record collects the audit data of one request.
 type Record struct {
 	auditor           *Auditor
 	longRunning       bool
 	omit              []auditapi.Stage
 	omitManagedFields bool
-	// patch is true if the event gets a JSON patch of what the write changed, and no objects.
+	// patch is true if the event gets a JSON patch of the change, and no objects.
 	patch   bool
-	library *library // where Kubernetes' libraries put annotations; may be nil
+	library *library // annotations of Kubernetes' libraries; may be nil
 
 	mu struct {
 		sync.Mutex
-		begun bool // the answer has a status
+		begun bool // the response has a status
 	}
-	// event and what is beside it are guarded by mu. It has annotations only for backends that need them in it.
+	// mu guards event and beside. The event itself has annotations only for backends that need them there.
 	event auditapi.Event
 	beside
 	list   listed   // guarded by logBackend.mu
-	known  bool     // writeAwaited may be about to ask whether it is awaited
-	memory struct { // of event and annotations, for what nearly every request has
+	known  bool     // writeAwaited may be about to check whether it is awaited
+	memory struct { // for the parts of event and annotations that nearly every request has
 		ref         auditapi.ObjectReference
 		annotations [3]annotation
 	}
@@ -45,8 +45,8 @@ type Record struct {
 
 var _ request.Record = (*Record)(nil)
 
-// RequestReceived records that the request has come in. It reports false if a backend that may hold up requests
-// (blocking-strict) could not record that: then the request is to be refused.
+// RequestReceived records the arrival of the request. It returns false if a backend in mode blocking-strict failed: the
+// caller must then refuse the request.
 func (r *Record) RequestReceived() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +58,7 @@ func (r *Record) RequestReceived() bool {
 	return r.stageLocked(auditapi.StageRequestReceived, r.event.RequestReceivedTimestamp.Time)
 }
 
-// ResponseStarted notes the status code of the answer that begins.
+// ResponseStarted records the status code when the response begins.
 func (r *Record) ResponseStarted(code int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +79,7 @@ func (r *Record) ResponseStarted(code int) {
 func (r *Record) ResponseComplete(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.event.ResponseStatus == nil && r.code == 0 { // no handler has begun an answer; net/http sends an empty one
+	if r.event.ResponseStatus == nil && r.code == 0 { // no handler has begun a response; net/http sends an empty one
 		r.event.ResponseStatus = &metav1.Status{
 			Code: http.StatusOK, Status: metav1.StatusSuccess, Message: "Connection closed early",
 		}
@@ -101,12 +101,11 @@ func (r *Record) Panicked(cause any) {
 	r.stageLocked(auditapi.StagePanic, r.auditor.now())
 }
 
-// AnswerOnly has the beginning of the answer recorded: the only stage of requests that are refused before their user is
-// known.
+// AnswerOnly records the start of the response: the only stage of requests refused before their user is known.
 func (r *Record) AnswerOnly() { r.longRunning = true }
 
-// Impersonated notes as whom the request acts. constraint is the verb by which constrained impersonation allowed it,
-// "" if it did not come to that.
+// Impersonated records the impersonated user. constraint is the verb by which constrained impersonation allowed it, or
+// "".
 func (r *Record) Impersonated(who user.Info, constraint string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +116,7 @@ func (r *Record) Impersonated(who user.Info, constraint string) {
 	}
 }
 
-// Decided notes what the authorizer has said, and why. A decision that could not be made is "".
+// Decided records the authorizer's decision and reason. decision is "" if the authorizer failed.
 func (r *Record) Decided(decision, reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,7 +168,7 @@ func (r *Record) RequestObject(obj map[string]any) {
 	}
 }
 
-// set fills in what the URL does not say.
+// set fills in a field that the URL omits.
 func set[T ~string](field *T, meta map[string]any, name string) {
 	if *field == "" {
 		*field = T(object.String(meta, name))
@@ -226,13 +225,13 @@ func (r *Record) ResponseObject(doc []byte) {
 
 // Changed implements request.Record.
 func (r *Record) Changed(before, after map[string]any) {
-	if !r.patch || r.event.Verb == "deletecollection" { // which has changed many
+	if !r.patch || r.event.Verb == "deletecollection" { // that verb changes many objects
 		return
 	}
 	steps := diff(r.recorded(before), r.recorded(after))
 	raw, err := encodePatch(steps)
 	if err != nil {
-		return // it holds nothing that JSON cannot say
+		return // unreachable: the patch always encodes
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -249,10 +248,10 @@ func (r *Record) Changed(before, after map[string]any) {
 	}
 }
 
-// PatchAnnotation marks events whose responseObject is a JSON patch of what the write changed.
+// PatchAnnotation marks events with a JSON patch of the change in responseObject.
 const PatchAnnotation = "audit.bowsprit.io/response-object"
 
-// recorded returns an object without its managedFields, if these are not wanted. obj is not changed.
+// recorded returns an object without its managedFields, if the policy omits them. It does not change obj.
 func (r *Record) recorded(obj map[string]any) map[string]any {
 	meta, ok := obj["metadata"].(map[string]any)
 	if !r.omitManagedFields || !ok || meta["managedFields"] == nil {
@@ -286,15 +285,15 @@ func (r *Record) stageLocked(stage auditapi.Stage, at time.Time) bool {
 		r.annotateLocked(key, value)
 	}
 	ok := r.auditor.deliver(r)
-	r.awaited = false // it was recorded with this event
+	r.awaited = false // recorded together with this event
 	return ok
 }
 
-// Clear makes a Record whose request is over ready for another request, and reports whether that may be done: not if
-// the log still knows it, or if there are backends that keep events.
+// Clear prepares the Record of a completed request for reuse, and reports whether that is possible. It is not if the
+// log still refers to it, or if backends keep events.
 func (r *Record) Clear() bool {
 	if r.auditor == nil {
-		return true // it was not used
+		return true // never used
 	}
 	if r.auditor.log == nil || r.known || r.awaited {
 		return false
