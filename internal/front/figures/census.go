@@ -19,7 +19,7 @@ type Census struct {
 	Size func(context.Context) (int64, error)
 }
 
-// sizeTimeout bounds the question for the size: a store that does not answer must not take the other metrics with it.
+// sizeTimeout limits the query for the size, so that an unresponsive store does not block the other metrics.
 const sizeTimeout = 2 * time.Second
 
 var (
@@ -54,7 +54,7 @@ func (c Census) Describe(ch chan<- *prometheus.Desc) {
 	ch <- capacity
 }
 
-// Collect counts. Kinds that share their objects (events) count once, under the name by which they are stored.
+// Collect counts the stored objects. Kinds that share their objects (events) count once, under their stored name.
 func (c Census) Collect(ch chan<- prometheus.Metric) {
 	kinds := c.Catalog.Snapshot()
 	kinds.Resources(func(r *catalog.Resource) {
@@ -80,7 +80,7 @@ func (c Census) Collect(ch chan<- prometheus.Metric) {
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), sizeTimeout)
 	defer cancel()
-	if size, err := c.Size(ctx); err == nil { // as in Kubernetes, which leaves it out
+	if size, err := c.Size(ctx); err == nil { // on error omitted, as in Kubernetes
 		ch <- prometheus.MustNewConstMetric(sizeBytes, prometheus.GaugeValue, float64(size), "etcd-0")
 	}
 }

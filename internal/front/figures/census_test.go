@@ -16,7 +16,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// TestCensus counts what was written to a store, kinds that share their objects once, and kinds without objects too.
+// TestCensus counts the objects in a store: kinds that share their objects count once, and kinds without objects
+// appear.
 func TestCensus(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)

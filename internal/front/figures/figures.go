@@ -1,8 +1,8 @@
-// Package figures has what /metrics shows of the server as a whole: how much is stored and what etcd is asked, which
-// build this is, and the rules of Kubernetes' component-base/metrics about which metrics and labels are shown.
+// Package figures collects the server-wide metrics on /metrics: the number of stored objects, etcd requests, the build,
+// and the rules of Kubernetes' component-base/metrics about visible metrics and labels.
 //
-// It stands beside the steps and handlers of package front. What it counts on the path of a request is in
-// StoreRequests; the rest is looked up when metrics are scraped: the view knows how many objects a collection holds.
+// It stands beside the steps and handlers of package front. StoreRequests counts on the path of a request; everything
+// else is looked up at scrape time from the view, which holds the sizes of collections.
 package figures
 
 import (
@@ -15,11 +15,11 @@ import (
 // Gate is one of Kubernetes' feature gates.
 type Gate struct {
 	Name    string
-	Stage   string // ALPHA, BETA, DEPRECATED, or "" for one that is generally available
+	Stage   string // ALPHA, BETA, DEPRECATED, or "" if generally available
 	Enabled bool
 }
 
-// Build returns what says which server this is.
+// Build returns the metrics that identify this server.
 func Build(v version.Info, gates []Gate) []prometheus.Collector {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "kubernetes_build_info",

@@ -11,31 +11,32 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Options say which metrics are shown. The zero value shows those that Kubernetes shows.
+// Options selects the visible metrics. The zero value selects those that Kubernetes shows.
 type Options struct {
-	// Allow has the values that a label may have, by "metric,label"; others become "unexpected", and their series one.
+	// Allow lists the allowed values of a label, by "metric,label"; others become "unexpected", and their series are
+	// merged.
 	Allow map[string][]string
-	// Disabled are names of metrics that are not shown.
+	// Disabled lists metrics to hide.
 	Disabled []string
-	// ShowHidden shows deprecated metrics that are hidden by now.
+	// ShowHidden shows deprecated metrics that are hidden by default.
 	ShowHidden bool
 }
 
-// Gatherer is a prometheus.Gatherer that shows the metrics of another one as the options say, with the level of
-// stability that Kubernetes promises of each. It does so when metrics are scraped, so that nothing of it is on the path
-// of a request. It is safe for concurrent use.
+// Gatherer is a prometheus.Gatherer that filters the metrics of another one according to Options, and adds the
+// stability level that Kubernetes assigns to each. It works at scrape time, so it costs requests nothing. It is safe
+// for concurrent use.
 type Gatherer struct {
 	from     prometheus.Gatherer
 	levels   func() map[string]level
 	allow    map[string]map[string][]string // metric, label: values
 	disabled []string
-	hidden   bool // hidden ones are shown
+	hidden   bool // show hidden metrics
 
 	mu struct {
 		sync.Mutex
-		seen       map[string]bool // names of metrics that have been there
-		hid        map[string]bool // those of them that are not shown because they are hidden
-		unexpected uint64          // values that were put together
+		seen       map[string]bool // names of metrics that have existed
+		hid        map[string]bool // those that were hidden
+		unexpected uint64          // number of replaced values
 	}
 }
 
@@ -87,8 +88,8 @@ func (g *Gatherer) Gather() ([]*dto.MetricFamily, error) {
 	return shown, err
 }
 
-// slo returns apiserver_request_sli_duration_seconds under the name that it had before, which is hidden by now: without
-// series, unless hidden metrics are shown.
+// slo returns apiserver_request_sli_duration_seconds under its former name, now hidden: without series, unless hidden
+// metrics are shown.
 func (g *Gatherer) slo(families []*dto.MetricFamily) []*dto.MetricFamily {
 	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool {
 		return f.GetName() == "apiserver_request_sli_duration_seconds"
@@ -104,7 +105,7 @@ func (g *Gatherer) slo(families []*dto.MetricFamily) []*dto.MetricFamily {
 	return []*dto.MetricFamily{before}
 }
 
-// own returns what Kubernetes counts of the metrics themselves.
+// own returns Kubernetes' metrics about the metrics themselves.
 func (g *Gatherer) own(seen, hid []string, unexpected uint64) []*dto.MetricFamily {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -153,7 +154,7 @@ func (g *Gatherer) own(seen, hid []string, unexpected uint64) []*dto.MetricFamil
 	return families
 }
 
-// counter returns a counter with labels, which are names and values in turn, sorted by name.
+// counter returns a counter with labels. labels alternates names and values, sorted by name.
 func counter(value uint64, labels ...string) *dto.Metric {
 	m := &dto.Metric{Counter: &dto.Counter{Value: new(float64(value))}}
 	for i := 0; i < len(labels); i += 2 {

@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// shown returns what g shows, as text.
+// shown returns the output of g as text.
 func shown(t *testing.T, g *Gatherer) string {
 	t.Helper()
 	families, err := g.Gather()
@@ -157,11 +157,11 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestStoreRequests finds the kind of a key, also where the prefix of one is the beginning of another's.
+// TestStoreRequests finds the kind of a key, even if one prefix is the beginning of another.
 func TestStoreRequests(t *testing.T) {
 	t.Parallel()
 	s := NewStoreRequests()
-	s.Observe("get", "things/a", time.Second, nil) // there are no kinds yet
+	s.Observe("get", "things/a", time.Second, nil) // no kinds are known yet
 	resource := func(group, plural, prefix string) *catalog.Resource {
 		v := &catalog.Version{Name: "v1", Served: true}
 		return &catalog.Resource{

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// levelsText has the metrics of kube-apiserver, one a line: name, how stable it is, and the release from which on it is
-// deprecated, if it is. Source: test/instrumentation/documentation of Kubernetes 1.36.
+// levelsText lists the metrics of kube-apiserver, one a line: the name, the stability, and the release that deprecated
+// it, if any. Source: test/instrumentation/documentation of Kubernetes 1.36.
 //
 //go:embed levels.txt
 var levelsText string
 
-// minor is that of the Kubernetes 1.x whose metrics these are.
+// minor is the minor version of Kubernetes in levelsText.
 const minor = 36
 
-// level is what Kubernetes promises of a metric.
+// level is the stability level of a metric.
 type level struct {
-	stability  string // STABLE, BETA, ALPHA or INTERNAL; "" for a metric that Kubernetes does not have
-	deprecated string // "1.27.0"; "" if it is not deprecated
+	stability  string // STABLE, BETA, ALPHA or INTERNAL; "" for a metric that Kubernetes lacks
+	deprecated string // "1.27.0"; "" if not deprecated
 }
 
 func readLevels() map[string]level {
@@ -34,8 +34,8 @@ func readLevels() map[string]level {
 	return all
 }
 
-// hidden reports whether the metric is no longer shown unless that is asked for: a stable one three minor releases
-// after its deprecation, one in beta after one, others at once (k8s.io/component-base/metrics).
+// hidden reports whether the metric is hidden by default: a stable one three minor releases after its deprecation, a
+// beta one after one release, others at once (k8s.io/component-base/metrics).
 func (l level) hidden() bool {
 	_, release, ok := strings.Cut(l.deprecated, ".")
 	if !ok {
@@ -55,8 +55,8 @@ func (l level) hidden() bool {
 	return since <= minor
 }
 
-// help returns the help of a metric with what is promised of it, as Kubernetes writes it. The metrics of Kubernetes'
-// libraries have that already.
+// help returns the help of a metric with its stability level, in Kubernetes' form. The metrics of Kubernetes' libraries
+// already have it.
 func (l level) help(text string) string {
 	if strings.HasPrefix(strings.TrimPrefix(text, "EXPERIMENTAL: "), "["+l.stability+"] ") {
 		return text
@@ -67,7 +67,7 @@ func (l level) help(text string) string {
 	if l.stability == "" {
 		return text
 	}
-	// What Kubernetes' timing histograms are goes before it.
+	// The mark of Kubernetes' timing histograms comes first.
 	text, experimental := strings.CutPrefix(text, "EXPERIMENTAL: ")
 	text = "[" + l.stability + "] " + text
 	if experimental {

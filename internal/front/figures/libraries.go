@@ -9,16 +9,16 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// Libraries shows what imported libraries count in a registry of their own: the metrics whose names begin with one
-// of these texts. That registry is one for the whole process: servers inside one test show each other's.
+// Libraries collects the metrics that imported libraries count in a registry of their own, by name prefix. That
+// registry is process-wide: servers in one test process show each other's values.
 type Libraries []string
 
-// Describe implements prometheus.Collector: what there will be is not known.
+// Describe implements prometheus.Collector; the metrics are unchecked.
 func (Libraries) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (l Libraries) Collect(out chan<- prometheus.Metric) {
-	all, _ := legacyregistry.DefaultGatherer.Gather() // an error is about one metric of many
+	all, _ := legacyregistry.DefaultGatherer.Gather() // an error concerns one metric of many
 	for _, family := range all {
 		if !slices.ContainsFunc(l, func(begin string) bool { return strings.HasPrefix(family.GetName(), begin) }) {
 			continue

@@ -7,8 +7,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// TestLibraryMetrics shows the metrics with the beginnings that were asked for as their library counts them, and no
-// others.
+// TestLibraryMetrics checks that only metrics with the given prefixes are shown, with their library's values.
 func TestLibraryMetrics(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"bowsprit_library_shown_total", "bowsprit_library_hidden_total"} {

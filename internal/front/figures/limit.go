@@ -7,11 +7,11 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// unexpected is the value that Kubernetes gives a label in place of one that is not allowed.
+// unexpected is Kubernetes' replacement for a label value that is not allowed.
 const unexpected = "unexpected"
 
-// limit replaces values of labels that are not allowed, and puts together the series that are the same then. It returns
-// how many observations were concerned; of a gauge each series is one.
+// limit replaces label values that are not allowed, and merges series that become equal. It returns the number of
+// affected observations; each series of a gauge counts as one.
 func limit(f *dto.MetricFamily, allow map[string][]string) (replaced uint64) {
 	byLabels := map[string]*dto.Metric{}
 	kept := f.Metric[:0]
@@ -59,7 +59,7 @@ func observations(m *dto.Metric) uint64 {
 	return 1
 }
 
-// merge adds a series to another one of the same metric. Quantiles cannot be added: those of into stay.
+// merge adds a series to another one of the same metric. Quantiles cannot be added: into keeps its own.
 func merge(into, m *dto.Metric) {
 	switch {
 	case into.Counter != nil:

@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// StoreRequests counts what etcd is asked, by kube-apiserver's names (k8s.io/apiserver/pkg/storage/etcd3/metrics). It
-// is a prometheus.Collector and safe for concurrent use.
+// StoreRequests counts requests to etcd, under kube-apiserver's metric names
+// (k8s.io/apiserver/pkg/storage/etcd3/metrics). It is a prometheus.Collector and safe for concurrent use.
 type StoreRequests struct {
 	durations *prometheus.HistogramVec
 	requests  *prometheus.CounterVec
@@ -24,7 +24,7 @@ type StoreRequests struct {
 	}
 }
 
-// storeKey names series: those of an operation on the objects below a prefix.
+// storeKey identifies the series of an operation on the objects below a prefix.
 type storeKey struct{ operation, prefix string }
 
 type storeSeries struct {
@@ -53,7 +53,7 @@ func NewStoreRequests() *StoreRequests {
 	return s
 }
 
-// Follow says which kinds there are. What is asked before is not counted.
+// Follow sets the catalog of kinds. Earlier requests are not counted.
 func (s *StoreRequests) Follow(c *catalog.Catalog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

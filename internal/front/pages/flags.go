@@ -23,7 +23,7 @@ type flagz struct {
 	Flags           Flags `json:"flags,omitempty"`
 }
 
-// Serve answers with the flags.
+// Serve responds with the flags.
 func (f Flags) Serve(w http.ResponseWriter, r *http.Request) {
 	page{"Flagz", f.text, f.object}.serve(w, r)
 }

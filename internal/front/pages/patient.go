@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Patient writes a long answer to a client that must go on reading: a write that takes longer than Patience fails.
-// There is no bound for the whole, which may be as large as the disk.
+// Patient writes a long response to a client that must keep reading: a write that takes longer than Patience fails. The
+// whole response, which may be as large as the disk, has no limit.
 type Patient struct {
 	To       http.ResponseWriter
 	Patience time.Duration
@@ -15,9 +15,9 @@ type Patient struct {
 // Write implements io.Writer.
 func (p Patient) Write(b []byte) (int, error) {
 	control := http.NewResponseController(p.To)
-	// An error says that the connection has no deadlines.
+	// An error means that the connection has no deadlines.
 	_ = control.SetWriteDeadline(time.Now().Add(p.Patience))
 	n, err := p.To.Write(b)
-	_ = control.SetWriteDeadline(time.Time{}) // a connection of HTTP/1.1 may serve another request
+	_ = control.SetWriteDeadline(time.Time{}) // an HTTP/1.1 connection may serve another request
 	return n, err
 }

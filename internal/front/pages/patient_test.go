@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A client that does not read on does not hold its answer for ever.
+// TestPatient checks that a client that stops reading does not hold its response for ever.
 func TestPatient(t *testing.T) {
 	t.Parallel()
 	for _, http2 := range []bool{false, true} {
 		ended := make(chan error, 1)
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			// The answer has begun then, however late the first chunk is.
+			// Flushing starts the response, however late the first chunk is.
 			if err := http.NewResponseController(w).Flush(); err != nil {
 				t.Error(err)
 			}

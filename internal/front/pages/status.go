@@ -12,13 +12,12 @@ import (
 // StatusPath is where Status is served.
 const StatusPath = "/statusz"
 
-// Status is what /statusz says of this process.
+// Status is the content of /statusz.
 type Status struct {
 	Started time.Time
-	// Binary is the version of this process, Emulation that of the API that it serves ("1.36"), Go that of the
-	// language.
+	// Binary is the version of this process, Emulation the version of its API ("1.36"), Go the version of the language.
 	Binary, Emulation, Go string
-	// Paths are those of other pages to look at, sorted.
+	// Paths lists other debug pages, sorted.
 	Paths []string
 	Now   func() time.Time
 }
@@ -39,7 +38,7 @@ type name struct {
 	Name string `json:"name"`
 }
 
-// Serve answers with the status.
+// Serve responds with the status.
 func (s Status) Serve(w http.ResponseWriter, r *http.Request) {
 	page{"Statusz", s.text, s.object}.serve(w, r)
 }

@@ -1,9 +1,8 @@
-// Package pages tells people and programs how this process was started and how it is: /flagz and /statusz.
+// Package pages serves /flagz and /statusz, which show the flags and the state of this process.
 //
-// It stands behind package front on a request's path, as handlers of non-resource paths. Both pages are plain text,
-// for people, or an object of group config.k8s.io, if the Accept header asks for it by name
-// (`application/json;g=config.k8s.io;v=v1beta1;as=Statusz`). Rules: pkg/server/flagz and pkg/server/statusz of
-// k8s.io/apiserver 0.36.
+// Its handlers serve non-resource paths behind package front. Both pages are plain text, for people, or an object of
+// group config.k8s.io, if the Accept header names it (`application/json;g=config.k8s.io;v=v1beta1;as=Statusz`). Rules:
+// pkg/server/flagz and pkg/server/statusz of k8s.io/apiserver 0.36.
 package pages
 
 import (
@@ -17,10 +16,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// component is what pages call this process, as kube-apiserver's do.
+// component is kube-apiserver's name on these pages.
 const component = "apiserver"
 
-// Group of the objects, and their versions.
+// The group and the versions of the objects.
 const (
 	group      = "config.k8s.io"
 	current    = "v1beta1"
@@ -29,14 +28,14 @@ const (
 
 const plain = "text/plain"
 
-// page is what one path shows.
+// page is the content of one path.
 type page struct {
 	kind   string
-	text   func() string               // what follows the heading
+	text   func() string               // returns the text below the heading
 	object func(apiVersion string) any // with kind and apiVersion
 }
 
-// serve answers a request of any method, as Kubernetes does.
+// serve handles a request with any method, as Kubernetes does.
 func (p page) serve(w http.ResponseWriter, r *http.Request) {
 	m := codec.Media{Type: plain}
 	if r.Header.Get("Accept") != "" {
@@ -69,7 +68,7 @@ func (p page) serve(w http.ResponseWriter, r *http.Request) {
 	codec.WriteKind(w, r, http.StatusOK, doc, m)
 }
 
-// allows reports whether there is such an answer: text as it is, everything else by the object's name only.
+// allows reports whether the page supports a media type: plain text, or an object by name.
 func (p page) allows(m codec.Media) bool {
 	if m.Type == plain {
 		return m.Group == "" && m.Version == "" && m.As == ""
