@@ -111,7 +111,7 @@ func rememberRevision(set *appsv1.ReplicaSet, revision string) {
 // annotateSize has a ReplicaSet remember the size of its Deployment, and reports whether that is new.
 func annotateSize(d *appsv1.Deployment, set *appsv1.ReplicaSet) (changed bool) {
 	for key, n := range map[string]int32{
-		desiredAnnotation: *d.Spec.Replicas, maxAnnotation: *d.Spec.Replicas + maxSurge(d),
+		desiredAnnotation: *d.Spec.Replicas, maxAnnotation: sum(*d.Spec.Replicas, maxSurge(d)),
 	} {
 		if text := fmt.Sprint(n); set.Annotations[key] != text {
 			setAnnotation(&set.ObjectMeta, key, text)

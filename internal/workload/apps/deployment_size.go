@@ -60,15 +60,20 @@ func maxUnavailable(d *appsv1.Deployment) int32 {
 // specReplicas returns how many pods ReplicaSets are to have.
 func specReplicas(sets []*appsv1.ReplicaSet) (n int32) {
 	for _, s := range sets {
-		n += *s.Spec.Replicas
+		n = sum(n, *s.Spec.Replicas)
 	}
 	return n
+}
+
+// sum adds numbers of pods. It stays within the type.
+func sum(a, b int32) int32 {
+	return int32(max(math.MinInt32, min(int64(a)+int64(b), math.MaxInt32)))
 }
 
 // availableReplicas returns how many available pods ReplicaSets have.
 func availableReplicas(sets []*appsv1.ReplicaSet) (n int32) {
 	for _, s := range sets {
-		n += s.Status.AvailableReplicas
+		n = sum(n, s.Status.AvailableReplicas)
 	}
 	return n
 }
@@ -104,11 +109,11 @@ func CurrentReplicas(d *appsv1.Deployment, current *appsv1.ReplicaSet, all []*ap
 	if !rolls(d) || have >= want {
 		return want
 	}
-	room := want + maxSurge(d) - specReplicas(all)
+	room := sum(want, maxSurge(d)) - specReplicas(all)
 	if room <= 0 {
 		return have
 	}
-	return min(have+room, want)
+	return min(sum(have, room), want)
 }
 
 // shrinkOld returns which of the old ReplicaSets can be made smaller, and how small: first by pods that are not
@@ -118,7 +123,7 @@ func shrinkOld(d *appsv1.Deployment, current *appsv1.ReplicaSet, old []*appsv1.R
 	sets := active(old)
 	least := *d.Spec.Replicas - maxUnavailable(d)
 	missing := *current.Spec.Replicas - current.Status.AvailableReplicas
-	most := specReplicas(sets) + *current.Spec.Replicas - least - missing
+	most := sum(specReplicas(sets), *current.Spec.Replicas-least-missing)
 	if len(sets) == 0 || most <= 0 {
 		return nil
 	}
@@ -137,7 +142,7 @@ func shrinkOld(d *appsv1.Deployment, current *appsv1.ReplicaSet, old []*appsv1.R
 			out = append(out, size{set: s, replicas: now[s.Name]})
 		}
 	}
-	surplus := availableReplicas(sets) + current.Status.AvailableReplicas - least
+	surplus := sum(availableReplicas(sets), current.Status.AvailableReplicas-least)
 	for _, s := range sets {
 		if n := min(now[s.Name], surplus); n > 0 {
 			surplus -= n
@@ -200,7 +205,7 @@ func saturated(d *appsv1.Deployment, set *appsv1.ReplicaSet) bool {
 func proportional(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) (out []size) {
 	allowed := int32(0)
 	if *d.Spec.Replicas > 0 {
-		allowed = *d.Spec.Replicas + maxSurge(d)
+		allowed = sum(*d.Spec.Replicas, maxSurge(d))
 	}
 	add := allowed - specReplicas(sets)
 	slices.SortStableFunc(sets, func(a, b *appsv1.ReplicaSet) int {
@@ -217,10 +222,10 @@ func proportional(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) (out []size) 
 			part = Portion(d, s, add, added)
 			added += part
 		}
-		out = append(out, size{set: s, replicas: *s.Spec.Replicas + part, always: true})
+		out = append(out, size{set: s, replicas: sum(*s.Spec.Replicas, part), always: true})
 	}
 	if len(out) > 0 && add != 0 {
-		out[0].replicas = max(0, out[0].replicas+add-added)
+		out[0].replicas = max(0, sum(out[0].replicas, add-added))
 	}
 	return out
 }
@@ -249,6 +254,6 @@ func fraction(d *appsv1.Deployment, set *appsv1.ReplicaSet) int32 {
 			return 0
 		}
 	}
-	now := float64(have*(*d.Spec.Replicas+maxSurge(d))) / float64(before)
-	return int32(math.Round(now)) - have
+	now := math.Round(float64(have) * float64(sum(*d.Spec.Replicas, maxSurge(d))) / float64(before))
+	return int32(max(0, min(now, math.MaxInt32))) - have
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +44,7 @@ func inRange(set *appsv1.StatefulSet, n int) bool {
 	return n >= first(set) && n < first(set)+int(*set.Spec.Replicas)
 }
 
-// made reports whether a pod is there, and not only what it would be.
+// made reports whether a pod is there, and not only a sketch of one to make.
 func made(p *corev1.Pod) bool { return p.Status.Phase != "" }
 
 func unavailable(p *corev1.Pod, r *ordered) bool {
@@ -99,28 +100,40 @@ func (r *ordered) each(pods []*corev1.Pod, do func(*corev1.Pod) (wait bool, err 
 	return nil
 }
 
-// sortOut returns the pods that the set is to have, in order, with what those would be that are not there; and the
-// others, the last first.
+// sortOut returns the pods that the set is to have, in order, with a sketch of each pod to make next; and the other
+// pods, the last first. The sketches are of the lowest missing numbers, BurstMost at most: what one look takes does not
+// depend on the number of replicas.
 func (r *ordered) sortOut(pods []*corev1.Pod) (wanted, surplus []*corev1.Pod) {
-	wanted = make([]*corev1.Pod, *r.set.Spec.Replicas)
 	for _, p := range pods {
 		if _, n := ordinal(p); inRange(r.set, n) {
-			wanted[n-first(r.set)] = p
+			wanted = append(wanted, p)
 		} else if n >= 0 {
 			surplus = append(surplus, p)
 		}
 	}
-	for i, p := range wanted {
-		if p == nil {
-			wanted[i] = r.newPod(first(r.set) + i)
+	slices.SortFunc(wanted, byOrdinal)
+	next, missing := first(r.set), []*corev1.Pod(nil)
+	sketchUpTo := func(n int) {
+		for ; next < n && len(missing) < cluster.BurstMost; next++ {
+			missing = append(missing, r.sketch(next))
 		}
 	}
-	slices.SortFunc(surplus, func(a, b *corev1.Pod) int {
-		_, m := ordinal(a)
-		_, n := ordinal(b)
-		return cmp.Compare(n, m)
-	})
+	for _, p := range wanted {
+		_, n := ordinal(p)
+		sketchUpTo(n)
+		next = n + 1
+	}
+	sketchUpTo(min(first(r.set)+int(*r.set.Spec.Replicas), math.MaxInt32+1)) // a larger one is no pod's number
+	wanted = append(wanted, missing...)
+	slices.SortFunc(wanted, byOrdinal)
+	slices.SortFunc(surplus, func(a, b *corev1.Pod) int { return byOrdinal(b, a) })
 	return wanted, surplus
+}
+
+func byOrdinal(a, b *corev1.Pod) int {
+	_, m := ordinal(a)
+	_, n := ordinal(b)
+	return cmp.Compare(m, n)
 }
 
 // firstUnavailable returns the pod with the lowest number that is not available, nil if all are.
@@ -180,7 +193,8 @@ func (r *ordered) keep(ctx context.Context, p *corev1.Pod) (wait bool, err error
 		if r.waitsForClaims(p) {
 			return true, nil
 		}
-		return true, r.create(ctx, p)
+		_, n := ordinal(p)
+		return true, r.create(ctx, r.newPod(n))
 	}
 	if p.Status.Phase == corev1.PodPending {
 		if err := r.makeClaims(ctx, p); err != nil {
@@ -214,8 +228,13 @@ func (r *ordered) updateNext(ctx context.Context, wanted []*corev1.Pod) error {
 	if u := r.set.Spec.UpdateStrategy.RollingUpdate; u != nil && u.Partition != nil {
 		partition = int(*u.Partition)
 	}
-	for i := len(wanted) - 1; i >= partition; i-- {
-		p := wanted[i]
+	next := first(r.set) + int(*r.set.Spec.Replicas) - 1
+	for _, p := range slices.Backward(wanted) {
+		_, n := ordinal(p)
+		if n < next || n-first(r.set) < partition { // the pod behind it is missing, or it is one to keep
+			return nil
+		}
+		next = n - 1
 		if p.Labels[appsv1.StatefulSetRevisionLabel] != r.update.Name && p.DeletionTimestamp == nil {
 			err := r.delete(ctx, p)
 			r.status.CurrentReplicas--
@@ -228,9 +247,18 @@ func (r *ordered) updateNext(ctx context.Context, wanted []*corev1.Pod) error {
 	return nil
 }
 
-// newPod returns the pod of a number: of the former template if a rolling update has not come to it.
-func (r *ordered) newPod(n int) *corev1.Pod {
-	template, revision := &r.latest, r.update.Name
+// sketch returns the name and the revision of a pod that is not there.
+func (r *ordered) sketch(n int) *corev1.Pod {
+	_, revision := r.templateOf(n)
+	p := &corev1.Pod{}
+	p.Namespace, p.Name = r.set.Namespace, r.set.Name+"-"+strconv.Itoa(n)
+	p.Labels = map[string]string{appsv1.StatefulSetRevisionLabel: revision}
+	return p
+}
+
+// templateOf returns the template for the pod of a number, and its revision: the former one if a rolling update has not
+// come to the pod.
+func (r *ordered) templateOf(n int) (template *corev1.PodTemplateSpec, revision string) {
 	u := r.set.Spec.UpdateStrategy
 	former := u.Type == appsv1.RollingUpdateStatefulSetStrategyType && u.RollingUpdate == nil &&
 		n < first(r.set)+int(r.set.Status.CurrentReplicas)
@@ -238,8 +266,14 @@ func (r *ordered) newPod(n int) *corev1.Pod {
 		former = former || n < first(r.set)+int(*u.RollingUpdate.Partition)
 	}
 	if former {
-		template, revision = &r.former, r.current.Name
+		return &r.former, r.current.Name
 	}
+	return &r.latest, r.update.Name
+}
+
+// newPod returns the pod of a number.
+func (r *ordered) newPod(n int) *corev1.Pod {
+	template, revision := r.templateOf(n)
 	p := replica.FromTemplate(template, r.set, r.ref)
 	p.Name = r.set.Name + "-" + strconv.Itoa(n)
 	p.Spec.Hostname, p.Spec.Subdomain = p.Name, r.set.Spec.ServiceName

@@ -37,7 +37,7 @@ var (
 // apply returns what may become of a proposal at once, without behavior.
 func (l limits) apply(desired int32) (int32, verdict) {
 	most, why := l.most, tooMany
-	if rate := max(2*l.current, smallGrowth); most > rate {
+	if rate := max(clamp(2*float64(l.current)), smallGrowth); most > rate {
 		most, why = rate, tooFast
 	}
 	switch {
@@ -130,11 +130,11 @@ func (l limits) reach(r autoscalingv2.HPAScalingRules, direction int32, done *hi
 	}
 	for _, p := range r.Policies {
 		start := l.current - done.change(now.Add(-time.Duration(p.PeriodSeconds)*time.Second))
-		proposed := start + direction*p.Value
+		proposed := clamp(float64(start) + float64(direction)*float64(p.Value))
 		if p.Type == autoscalingv2.PercentScalingPolicy {
 			of := float64(start) * (1 + float64(direction)*float64(p.Value)/100)
-			if proposed = int32(of); direction > 0 { // else a small target would never grow
-				proposed = int32(math.Ceil(of))
+			if proposed = clamp(of); direction > 0 { // else a small target would never grow
+				proposed = ceil(of)
 			}
 		}
 		if far {

@@ -85,7 +85,7 @@ func (w *workload) byUtilization(target int32) (replicas, percent int32, each in
 		if requested == 0 {
 			return 0, 0, errors.New("no metrics returned matched known pods")
 		}
-		now := int32(total * 100 / requested)
+		now := clamp(float64(total) * 100 / float64(requested))
 		if percent < 0 { // else it is of pods of which something is assumed
 			percent = now
 		}
@@ -145,7 +145,10 @@ func (w *workload) propose(
 	return ratio, each, replicas, nil
 }
 
-func ceil(f float64) int32 { return int32(math.Ceil(min(f, math.MaxInt32))) }
+func ceil(f float64) int32 { return clamp(math.Ceil(f)) }
+
+// clamp returns the whole part of a number, within the type.
+func clamp(f float64) int32 { return int32(max(math.MinInt32, min(f, math.MaxInt32))) }
 
 // group counts pods that are ready, and returns those that are not and those of which nothing is known. What pods use
 // that are not ready, or end, is forgotten.

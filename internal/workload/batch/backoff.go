@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
@@ -64,7 +65,7 @@ func endOf(p *corev1.Pod) time.Time {
 	if p.DeletionTimestamp != nil {
 		grace := time.Duration(0)
 		if p.DeletionGracePeriodSeconds != nil {
-			grace = time.Duration(*p.DeletionGracePeriodSeconds) * time.Second
+			grace = cluster.Seconds(*p.DeletionGracePeriodSeconds)
 		}
 		return p.DeletionTimestamp.Add(-grace)
 	}

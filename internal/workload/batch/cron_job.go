@@ -237,7 +237,7 @@ func (l *cronLook) follow(ctx context.Context) {
 func (l *cronLook) mayStart(ctx context.Context, at time.Time) bool {
 	deadline := l.Spec.StartingDeadlineSeconds
 	switch {
-	case deadline != nil && at.Add(time.Duration(*deadline)*time.Second).Before(l.now):
+	case deadline != nil && at.Add(cluster.Seconds(*deadline)).Before(l.now):
 		l.warn(ctx, "MissSchedule", "Missed scheduled time to start a job: %s", at.UTC().Format(time.RFC1123Z))
 		return false
 	case l.Status.LastScheduleTime.Equal(&metav1.Time{Time: at}),

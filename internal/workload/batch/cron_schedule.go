@@ -27,6 +27,8 @@ const (
 const (
 	// manyTimes is how many missed times are too many.
 	manyTimes = 100
+	// longestMiss is how far back missed times are looked for.
+	longestMiss = 100 * 365 * 24 * time.Hour
 	// scheduleDelay is added to each pause, so that a clock that is a little behind does not miss a time.
 	scheduleDelay = 100 * time.Millisecond
 )
@@ -64,9 +66,13 @@ func LastTime(cj *batchv1.CronJob, now time.Time, s cron.Schedule, withDeadline 
 		since = t.Time
 	}
 	if seconds := cj.Spec.StartingDeadlineSeconds; withDeadline && seconds != nil {
-		if deadline := now.Add(-time.Duration(*seconds) * time.Second); deadline.After(since) {
+		if deadline := now.Add(-cluster.Seconds(*seconds)); deadline.After(since) {
 			since = deadline
 		}
+	}
+	// A status can name any time. From one too far back, the estimate below would begin centuries before now.
+	if earliest := now.Add(-longestMiss); earliest.After(since) {
+		since = earliest
 	}
 	first := s.Next(since)
 	second := s.Next(first)

@@ -118,9 +118,13 @@ func (x indexes) free(n, completions int) (out []int) {
 
 // overlap returns how many indexes are in both sets.
 func (x indexes) overlap(other indexes) (n int) {
-	for _, a := range x {
-		for _, b := range other {
-			n += max(0, min(a.last, b.last)-max(a.first, b.first)+1)
+	for len(x) > 0 && len(other) > 0 {
+		a, b := x[0], other[0]
+		n += max(0, min(a.last, b.last)-max(a.first, b.first)+1)
+		if a.last <= b.last {
+			x = x[1:]
+		} else {
+			other = other[1:]
 		}
 	}
 	return n

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
@@ -121,7 +122,7 @@ func (l *look) findEnd() {
 		l.fail(batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit")
 	case l.Spec.ActiveDeadlineSeconds == nil || suspended(l.Job):
 	default:
-		left := time.Duration(*l.Spec.ActiveDeadlineSeconds)*time.Second - l.now.Sub(l.Status.StartTime.Time)
+		left := cluster.Seconds(*l.Spec.ActiveDeadlineSeconds) - l.now.Sub(l.Status.StartTime.Time)
 		if left <= 0 {
 			l.fail(batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")
 		} else {

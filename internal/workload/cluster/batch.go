@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 )
 
 // SlowStart calls do(0) to do(n-1): one, then two, four and so on at a time, until one of a round has failed. It
@@ -19,18 +20,24 @@ func SlowStart(n int, do func(i int) error) (succeeded int, err error) {
 	return succeeded, nil
 }
 
-// AtOnce calls do(0) to do(n-1) at the same time, and returns their errors as one.
+// AtOnce calls do(0) to do(n-1), up to 64 at the same time, and returns their errors as one.
 func AtOnce(n int, do func(i int) error) error { return errors.Join(atOnce(n, do)...) }
+
+// abreast is how many calls of a batch run at the same time: each may hold an object as large as a request can be.
+const abreast = 64
 
 func atOnce(n int, do func(i int) error) (errs []error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for i := range n {
+	next := atomic.Int64{}
+	for range min(n, abreast) {
 		wg.Go(func() {
-			if err := do(i); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if err := do(i); err != nil {
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+				}
 			}
 		})
 	}

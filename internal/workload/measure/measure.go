@@ -39,12 +39,13 @@ func OfPod(pod *corev1.Pod) (out []Container) {
 	if pod.Status.Phase != corev1.PodRunning {
 		return nil
 	}
+	cpu, memory := read(pod.Annotations[cpuAnnotation], defaultCPU), read(pod.Annotations[memoryAnnotation], defaultMemory)
 	add := func(name string, all []corev1.ContainerStatus) {
 		for i := range all {
 			if all[i].Name == name && all[i].State.Running != nil {
 				out = append(out, Container{name, corev1.ResourceList{
-					corev1.ResourceCPU:    said(pod, cpuAnnotation, name, defaultCPU),
-					corev1.ResourceMemory: said(pod, memoryAnnotation, name, defaultMemory),
+					corev1.ResourceCPU:    cpu.of(name),
+					corev1.ResourceMemory: memory.of(name),
 				}})
 			}
 		}
@@ -58,21 +59,42 @@ func OfPod(pod *corev1.Pod) (out []Container) {
 	return out
 }
 
-// said returns what an annotation says of a container. What cannot be read is as if it were not there.
-func said(pod *corev1.Pod, annotation, container string, otherwise resource.Quantity) resource.Quantity {
-	for _, one := range strings.Split(pod.Annotations[annotation], ",") {
+// said is the content of an annotation.
+type said struct {
+	named map[string]resource.Quantity // of containers
+	all   resource.Quantity            // of the other containers
+}
+
+// read reads an annotation: the first value for a container counts. A value that cannot be read is left out.
+func read(annotation string, otherwise resource.Quantity) said {
+	s := said{named: map[string]resource.Quantity{}, all: otherwise}
+	for one := range strings.SplitSeq(annotation, ",") {
 		name, value, named := strings.Cut(one, "=")
 		if !named {
-			name, value = container, one
+			value = one
 		}
-		if strings.TrimSpace(name) != container {
+		name = strings.TrimSpace(name)
+		if _, known := s.named[name]; named && known {
 			continue
 		}
-		if q, err := resource.ParseQuantity(strings.TrimSpace(value)); err == nil && q.Sign() >= 0 {
-			return q
+		q, err := resource.ParseQuantity(strings.TrimSpace(value))
+		switch {
+		case err != nil || q.Sign() < 0:
+		case named:
+			s.named[name] = q
+		default: // the values behind it count for no container
+			s.all = q
+			return s
 		}
 	}
-	return otherwise
+	return s
+}
+
+func (s *said) of(container string) resource.Quantity {
+	if q, ok := s.named[container]; ok {
+		return q
+	}
+	return s.all
 }
 
 // Sum returns what containers use together.

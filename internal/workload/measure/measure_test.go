@@ -43,3 +43,26 @@ func TestOfPod(t *testing.T) {
 		}
 	}
 }
+
+// TestManyContainers reads an annotation that names each of 10,000 containers.
+func TestManyContainers(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&text, "c%d=%dm,", i, i)
+	}
+	s := read(text.String(), defaultCPU)
+	for i := range 10_000 {
+		if q := s.of(fmt.Sprint("c", i)); q.MilliValue() != int64(i) {
+			t.Fatalf("container %d uses %s", i, q.String())
+		}
+	}
+	for text, want := range map[string]string{
+		"": "1m", "2": "2", "c0=3,2": "3", "2,c0=3": "2", "c0=x,c0=4": "4", "x,c1=5": "1m", "c0=-1, c0 = 6": "6",
+	} {
+		s := read(text, defaultCPU)
+		if q := s.of("c0"); q.String() != want {
+			t.Errorf("%q: %s, want %s", text, q.String(), want)
+		}
+	}
+}

@@ -154,7 +154,7 @@ func patience(pod *corev1.Pod, taint *corev1.Taint) (time.Time, bool) {
 	if taint.TimeAdded != nil && taint.TimeAdded.After(since) {
 		since = taint.TimeAdded.Time
 	}
-	return since.Add(time.Duration(least) * time.Second), true
+	return since.Add(cluster.Seconds(least)), true
 }
 
 func (v *eviction) evict(ctx context.Context, pod *corev1.Pod) error {

@@ -17,6 +17,9 @@ import (
 // Settings say which nodes the server makes, and where Stages are: bowsprit.WorkloadsConfig.Simulate.
 type Settings map[string]string
 
+// mostNodes bounds numbers in settings.
+const mostNodes = 100_000
+
 // stagesKey is the one key that is not about nodes.
 const stagesKey = "stages"
 
@@ -46,8 +49,12 @@ func (s Settings) Validate() (errs []error) {
 func check(key, value string) error {
 	switch key {
 	case "nodes", "pods", "zones":
-		if n, err := strconv.Atoi(value); err != nil || n < 0 {
+		n, err := strconv.Atoi(value)
+		switch {
+		case err != nil || n < 0:
 			return errors.New("use a number such as 3")
+		case n > mostNodes:
+			return fmt.Errorf("use a number up to %d", mostNodes)
 		}
 	case "cpu", "memory":
 		if q, err := resource.ParseQuantity(value); err != nil || q.Sign() <= 0 {

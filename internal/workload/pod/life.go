@@ -61,7 +61,7 @@ func (l *life) live() {
 		s.StartTime = &metav1.Time{Time: l.now}
 	}
 	if most := l.pod.Spec.ActiveDeadlineSeconds; most != nil {
-		left := s.StartTime.Add(time.Duration(*most) * time.Second).Sub(l.now)
+		left := s.StartTime.Add(cluster.Seconds(*most)).Sub(l.now)
 		if left <= 0 {
 			l.exceed()
 			return
@@ -205,7 +205,7 @@ func (l *life) end() {
 	asked := l.pod.DeletionTimestamp.Time
 	grace := time.Duration(0)
 	if s := l.pod.DeletionGracePeriodSeconds; s != nil {
-		grace = time.Duration(*s) * time.Second
+		grace = cluster.Seconds(*s)
 	}
 	if left := asked.Add(-grace).Add(min(grace, l.wish.stopTime)).Sub(l.now); left > 0 && !over(l.pod) {
 		for i := range l.pod.Spec.Containers {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
 // The annotations that say what containers write: all of them, or the one whose name follows the prefix.
@@ -147,7 +149,7 @@ func wanted(lines []line, o *corev1.PodLogOptions, now time.Time) []line {
 	var since time.Time
 	switch {
 	case o.SinceSeconds != nil:
-		since = now.Add(-time.Duration(*o.SinceSeconds) * time.Second)
+		since = now.Add(-cluster.Seconds(*o.SinceSeconds))
 	case o.SinceTime != nil:
 		since = o.SinceTime.Time
 	}

@@ -132,9 +132,9 @@ func (p *program) asInt(ctx context.Context, o *Object) (int64, error) {
 	case types.Int:
 		return int64(v), nil
 	case types.Uint:
-		return int64(v), nil
+		return whole(float64(v)), nil
 	case types.Double:
-		return int64(v), nil
+		return whole(float64(v)), nil
 	case types.Duration:
 		return int64(v.Duration), nil
 	case types.Bool:
@@ -159,9 +159,9 @@ func (p *program) asDuration(ctx context.Context, o *Object) (time.Duration, err
 	case types.Int:
 		return time.Duration(v), nil
 	case types.Uint:
-		return time.Duration(v), nil
+		return time.Duration(whole(float64(v))), nil
 	case types.Double:
-		return time.Duration(v), nil
+		return time.Duration(whole(float64(v))), nil
 	}
 	return 0, p.unusable(v, "duration")
 }

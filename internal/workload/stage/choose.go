@@ -18,6 +18,9 @@ type Candidate struct {
 	Weight int64
 }
 
+// heaviest is the most that a Stage weighs, so that sums of weights are numbers.
+const heaviest = 1 << 40
+
 // Candidates returns the Stages that match an object and among which chance decides. Those whose weight cannot be read
 // count only if there are no others, and those of weight 0 only if no other has more: their Weight is then 1.
 //
@@ -35,7 +38,8 @@ func (l Life) Candidates(ctx context.Context, o *Object) ([]Candidate, error) {
 			case failure != nil:
 				err = failure
 			case readable:
-				weighed, total = append(weighed, Candidate{s, w}), total+max(0, w)
+				w = max(0, min(w, heaviest))
+				weighed, total = append(weighed, Candidate{s, w}), total+w
 			default:
 				unclear = append(unclear, Candidate{s, 1})
 			}
@@ -121,7 +125,9 @@ func (s *Stage) Delays(ctx context.Context, o *Object) (from, to time.Duration, 
 	if from, ok, err = s.delay.get(ctx, o); err != nil || !ok {
 		return 0, 0, false, err
 	}
+	from = within(from)
 	to, ok, err = s.jitter.get(ctx, o)
+	to = within(to)
 	switch {
 	case err != nil:
 		return 0, 0, false, err
@@ -132,6 +138,11 @@ func (s *Stage) Delays(ctx context.Context, o *Object) (from, to time.Duration, 
 	}
 	return from, to, true, nil
 }
+
+// longest is the longest delay: differences of two are durations.
+const longest = 100 * 365 * 24 * time.Hour
+
+func within(d time.Duration) time.Duration { return max(-longest, min(d, longest)) }
 
 // Delay returns how long the object waits for the Stage; random returns a number below n.
 func (s *Stage) Delay(ctx context.Context, o *Object, random func(n int64) int64) (time.Duration, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -143,12 +144,23 @@ func (n number) get(ctx context.Context, o *Object) (int64, bool, error) {
 			i, err := strconv.ParseInt(v, 0, 0)
 			return i, err == nil, nil
 		case float64:
-			return int64(v), true, nil
+			return whole(v), true, nil
 		case int: // what jq has counted
 			return int64(v), true, nil
 		}
 	}
 	return n.value, true, nil
+}
+
+// whole returns the whole part of a number, within the type.
+func whole(f float64) int64 {
+	switch {
+	case f >= math.MaxInt64:
+		return math.MaxInt64
+	case f <= math.MinInt64:
+		return math.MinInt64
+	}
+	return int64(f) // 0 for no number
 }
 
 // span is a time that is given or comes from an object. The zero value is none.
@@ -187,5 +199,5 @@ func (s span) get(ctx context.Context, o *Object) (time.Duration, bool, error) {
 	if s.milliseconds == nil {
 		return 0, false, nil
 	}
-	return time.Duration(*s.milliseconds) * time.Millisecond, true, nil
+	return time.Duration(min(*s.milliseconds, longest.Milliseconds())) * time.Millisecond, true, nil
 }
