@@ -30,7 +30,7 @@ func realistic(name string, size int) []byte {
 	return []byte(b.String())
 }
 
-// filledView is a view without a store, with n objects of about size bytes in one collection.
+// filledView returns a view without a store, with n objects of about size bytes in one collection.
 func filledView(n, size int) (*View, *Collection) {
 	v := New(nil, Options{Log: slog.New(slog.DiscardHandler)})
 	for i := range n {
@@ -64,7 +64,7 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// BenchmarkApply is how many changes a second the view takes from the store.
+// BenchmarkApply measures how fast the view applies changes from the store.
 func BenchmarkApply(b *testing.B) {
 	for _, size := range []int{1 << 10, 5 << 10} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
@@ -123,7 +123,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkFanOut is one change delivered to 200 watchers; an operation is one change.
+// BenchmarkFanOut measures the delivery of one change to 200 watchers; an operation is one change.
 func BenchmarkFanOut(b *testing.B) {
 	const watchers = 200
 	v, c := filledView(100, 5<<10)
@@ -159,7 +159,7 @@ func BenchmarkFanOut(b *testing.B) {
 				{Key: "stable.example.com/widgets/default/widget-000001", Value: value, Revision: rev, Created: 1},
 			},
 		})
-		for delivered.Load() < int64(n-50)*watchers { // no watcher is further behind than 50 changes
+		for delivered.Load() < int64(n-50)*watchers { // no watcher is more than 50 changes behind
 			runtime.Gosched()
 		}
 	}
@@ -169,7 +169,7 @@ func BenchmarkFanOut(b *testing.B) {
 	b.ReportMetric(float64(n*watchers)/time.Since(begin).Seconds(), "events/s")
 }
 
-// BenchmarkMemory is what 100,000 objects of 1 KB cost.
+// BenchmarkMemory measures the memory of 100,000 objects of 1 KB.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		heap := func() uint64 {

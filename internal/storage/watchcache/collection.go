@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// Collection is all objects of one resource, of all namespaces.
+// Collection holds all objects of one resource, in all namespaces.
 type Collection struct {
 	prefix string
 	view   *View
 
 	state   atomic.Pointer[state]
 	history history
-	wake    atomic.Pointer[chan struct{}] // closed at the next event; nil if no one has asked since the last one
+	wake    atomic.Pointer[chan struct{}] // closed at the next event; nil if not requested since the last one
 	pins    pins
 	indexes indexes
 
@@ -24,12 +24,12 @@ type Collection struct {
 	dirty bool  // changed, not yet published
 }
 
-// state is what readers see of a collection.
+// state is the published state of a collection.
 type state struct {
 	root *node
-	last int64  // revision of the last event that it contains
-	next uint64 // sequence number of the first event that it does not contain
-	// unreadable is how many of the objects are.
+	last int64  // revision of the last event included
+	next uint64 // sequence number of the first event not included
+	// unreadable is the number of unreadable objects.
 	unreadable int
 }
 
@@ -43,26 +43,25 @@ func newCollection(v *View, prefix string) *Collection {
 // Prefix returns the key prefix of the collection, without slashes at the ends: "stable.example.com/crontabs".
 func (c *Collection) Prefix() string { return c.prefix }
 
-// Snapshot returns the collection as it is now. It waits for nothing, and nothing waits for it.
+// Snapshot returns the current state of the collection, without blocking or being blocked.
 func (c *Collection) Snapshot() *Snapshot {
-	// The revision first: all events up to it are in the state that is read after it. The state may already hold later
-	// events, while the rest of the server does not know them; then it is the state of the last one's revision.
+	// Load the revision first: the state loaded afterwards includes all events up to it. The state may also include
+	// later events that are not visible elsewhere yet; then its own last revision applies.
 	rev := c.view.Revision()
 	s := c.state.Load()
 	return &Snapshot{Revision: max(rev, s.last), root: s.root, last: s.last, next: s.next, unreadable: s.unreadable}
 }
 
-// History returns how many events there have been since the start, and how many the memory for watches has room for.
+// History returns the number of events since the start, and the capacity of the history in events.
 func (c *Collection) History() (events uint64, room int) {
 	r := c.history.ring.Load()
 	return r.next.Load() - 1, len(r.slots)
 }
 
-// IsCurrent reports whether the collection has the same objects as a snapshot of it. It costs two loads, and no
-// allocation.
+// IsCurrent reports whether the collection still has the objects of a snapshot. It costs two loads and no allocation.
 func (c *Collection) IsCurrent(s *Snapshot) bool { return c.state.Load().root == s.root }
 
-// Watch returns a watcher of the events after revision from. ErrExpired if some of them are gone.
+// Watch returns a watcher of the events after revision from. It returns ErrExpired if some of them are gone.
 //
 // from may lie in the future: then events up to and including it are not delivered.
 func (c *Collection) Watch(from int64) (*Watcher, error) {
@@ -73,11 +72,11 @@ func (c *Collection) Watch(from int64) (*Watcher, error) {
 	return &Watcher{c: c, after: from, cursor: cursor, changed: c.signal()}, nil
 }
 
-// Changed returns a channel that is closed when something happens in the collection after the call. It is for those who
-// look at snapshots; who needs every event has a Watcher.
+// Changed returns a channel that is closed at the next event in the collection. It serves readers of snapshots; a
+// Watcher delivers every event.
 func (c *Collection) Changed() <-chan struct{} { return c.signal() }
 
-// signal returns the channel that is closed when something happens after the call.
+// signal returns a channel that is closed at the next event.
 func (c *Collection) signal() chan struct{} {
 	for {
 		if p := c.wake.Load(); p != nil {
@@ -90,7 +89,7 @@ func (c *Collection) signal() chan struct{} {
 	}
 }
 
-// broadcast wakes everybody who holds signal's channel.
+// broadcast closes signal's channel.
 func (c *Collection) broadcast() {
 	if p := c.wake.Swap(nil); p != nil {
 		close(*p)
@@ -99,14 +98,14 @@ func (c *Collection) broadcast() {
 
 // Snapshot is a collection at one revision. It is immutable.
 type Snapshot struct {
-	// Revision at which it is true: everything up to it is contained and nothing after it.
+	// Revision is the revision of the snapshot: it includes all changes up to this revision and none after it.
 	Revision int64
 	root     *node
 	last     int64
-	next     uint64 // 0 if it is not a state that the collection has published
-	// unreadable is how many of the objects are.
+	next     uint64 // 0 if the collection has not published this state
+	// unreadable is the number of unreadable objects.
 	unreadable int
-	index      *index // by which it can be searched beside the keys; nil for none
+	index      *index // additional search index; nil for none
 }
 
 // Same reports whether two snapshots of one collection hold the same objects. It compares two pointers.
@@ -123,8 +122,8 @@ func (s *Snapshot) Get(namespace, name string) *Entry {
 	return s.root.get(name)
 }
 
-// Scan calls f for the objects of namespace ("": all) in the order of their keys until f returns false, beginning
-// behind the key after ("": at the beginning). It finds the beginning without looking at what lies before.
+// Scan calls f for the objects of namespace ("" means all) in key order until f returns false. It starts behind the key
+// after ("" means the first key), without visiting earlier objects.
 func (s *Snapshot) Scan(namespace, after string, f func(*Entry) bool) {
 	from, end := bounds(namespace, after)
 	s.root.scan(from, end, f)
@@ -135,7 +134,7 @@ func (s *Snapshot) Count(namespace, after string) int {
 	return s.root.between(bounds(namespace, after)).entries
 }
 
-// Weigh returns how many objects of namespace ("": all) there are, and how many bytes of JSON they have. It costs the
+// Weigh returns the number of objects in namespace ("" means all) and the size of their JSON in bytes. Its cost is the
 // depth of the tree.
 func (s *Snapshot) Weigh(namespace string) (objects, bytes int) {
 	w := s.root.between(bounds(namespace, ""))
@@ -153,9 +152,9 @@ func bounds(namespace, after string) (from, end string) {
 	return from, end
 }
 
-// split divides a key of the store into the prefix of its collection and the rest: the prefix is two segments if the
-// first one has a dot and so is a group, or is "services" (kube keeps "services/specs" and "services/endpoints"), else
-// one. false if there is no rest, or it is neither name nor namespace/name.
+// split splits a key of the store into its collection's prefix and the rest. The prefix has two segments if the first
+// one has a dot, and so is a group, or is "services" (Kubernetes has "services/specs" and "services/endpoints");
+// otherwise it has one. ok is false if the rest is empty, or is neither name nor namespace/name.
 func split(key string) (prefix, rest string, ok bool) {
 	i := strings.IndexByte(key, '/')
 	if i <= 0 {

@@ -16,30 +16,29 @@ import (
 )
 
 const (
-	// packAbove is the size from which an object of a packed collection is worth compressing, in bytes.
+	// packAbove is the minimum size in bytes of an object worth compressing, in a packed collection.
 	packAbove = 4 << 10
-	// packEvery is how often the compressor looks; an entry that has not been read for a whole round is compressed.
-	// alikeEvery is that for what is alike: there is much of it when there is any, and it is unpacked in no time.
+	// packEvery is the interval of the compressor's rounds; it compresses entries that were not read for a whole round.
+	// alikeEvery is the interval for families, which are large and fast to unpack.
 	packEvery  = 10 * time.Second
 	alikeEvery = 250 * time.Millisecond
-	// giveBack is how many bytes must have been packed for the first time in one round for the memory to be given back
-	// to the system at once, as after a start with thousands of definitions. The runtime by itself takes minutes, or
-	// never does it.
+	// giveBack is the number of bytes newly packed in one round that triggers returning memory to the system, for
+	// instance after a start with thousands of definitions. The runtime alone takes minutes, or never does it.
 	giveBack = 16 << 20
 )
 
-// compressed holds the bytes of an entry that are compressed while they are not read: definitions, which are large,
-// many, and read when a schema is compiled or a client lists them, and objects that are alike and many. What is read
-// again is there again until it is cold.
+// compressed holds the bytes of an entry, compressed while they are not read. It serves definitions, which are large,
+// numerous and read only when a schema is compiled or a client lists them, and families of many similar objects.
+// Reading the bytes keeps them unpacked until they are cold again.
 type compressed struct {
-	family *family                // the compressor's alone if it is packed by itself
-	raw    atomic.Pointer[[]byte] // nil while they are packed
-	packed atomic.Pointer[packed] // nil before the first time; then it stays
+	family *family                // &compressor.alone if packed by itself
+	raw    atomic.Pointer[[]byte] // nil while packed
+	packed atomic.Pointer[packed] // nil before the first packing; kept afterwards
 	size   uint32                 // of the bytes
 	warm   atomic.Bool            // read in this round
 }
 
-// packed are compressed bytes: told against a base, or by themselves if that is nil.
+// packed holds compressed bytes: encoded against a base, or standalone if base is nil.
 type packed struct {
 	data []byte
 	base *delta.Base
@@ -75,7 +74,7 @@ func (p *compressed) unpack() []byte {
 	if from.base != nil {
 		raw, err := from.base.Unpack(from.data, int(p.size))
 		if err != nil {
-			panic(err) // of our own making, in memory
+			panic(err) // our own output, in memory
 		}
 		return raw
 	}
@@ -92,17 +91,18 @@ func (p *compressed) unpack() []byte {
 	return raw
 }
 
-// compressor compresses what is cold. Its goroutine is View.Run's.
+// compressor compresses cold entries. It runs in View.Run's goroutine.
 type compressor struct {
-	prefixes []string           // of the collections whose entries are packed, each by itself
-	families map[string]*family // of the collections whose entries are alike, by prefix
-	alone    family             // of the entries that are not
+	prefixes []string           // collections with entries packed one by one
+	families map[string]*family // collections with similar entries, by prefix
+	alone    family             // for entries packed one by one
 
 	mu           sync.Mutex
-	fresh, alike []*Entry // opened since the last round
+	fresh, alike []*Entry // unpacked since the last round
 }
 
-// newCompressor returns a compressor of the collections under the prefixes, packed each by itself or as those alike.
+// newCompressor returns a compressor for the collections in prefixes, with entries packed one by one, and in alike,
+// with entries packed against each other.
 func newCompressor(prefixes, alike []string) *compressor {
 	p := &compressor{prefixes: prefixes, families: map[string]*family{}}
 	p.alone.compressor = p
@@ -112,8 +112,8 @@ func newCompressor(prefixes, alike []string) *compressor {
 	return p
 }
 
-// take puts an entry of the collection under prefix into the compressor's care, before anybody else has it. prev is
-// what the collection has in its place; it may be nil.
+// take hands an entry of the collection under prefix to the compressor, before the entry is published. prev is the
+// entry that it replaces, or nil.
 func (p *compressor) take(prefix string, e, prev *Entry) {
 	of := p.families[prefix]
 	switch {
@@ -168,8 +168,7 @@ func (p *compressor) run(ctx context.Context) {
 	}
 }
 
-// round packs those of open, and of what has been opened since, that have not been read since the last round. It
-// returns the others.
+// round packs the entries in open and since that have not been read since the last round. It returns the others.
 func (p *compressor) round(open []*Entry, since *[]*Entry) []*Entry {
 	p.mu.Lock()
 	open = append(open, *since...)
@@ -193,9 +192,9 @@ func (p *compressor) round(open []*Entry, since *[]*Entry) []*Entry {
 			saved += int(c.size) - len(now.data)
 		}
 		c.raw.Store(nil)
-		e.encoded.forget() // mostly the same bytes
+		e.encoded.forget() // usually the same bytes
 		if c.family == &p.alone {
-			e.fields.Store(nil) // else they are small beside what it takes to find them again
+			e.fields.Store(nil) // in a family they are small compared with the cost of finding them again
 		}
 		return true
 	})

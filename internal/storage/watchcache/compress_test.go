@@ -82,7 +82,7 @@ func TestPacking(t *testing.T) {
 				t.Errorf("%d are packed, into %d bytes", n, size)
 			}
 		}
-		for e := range want { // who only glances at an object keeps it from nothing
+		for e := range want { // Peek does not delay the compression
 			if !bytes.Equal(e.Peek(), want[e]) {
 				t.Error("other bytes at a glance")
 			}
@@ -123,7 +123,7 @@ func TestPacking(t *testing.T) {
 	})
 }
 
-// TestPackedIsReadWhilePacking lets readers and the compressor meet.
+// TestPackedIsReadWhilePacking runs readers and the compressor concurrently.
 func TestPackedIsReadWhilePacking(t *testing.T) {
 	t.Parallel()
 	v, c := packing(t, 5)
@@ -160,7 +160,8 @@ func TestPackedIsReadWhilePacking(t *testing.T) {
 	}
 }
 
-// What is alike is packed against each other: little is kept of each, and all comes back as it was, of every base.
+// TestAlikeArePacked packs similar objects against each other: each takes little memory, and all are restored exactly,
+// for every base.
 func TestAlikeArePacked(t *testing.T) {
 	t.Parallel()
 	v := New(nil, Options{Log: slog.New(slog.DiscardHandler), Alike: []string{"stable.example.com/widgets"}})
@@ -215,7 +216,7 @@ func TestAlikeArePacked(t *testing.T) {
 			size += len(e.compressed.packed.Load().data)
 		}
 		bases[e.compressed.packed.Load().base] = true
-		for read := range 2 { // the second one finds it open
+		for read := range 2 { // the second read finds it unpacked
 			if !bytes.Equal(e.JSON(), was) {
 				t.Errorf("%s is not what it was at read %d", name, read+1)
 			}

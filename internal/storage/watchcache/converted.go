@@ -2,8 +2,8 @@ package watchcache
 
 import "github.com/bowsprit/bowsprit/internal/storage/store"
 
-// Converted returns the object of e in other words: data is its JSON in another version, to be served as it is. What
-// selectors look at comes from data; key, revision and creation stay.
+// Converted returns the entry of e's object in another version; data is its JSON and is served unchanged. The fields
+// for selectors come from data; key, revision and creation stay.
 func (e *Entry) Converted(data []byte) (*Entry, error) {
 	out, err := newEntry(e.key, store.Record{Value: data, Revision: e.Revision, Created: e.Created}, newInterner())
 	if err == nil {
@@ -12,21 +12,21 @@ func (e *Entry) Converted(data []byte) (*Entry, error) {
 	return out, err
 }
 
-// IsConverted reports whether the entry was made by Converted or NewUnstored: its JSON is not what the store holds, and
-// is served as it is.
+// IsConverted reports whether the entry was made by Converted or NewUnstored: its JSON differs from the store's and is
+// served unchanged.
 func (e *Entry) IsConverted() bool { return e.converted }
 
-// At returns the entry with another resourceVersion: what the client of a watch gets of an object that was deleted, or
-// left its selector, at rev.
+// At returns the entry with another resourceVersion, for a watch event about an object that was deleted, or left its
+// selector, at rev.
 func (e *Entry) At(rev int64) *Entry { return e.at(rev) }
 
-// NewEntry makes an entry of what has just been written to the store under key at revision rev, before the view has
-// it. key is the key below the collection's prefix.
+// NewEntry returns an entry for an object just written to the store under key at revision rev, before the view has it.
+// key is relative to the collection's prefix.
 func NewEntry(key string, data []byte, rev int64) (*Entry, error) {
 	return newEntry(key, store.Record{Value: data, Revision: rev}, newInterner())
 }
 
-// WithDocuments returns a new entry with its documents (Entry.Documents). It changes e, which only its maker has.
+// WithDocuments sets the documents of a new entry (Entry.Documents) and returns e. Only its creator may call it.
 func (e *Entry) WithDocuments(texts []string) *Entry {
 	if texts != nil {
 		e.rare = &rare{documents: texts}
@@ -34,8 +34,8 @@ func (e *Entry) WithDocuments(texts []string) *Entry {
 	return e
 }
 
-// NewUnstored makes an entry of an object that lies nowhere but has just been found out. data is its JSON, to be served
-// as it is: there is no revision. namespace is "" for what is in none.
+// NewUnstored returns an entry for a computed object without a revision. data is its JSON and is served unchanged.
+// namespace is "" for a cluster-scoped object.
 func NewUnstored(namespace, name string, labels map[string]string, data []byte) *Entry {
 	key := name
 	if namespace != "" {

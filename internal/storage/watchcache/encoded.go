@@ -5,17 +5,17 @@ import (
 	"sync/atomic"
 )
 
-// slotLimit bounds the served forms that one entry or event remembers. Beyond it all are forgotten: they belong to
-// definitions that are no more.
+// slotLimit bounds the cached encodings of one entry or event. Beyond it all are dropped: they belong to old
+// definitions.
 const slotLimit = 8
 
-// slots remembers encoded forms. The zero value is ready and costs one word.
+// slots caches encodings. The zero value is ready and takes one word.
 type slots struct{ head atomic.Pointer[slot] }
 
 type slot struct {
 	key  any
 	next *slot
-	left int // how many may still be put before it
+	left int // number of slots that may still be added before it
 
 	mu   sync.Mutex
 	data atomic.Pointer[[]byte]
@@ -51,7 +51,7 @@ func (s *slots) get(key any, make func() ([]byte, error)) ([]byte, error) {
 	return data, nil
 }
 
-// find returns the slot of key, a new one if there is none.
+// find returns the slot of key, creating it if necessary.
 func (s *slots) find(key any) *slot {
 	for {
 		head := s.head.Load()

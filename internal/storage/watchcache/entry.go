@@ -12,46 +12,46 @@ import (
 
 // Entry is one object as of one revision. It is immutable.
 type Entry struct {
-	Namespace, Name string // from the key; Namespace is "" for a cluster-wide object
+	Namespace, Name string // from the key; Namespace is "" for a cluster-scoped object
 	UID             string
-	// APIVersion in which the object is stored, for example "stable.example.com/v1".
+	// APIVersion is the stored version of the object, for example "stable.example.com/v1".
 	APIVersion string
-	// Revision is the object's resourceVersion; of a deleted object, the deletion's.
+	// Revision is the object's resourceVersion; for a deleted object it is the deletion's.
 	Revision   int64
 	Created    int64 // revision of the creation
 	Generation int64
 	// Deleting is true if metadata.deletionTimestamp is set.
 	Deleting bool
-	// converted is true of what Converted and NewUnstored made.
+	// converted is true for entries made by Converted and NewUnstored.
 	converted bool
 	encoding  Encoding
-	// Labels are shared with other entries; nil if there are none. Read only.
+	// Labels is shared with other entries; nil if there are none. Read only.
 	Labels map[string]string
 
 	key        string // "namespace/name" or "name"
-	json       []byte // nil if there is a compressed
+	json       []byte // nil if compressed is set
 	compressed *compressed
-	version    struct{ from, to uint32 } // of the digits in the JSON
-	rare       *rare                     // nil of nearly all
+	version    struct{ from, to uint32 } // position of the resourceVersion's digits in the JSON
+	rare       *rare                     // nil for nearly all entries
 
 	encoded slots
 	fields  atomic.Pointer[fieldValue]
 	object  atomic.Pointer[any]
 }
 
-// rare is what few entries have.
+// rare holds fields that few entries need.
 type rare struct {
 	unreadable *ReadError
 	documents  []string
 }
 
-// Encoding says how the store keeps an object. 0 is JSON; Options.Read says which others there are.
+// Encoding is the format of an object in the store. 0 is JSON; Options.Read defines others.
 type Encoding uint8
 
-// Encoding returns how the store keeps the object.
+// Encoding returns the format of the object in the store.
 func (e *Entry) Encoding() Encoding { return e.encoding }
 
-// Decoded is what Options.Read makes of a stored value.
+// Decoded is the result of Options.Read.
 type Decoded struct {
 	JSON     []byte
 	Encoding Encoding
@@ -59,8 +59,8 @@ type Decoded struct {
 	Documents []string
 }
 
-// Documents returns the texts of the documents of others that the object has within it, if it is not enough to know
-// what they say (codec.Documents); nearly always nil, also of no entry. They are shared: read only.
+// Documents returns the original texts of documents within the object, if their text matters and not only their content
+// (codec.Documents). It is nearly always nil; e may be nil. The texts are shared: read only.
 func (e *Entry) Documents() []string {
 	if e == nil || e.rare == nil {
 		return nil
@@ -71,8 +71,8 @@ func (e *Entry) Documents() []string {
 // Key returns the key below the collection's prefix: "namespace/name" or "name".
 func (e *Entry) Key() string { return e.key }
 
-// JSON returns the object as JSON with sorted keys and its resourceVersion, nil if the entry is unreadable. It is
-// shared: read only.
+// JSON returns the object as JSON with sorted keys and its resourceVersion, nil if the entry is unreadable. The bytes
+// are shared: read only.
 func (e *Entry) JSON() []byte {
 	if e.compressed != nil {
 		return e.compressed.open(e)
@@ -80,7 +80,7 @@ func (e *Entry) JSON() []byte {
 	return e.json
 }
 
-// Peek is JSON for who looks at many objects once: what lies compressed is not kept in memory because of it.
+// Peek returns JSON without caching the decompressed bytes, for scans.
 func (e *Entry) Peek() []byte {
 	if e.compressed != nil {
 		return e.compressed.peek()
@@ -88,7 +88,8 @@ func (e *Entry) Peek() []byte {
 	return e.json
 }
 
-// Unmanaged is Peek without managedFields, which are half of many objects. It is the caller's only if it is another.
+// Unmanaged is Peek without managedFields, which are half of many objects. If it removes them, the caller owns the
+// result; otherwise the bytes are shared.
 func (e *Entry) Unmanaged() []byte {
 	const key = `"managedFields":`
 	data := e.Peek()
@@ -108,17 +109,17 @@ func (e *Entry) Unmanaged() []byte {
 	return append(append(make([]byte, 0, len(data)-(end-from)), data[:from]...), data[end:]...)
 }
 
-// Encoded returns what make returned the first time for this key. Concurrent callers wait for the first; an error is
-// not kept. The bytes are shared: read only. key is comparable and names the served form, for example a struct of
-// version, format and the definition's revision.
+// Encoded returns the cached result of make for this key, calling make on the first use. Concurrent callers wait for
+// it; an error is not cached. The bytes are shared: read only. key is comparable and identifies the encoding, for
+// example a struct of version, format and the definition's revision.
 func (e *Entry) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
 	return e.encoded.get(key, make)
 }
 
-// Cached returns what Encoded has kept for this key, nil if nothing.
+// Cached returns the bytes cached by Encoded for this key, or nil.
 func (e *Entry) Cached(key any) []byte { return e.encoded.known(key) }
 
-// Kept returns what Keep was given last, nil if nothing, or if another object has taken the entry's place since.
+// Kept returns the last argument of Keep, or nil. It is also nil once another entry has replaced this one.
 func (e *Entry) Kept() any {
 	if kept := e.object.Load(); kept != nil {
 		return *kept
@@ -126,11 +127,11 @@ func (e *Entry) Kept() any {
 	return nil
 }
 
-// Keep has the entry keep the object as those who look at it often want it. What they get is shared: read only.
+// Keep caches the decoded object in the form that frequent readers need. The object is shared: read only.
 func (e *Entry) Keep(obj any) { e.object.Store(&obj) }
 
-// newEntry makes an entry of JSON; rest is the key below the collection's prefix. Keys may have any order, and there
-// may be whitespace; what is not an object with metadata is an error.
+// newEntry makes an entry from JSON; rest is the key below the collection's prefix. Keys may have any order, and there
+// may be whitespace. A value other than an object with metadata is an error.
 func newEntry(rest string, r store.Record, in *interner) (*Entry, error) {
 	data, l, err := prepare(r.Value)
 	if err != nil {
@@ -149,8 +150,8 @@ func newEntry(rest string, r store.Record, in *interner) (*Entry, error) {
 	return e, nil
 }
 
-// prepare returns an object's bytes in the form that is served but for the resourceVersion, and their layout. They are
-// copied only if they must change.
+// prepare returns an object's bytes as they are served, except for the resourceVersion, and their layout. It copies
+// them only to change them.
 func prepare(data []byte) ([]byte, layout, error) {
 	data = trim(data)
 	l, err := scan(data)
@@ -180,8 +181,8 @@ func splice(data []byte, l layout, rev int64) (out []byte, at span) {
 	return append(out, data[l.version.to:]...), at
 }
 
-// WithRevision returns the JSON that an Entry of revision rev would have for data: with rev as its resourceVersion.
-// data is an object as it is stored, or an Entry's bytes; it is not changed. What is no object comes back as it is.
+// WithRevision returns the JSON of an Entry with data and revision rev. data is a stored object or an Entry's bytes; it
+// is not changed. If it is not an object, it is returned unchanged.
 func WithRevision(data []byte, rev int64) []byte {
 	clean, l, err := prepare(data)
 	if err != nil {
@@ -206,7 +207,7 @@ func (e *Entry) at(rev int64) *Entry {
 	return out
 }
 
-// set gives the entry its bytes, and says where in them the digits of its resourceVersion are.
+// set sets the entry's bytes and the position of the digits of its resourceVersion.
 func (e *Entry) set(json []byte, digits span) {
 	e.json, e.version.from, e.version.to = json, uint32(digits.from), uint32(digits.to)
 }
@@ -217,7 +218,7 @@ func (e *Entry) size() int { return e.length() + 256 }
 // length is that of the entry's JSON.
 func (e *Entry) length() int {
 	if e.compressed != nil {
-		return int(e.compressed.size) // also while it is packed: what is counted once must be counted alike
+		return int(e.compressed.size) // the same while it is packed, so that sums stay consistent
 	}
 	return len(e.json)
 }
@@ -225,8 +226,8 @@ func (e *Entry) length() int {
 // trim cuts JSON's whitespace off both ends: kube-apiserver ends stored objects with a newline.
 func trim(data []byte) []byte { return bytes.Trim(data, " \t\r\n") }
 
-// text returns the meaning of the raw content of a JSON string that lies in an entry's bytes. Those are never modified,
-// so the string may share them.
+// text decodes the raw content of a JSON string in an entry's bytes. The result may share them, because they are never
+// modified.
 func text(raw []byte) string {
 	if len(raw) == 0 {
 		return ""

@@ -1,25 +1,25 @@
 package watchcache
 
-// EventType tells what happened to an object.
+// EventType is the kind of a change.
 type EventType uint8
 
-// What happened to an object: it is there for the first time, has changed, or is gone.
+// The kinds of changes of an object: created, changed, deleted.
 const (
 	Added EventType = iota
 	Modified
 	Deleted
 )
 
-// String returns the type as it is written in a watch: "ADDED", "MODIFIED", "DELETED".
+// String returns the type as watches write it: "ADDED", "MODIFIED", "DELETED".
 func (t EventType) String() string {
 	return [...]string{"ADDED", "MODIFIED", "DELETED"}[t]
 }
 
-// Event is one change of one object. It is immutable and shared by all who watch.
+// Event is one change of one object. It is immutable and shared by all watchers.
 type Event struct {
 	Type     EventType
 	Revision int64
-	// Entry is the object after the change; if it was deleted, its last state with the deletion's resourceVersion.
+	// Entry is the object after the change; for a deletion, its last state with the deletion's resourceVersion.
 	Entry *Entry
 	// Prev is the object before the change; nil if it was added.
 	Prev *Entry
@@ -27,7 +27,7 @@ type Event struct {
 	Collection *Collection
 
 	sequence uint64 // position in the collection's history
-	at       int64  // when the view saw it, Unix nanoseconds
+	at       int64  // time at which the view received it, Unix nanoseconds
 	encoded  slots
 }
 
@@ -39,6 +39,6 @@ func (e *Event) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
 // Cached is like Entry.Cached.
 func (e *Event) Cached(key any) []byte { return e.encoded.known(key) }
 
-// size is about the memory that history holds for the event: the state before is the event before's, or is counted here
-// if there was none.
+// size estimates the memory that the event holds in the history, without the previous state, which usually belongs to
+// the previous event.
 func (e *Event) size() int { return e.Entry.size() + 96 }

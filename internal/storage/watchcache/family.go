@@ -8,27 +8,26 @@ import (
 )
 
 const (
-	// alikeAbove is the size from which one of many objects that are alike is worth packing, in bytes.
+	// alikeAbove is the minimum size in bytes of an object worth packing, in a family.
 	alikeAbove = 400
-	// alikeEnough is the part of its size that a small object may have when it is packed, and alikeLarge that of a
-	// large one; what has more is put into the base for those that come. Between the two alikeMost bytes are enough.
+	// alikeEnough and alikeLarge are the expected compression factors of small and large objects; an object that
+	// compresses worse is added to the base. In between, alikeMost bytes are acceptable.
 	alikeEnough, alikeLarge, alikeMost = 4, 8, 256
-	// renewEvery is how many objects are packed against a base before there may be another, times the number of bases
-	// before it, up to renewMost: what is told against a base keeps it.
+	// renewEvery is the number of objects packed against a base before it may be replaced, times the number of earlier
+	// bases, up to renewMost: packed objects keep their base in memory.
 	renewEvery, renewMost = 64, 16
-	// baseBits is for the table of a base: 8 KB, of which there are many.
+	// baseBits sizes the table of a base: 8 KB, since there are many.
 	baseBits = 12
 )
 
-// family packs the objects of a collection that are alike, such as events, or the pods of many sets: against those
-// that came before and were not like others. What follows the compressor is its
-// goroutine's.
+// family packs similar objects of a collection, such as events, or the pods of many sets, against a base: earlier
+// objects that did not compress well. The fields after compressor belong to its goroutine.
 type family struct {
 	compressor *compressor
 
 	base     *delta.Base
 	renewals int
-	since    int // objects packed against base
+	since    int // number of objects packed against base
 	buffer   []byte
 }
 
@@ -45,11 +44,11 @@ func (f *family) pack(raw []byte) *packed {
 	return &packed{data: bytes.Clone(f.buffer), base: f.base}
 }
 
-// enough returns how many bytes of size may be left of an object. The states of a simulated pod take 165 bytes in the
-// mean, and 398 if all of them are told against the first.
+// enough returns the acceptable packed size of an object of size bytes. The states of a simulated pod take 165 bytes on
+// average, and 398 if all are encoded against the first.
 func enough(size int) int { return max(size/alikeLarge, min(size/alikeEnough, alikeMost)) }
 
-// renew puts an object into the base; if there is no room, a base begins with it.
+// renew adds an object to the base, or starts a new base with it if the base is full.
 func (f *family) renew(raw []byte) {
 	text := bytes.Clone(raw)
 	if f.base != nil && len(f.base.Text())+len(raw) <= delta.Most {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The base of a family gets what most objects have, also if the first have not, as the first states of a pod.
+// TestFamilyLearns checks that a family's base learns the parts common to most objects even if the first objects lack
+// them, like the first states of a pod.
 func TestFamilyLearns(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// fieldLimit bounds the fields that one entry remembers.
+// fieldLimit bounds the cached fields of one entry.
 const fieldLimit = 8
 
-// fieldValue is a remembered field of an entry, in a list.
+// fieldValue is a cached field of an entry, in a linked list.
 type fieldValue struct {
 	path  string
 	value string
@@ -18,9 +18,9 @@ type fieldValue struct {
 	left  int
 }
 
-// Field returns the value at a simple JSON path (".spec.bucket", "metadata.name"; a dot inside a name is written `\.`),
-// as Kubernetes prints it for field selectors: strings as they are, numbers and booleans as Go prints them. false if
-// there is nothing there or null. The result is remembered.
+// Field returns the value at a simple JSON path (".spec.bucket", "metadata.name"; `\.` is a dot inside a name) in the
+// format of Kubernetes' field selectors: strings unquoted, numbers and booleans as Go prints them. found is false if
+// the field is missing or null. The result is cached.
 func (e *Entry) Field(path string) (string, bool) {
 	head := e.fields.Load()
 	for f := head; f != nil; f = f.next {
@@ -31,7 +31,7 @@ func (e *Entry) Field(path string) (string, bool) {
 	fresh := &fieldValue{path: path, next: head, left: fieldLimit - 1}
 	fresh.value, fresh.found = lookup(e.Peek(), strings.TrimPrefix(path, "."))
 	if e.compressed != nil {
-		fresh.value = strings.Clone(fresh.value) // it would hold on to the bytes
+		fresh.value = strings.Clone(fresh.value) // otherwise it would retain the bytes
 	}
 	if head != nil {
 		fresh.left = head.left - 1
@@ -39,19 +39,19 @@ func (e *Entry) Field(path string) (string, bool) {
 	if fresh.left < 0 {
 		fresh.next, fresh.left = nil, fieldLimit-1
 	}
-	e.fields.CompareAndSwap(head, fresh) // if another was faster, the next caller looks again
+	e.fields.CompareAndSwap(head, fresh) // if another caller was faster, the next one searches again
 	return fresh.value, fresh.found
 }
 
-// FieldOf is Field for the bytes of an object, an Entry's or what was served of one. Nothing is remembered.
+// FieldOf is Field for an object's bytes, from an Entry or a response. It caches nothing.
 func FieldOf(data []byte, path string) (string, bool) {
 	return lookup(data, strings.TrimPrefix(path, "."))
 }
 
-// PartOf returns the JSON of the field that is reached by names in an object, the bytes of an Entry or such a part of
-// them; nil if there is none. It is a part of data, and nothing is decoded.
+// PartOf returns the JSON of a nested field in an object: the bytes of an Entry, or a part of them. It is nil if the
+// field is missing. The result is a part of data; nothing is decoded.
 func PartOf(data []byte, names ...string) []byte {
-	if len(data) == 0 { // of an unreadable entry, or a part that is not there
+	if len(data) == 0 { // an unreadable entry, or a missing part
 		return nil
 	}
 	i := 0
@@ -63,9 +63,9 @@ func PartOf(data []byte, names ...string) []byte {
 	return data[i:skip(data, i)]
 }
 
-// lookup finds path in data, which is JSON without whitespace and with sorted keys.
+// lookup finds path in data, JSON without whitespace and with sorted keys.
 func lookup(data []byte, path string) (string, bool) {
-	if len(data) == 0 { // of an unreadable entry
+	if len(data) == 0 { // an unreadable entry
 		return "", false
 	}
 	i := 0
@@ -114,7 +114,7 @@ func cutName(path string) (name, rest string, more bool) {
 	return path, "", false
 }
 
-// member returns where the value of name begins in the object at i, -1 if there is none.
+// member returns the position of the value of name in the object at i, -1 if it is missing.
 func member(data []byte, i int, name string) int {
 	if data[i] != '{' || data[i+1] == '}' {
 		return -1

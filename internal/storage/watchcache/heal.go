@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// healInterval is how often unreadable objects are looked at again: what decrypts them may have come back.
+	// healInterval is the interval for retrying unreadable objects: their keys may be available again.
 	healInterval = 10 * time.Second
-	// healOneByOne is how many objects are read from the store one after the other; for more, all are read at once.
+	// healOneByOne is the maximum number of objects to read one by one; for more, the whole collection is read.
 	healOneByOne = 100
 )
 
-// healEvery looks again at what is unreadable until ctx ends.
+// healEvery retries unreadable objects until ctx ends.
 func (v *View) healEvery(ctx context.Context) {
 	tick := time.NewTicker(healInterval)
 	defer tick.Stop()
@@ -36,9 +36,9 @@ func (v *View) healEvery(ctx context.Context) {
 	}
 }
 
-// Heal looks again at the unreadable objects of the collection: at those of keys ("namespace/name" or "name"), or at
-// all. What can be read by now is there when it returns; watchers must list again then, since what they have missed is
-// in no event. It needs Run to be running.
+// Heal retries unreadable objects of the collection: the given keys ("namespace/name" or "name"), or all. When it
+// returns, objects that have become readable are visible. Their watchers must list again, since no event reports them.
+// Run must be running.
 func (c *Collection) Heal(ctx context.Context, keys ...string) error {
 	if len(keys) == 0 {
 		unreadable := c.Snapshot().FirstUnreadable("", "", healOneByOne+1)
@@ -54,7 +54,7 @@ func (c *Collection) Heal(ctx context.Context, keys ...string) error {
 	for _, key := range keys {
 		r, err := c.view.store.Get(ctx, c.prefix+"/"+key)
 		if errors.Is(err, store.ErrNotFound) {
-			continue // the view will see it
+			continue // the view will receive the change
 		}
 		if err != nil {
 			return err
@@ -66,8 +66,8 @@ func (c *Collection) Heal(ctx context.Context, keys ...string) error {
 	return c.renew(ctx, found)
 }
 
-// Reread reads all objects of the collection from the store again, for when the way in which they are read has changed:
-// what could not be read may be readable by now, and the other way round. It needs Run to be running.
+// Reread reads all objects of the collection from the store again, after a change of the decoding: unreadable objects
+// may be readable now, and the reverse. Run must be running.
 func (c *Collection) Reread(ctx context.Context) error {
 	s, err := c.fetch(ctx, 0)
 	if err != nil {
@@ -81,8 +81,7 @@ func (c *Collection) Reread(ctx context.Context) error {
 	return c.renew(ctx, found)
 }
 
-// renew puts entries that were just read in the place of those of the same revision which are readable and should not
-// be, or the other way round.
+// renew replaces entries by newly read ones with the same revision if their readability has changed.
 func (c *Collection) renew(ctx context.Context, found []*Entry) error {
 	if len(found) == 0 {
 		return nil
@@ -109,7 +108,7 @@ func (c *Collection) replaceEqual(found []*Entry) {
 	for _, e := range found {
 		old := c.tree.root.get(e.key)
 		if old == nil || old.Revision != e.Revision || old.Unreadable() == nil && e.Unreadable() == nil {
-			continue // as it was, or another state is on its way
+			continue // unchanged, or a newer state follows
 		}
 		switch {
 		case old.Unreadable() != nil && e.Unreadable() == nil:

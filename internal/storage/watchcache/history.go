@@ -9,26 +9,26 @@ import (
 // Bounds of a collection's history. It grows as long as events are young and few enough; a client that was away for
 // longer lists again.
 const (
-	historyEvents = 1 << 17          // at most; kube-apiserver's watch cache holds 102,400. A power of two
-	historyBytes  = 16 << 20         // at most, of objects, but historyFloor events are always kept
-	historyFloor  = 64               // not fewer for reasons of bytes
-	historyAge    = 2 * time.Minute  // older ones go, but historyRest small ones stay
-	historyRest   = 64               // events that a quiet collection keeps for ever,
-	historyTail   = 256 << 10        // if they are not larger than this together
-	frameAge      = 15 * time.Second // encoded frames of older events are forgotten: a watcher that late encodes again
+	historyEvents = 1 << 17          // maximum, a power of two; kube-apiserver's watch cache holds 102,400
+	historyBytes  = 16 << 20         // maximum size of objects, but historyFloor events are always kept
+	historyFloor  = 64               // minimum number of events, whatever their size
+	historyAge    = 2 * time.Minute  // older events are dropped, except historyRest small ones
+	historyRest   = 64               // number of events that a quiet collection keeps for ever,
+	historyTail   = 256 << 10        // unless they exceed this size
+	frameAge      = 15 * time.Second // frames of older events are dropped; a later watcher encodes again
 )
 
 // history is the ordered log of a collection's latest events: one writer, any number of readers, no locks. The writer
-// never waits for a reader and does not know of any; a reader that comes too late finds its event gone.
+// neither waits for readers nor tracks them; a reader that is too late finds its event gone.
 type history struct {
 	ring atomic.Pointer[ring]
-	// lost is the revision up to which events may be missing: those after it are all there.
+	// lost is the revision up to which events may be missing; all later events are present.
 	lost  atomic.Int64
-	bytes int // the writer's
+	bytes int // belongs to the writer
 }
 
-// ring holds the events with sequence numbers first <= n < next, number n at n mod len(slots). When it is too small it
-// is replaced by a larger one; a reader that still has the old one finds there what it held.
+// ring holds the events with sequence numbers first <= n < next, number n at n mod len(slots). A larger ring replaces
+// it when it is too small; readers of the old ring keep its events.
 type ring struct {
 	slots       []atomic.Pointer[Event] // length is a power of two, or 0
 	first, next atomic.Uint64
@@ -41,7 +41,7 @@ func newRing(size int, first uint64) *ring {
 	return r
 }
 
-// at returns event n; nil if it is not held any more.
+// at returns event n, or nil if it has been dropped.
 func (r *ring) at(n uint64) *Event {
 	if len(r.slots) == 0 {
 		return nil
@@ -98,14 +98,14 @@ func (h *history) resize(size int) *ring {
 	return r
 }
 
-// expire forgets everything up to rev, so that every watcher ends, also one that had seen all events.
+// expire drops all events up to rev, so that every watcher ends, including up-to-date ones.
 func (h *history) expire(rev int64) {
 	h.lost.Store(rev)
 	h.ring.Store(newRing(0, h.ring.Load().next.Load()+1))
 	h.bytes = 0
 }
 
-// sweep forgets what is old, and gives memory back.
+// sweep drops old events and releases memory.
 func (h *history) sweep(now int64) {
 	r := h.ring.Load()
 	for r.len() > 0 {
@@ -134,7 +134,7 @@ func (h *history) sweep(now int64) {
 	}
 }
 
-// raise tells that events up to rev may be missing. Any goroutine.
+// raise records that events up to rev may be missing. Any goroutine may call it.
 func (h *history) raise(rev int64) {
 	for {
 		old := h.lost.Load()

@@ -8,34 +8,33 @@ import (
 
 // Index names a way to find the objects of a collection other than by key: by the value of a field or of a label.
 type Index struct {
-	// Name is comparable; indexes of one collection with the same name have the same Value.
+	// Name identifies the index and is comparable; indexes of one collection with the same name have the same Value.
 	Name any
-	// Value returns the text by which an object is found, "" if by none. It must always return the same for the same
-	// entry.
+	// Value returns the index value of an object, "" to exclude it. It must be a pure function of the entry.
 	Value func(*Entry) string
 }
 
 // Bounds of a collection's indexes. Each costs about 100 bytes for each object that it finds.
 const (
-	indexLimit = 16              // the least recently used goes
+	indexLimit = 16              // the least recently used index is dropped
 	indexAge   = 5 * time.Minute // since the last use
-	// indexUses is how many searches it takes before an index is built: that costs as much as several searches.
+	// indexUses is the number of searches before an index is built, because building costs as much as several searches.
 	indexUses = 2
-	// indexAbove is how many objects a collection must have: fewer are looked at faster than they are indexed.
+	// indexAbove is the minimum size of a collection with an index: a scan of fewer objects is faster.
 	indexAbove = 200
 )
 
-// indexes are a collection's indexes, the most recently used last.
+// indexes holds a collection's indexes, the most recently used last.
 //
-// They are kept by those who search: an index is a persistent tree of some earlier state, and who wants it for a newer
-// one applies the events between, each once. So writers know nothing of indexes, an index costs nothing while nothing
-// uses it, and the holder of a snapshot has it with the index of exactly this state.
+// Readers maintain them: an index is a persistent tree of an earlier state, and a reader that needs a newer one applies
+// the events in between. So writers do not maintain indexes, an unused index costs nothing, and a snapshot comes with
+// the index of exactly its state.
 type indexes struct {
-	mu   sync.Mutex // held while an index is built or brought up to date
+	mu   sync.Mutex // held while an index is built or updated
 	list []*indexUse
 }
 
-// indexUse is an index in use; its tree is nil until it has been asked for often enough.
+// indexUse tracks the use of an index; current is nil until it has been used often enough.
 type indexUse struct {
 	Index
 	uses    int
@@ -46,16 +45,16 @@ type indexUse struct {
 // index is an index of one state of a collection. It is immutable.
 type index struct {
 	name any
-	root *node  // by value, a zero byte, and the entry's key
-	next uint64 // of the state, see there
+	root *node  // keys are the value, a zero byte, and the entry's key
+	next uint64 // as in state
 }
 
-// SnapshotBy is Snapshot, with an index if that pays. Find reports whether there is one.
+// SnapshotBy is Snapshot with an index, if that pays. Find reports whether the index exists.
 func (c *Collection) SnapshotBy(ix Index) *Snapshot {
 	x := &c.indexes
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	s := c.Snapshot() // behind the lock, so that it is not older than the index
+	s := c.Snapshot() // after taking the lock, so that it is not older than the index
 	if s.Len() < indexAbove {
 		return s
 	}
@@ -68,8 +67,8 @@ func (c *Collection) SnapshotBy(ix Index) *Snapshot {
 	return s
 }
 
-// WeighBy returns Snapshot.Weigh of the objects whose value by an index is value, if there is the index. It brings none
-// up to date and waits for none: the answer may be of a short while ago.
+// WeighBy returns Snapshot.Weigh for the objects with the given index value, if the index exists. It neither updates
+// the index nor waits for it, so the result may be slightly outdated.
 func (c *Collection) WeighBy(name any, value, namespace string) (objects, bytes int, ok bool) {
 	if !c.indexes.mu.TryLock() {
 		return 0, 0, false
@@ -83,7 +82,7 @@ func (c *Collection) WeighBy(name any, value, namespace string) (objects, bytes 
 	return w.entries, w.bytes, true
 }
 
-// use finds or adds what is known about ix. The caller holds mu.
+// use returns the indexUse of ix, adding it if necessary. The caller holds mu.
 func (x *indexes) use(ix Index, now time.Time) *indexUse {
 	at := slices.IndexFunc(x.list, func(u *indexUse) bool { return u.Name == ix.Name })
 	var u *indexUse
@@ -102,8 +101,8 @@ func (x *indexes) use(ix Index, now time.Time) *indexUse {
 	return u
 }
 
-// sweep forgets what is not used. While a search builds an index it leaves that to the next round: it is called by the
-// view's goroutine, which waits for no reader.
+// sweep drops unused indexes. It skips the round while a search builds an index, because the view's goroutine calls it
+// and must not wait for readers.
 func (x *indexes) sweep(now time.Time) {
 	if !x.mu.TryLock() {
 		return
@@ -115,7 +114,7 @@ func (x *indexes) sweep(now time.Time) {
 	}
 }
 
-// indexAt returns the index for s, made from the one there is and the events since, or from all objects.
+// indexAt returns the index for s, built from the current one and later events, or from all objects.
 func (c *Collection) indexAt(s *Snapshot, u *indexUse) *index {
 	old := u.current
 	if old != nil && old.next == s.next {
@@ -149,7 +148,7 @@ func (c *Collection) catchUp(old *index, next uint64, value func(*Entry) string)
 			return nil, false
 		}
 		if e.Prev != nil {
-			// What is not found was put there under another value: then Value has not kept its promise.
+			// If the key is missing, it was inserted under another value: Value is not a pure function.
 			if v := value(e.Prev); v != "" && t.remove(indexKey(v, e.Prev.key)) == nil {
 				return nil, false
 			}
@@ -165,9 +164,9 @@ func (c *Collection) catchUp(old *index, next uint64, value func(*Entry) string)
 
 func indexKey(value, key string) string { return value + "\x00" + key }
 
-// Find is Scan for the objects whose value by the index of this name is value, which is not empty. It does not look at
-// others, but for those whose value is the same up to a zero byte, so the caller checks what it gets. false, and
-// nothing is called, if the snapshot does not have the index.
+// Find is Scan for the objects with the given value in the named index; value is not empty. It may also visit objects
+// with an equal value up to a zero byte, so the caller must check. If the snapshot lacks the index, it calls nothing
+// and returns false.
 func (s *Snapshot) Find(name any, value, namespace, after string, f func(*Entry) bool) bool {
 	if s.index == nil || s.index.name != name || value == "" {
 		return false
@@ -177,7 +176,7 @@ func (s *Snapshot) Find(name any, value, namespace, after string, f func(*Entry)
 	return true
 }
 
-// indexBounds are bounds among the objects of one value.
+// indexBounds is bounds within the objects of one value.
 func indexBounds(value, namespace, after string) (from, end string) {
 	if from, end = bounds(namespace, after); end == "" {
 		return indexKey(value, from), value + "\x01"

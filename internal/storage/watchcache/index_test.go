@@ -38,7 +38,7 @@ func put(v *View, key, n string) {
 	v.apply(store.WatchBatch{Revision: rev, Events: []store.Event{e}})
 }
 
-// TestIndexMatchesScan searches by an index and by looking at everything, while objects come, change and go.
+// TestIndexMatchesScan compares searches by an index with scans, while objects are created, changed and deleted.
 func TestIndexMatchesScan(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -48,7 +48,7 @@ func TestIndexMatchesScan(t *testing.T) {
 		c := v.Collection("a.b/cs")
 		calls := 0
 		ix := byN(&calls)
-		// One value is another with a zero byte and more behind it.
+		// One value equals another plus a zero byte and more.
 		values := []string{"", "a", "ab", "a\x00b", "b", "true"}
 		var pinned []*Snapshot
 		for i := range 3000 {
@@ -59,9 +59,9 @@ func TestIndexMatchesScan(t *testing.T) {
 			}
 			put(v, key, value)
 			switch {
-			case i == 1500: // the store's history was gone
+			case i == 1500: // the store's history was lost
 				c.replace(&tree{root: c.tree.root}, v.Revision(), nil, false)
-			case i%700 == 699: // so was ours
+			case i%700 == 699: // the view's history, too
 				c.history.expire(v.Revision())
 				now = now.Add(time.Minute)
 			case i == 2200:
@@ -107,8 +107,8 @@ func checkFind(t *testing.T, s *Snapshot, ix Index, value, namespace, after stri
 	}
 }
 
-// TestIndexCostsItsResult counts the work of a search: it is the same among few objects and among many, and a change
-// costs one look at what it changed.
+// TestIndexCostsItsResult counts the work of a search: it is the same for few and many objects, and a change adds only
+// its own entry.
 func TestIndexCostsItsResult(t *testing.T) {
 	t.Parallel()
 	for _, total := range []int{3_000, 30_000} {
@@ -136,13 +136,13 @@ func TestIndexCostsItsResult(t *testing.T) {
 			t.Errorf("%d objects: a search looked into %d and visited %d", total, calls, visited)
 		}
 		put(v, "default/o000000", "b7")
-		if find(); calls != 2 || visited != 31 { // before and after
+		if find(); calls != 2 || visited != 31 { // the old and the new value
 			t.Errorf("%d objects: after a change, a search looked into %d and visited %d", total, calls, visited)
 		}
 	}
 }
 
-// TestIndexesAreBounded asks for more indexes than a collection keeps, and in a collection too small for any.
+// TestIndexesAreBounded uses more indexes than a collection keeps, and a collection too small for any.
 func TestIndexesAreBounded(t *testing.T) {
 	t.Parallel()
 	_, c := filledView(indexAbove, 100)

@@ -2,11 +2,11 @@ package watchcache
 
 import "encoding/json"
 
-// internLimit is how many values an interner remembers; then it forgets all and begins anew, which costs only sharing.
+// internLimit bounds the values of an interner. When it is reached, the interner starts over, which loses only sharing.
 const internLimit = 1024
 
-// interner makes equal values share memory: objects of one kind have the same apiVersion, and often the same labels.
-// It is for one goroutine.
+// interner makes equal values share memory: objects of one kind have the same apiVersion, and often the same labels. It
+// belongs to one goroutine.
 type interner struct {
 	texts map[string]string
 	sets  map[string]map[string]string // by the raw JSON of the labels
@@ -29,7 +29,7 @@ func (in *interner) text(raw []byte) string {
 	return s
 }
 
-// labels returns a JSON object's members that are strings. nil for none.
+// labels returns the string members of a JSON object; nil if there are none.
 func (in *interner) labels(raw []byte) map[string]string {
 	if len(raw) <= len(`{}`) {
 		return nil

@@ -12,10 +12,10 @@ import (
 // pageSize of the store's ranges at load: large enough that pages do not cost, small enough that parsing begins early.
 const pageSize = 1000
 
-// Load reads the whole store at one revision. When it returns, the view is usable; Run keeps it so.
+// Load reads the whole store at one revision. Afterwards the view is usable; Run keeps it current.
 func (v *View) Load(ctx context.Context) error { return v.list(ctx) }
 
-// list makes the view equal to the store at one revision, whatever it was before.
+// list makes the view equal to the store at one revision, whatever its state.
 func (v *View) list(ctx context.Context) error {
 	trees := map[*Collection]*tree{}
 	rev, err := v.readAll(ctx, func(prefix string, e *Entry) {
@@ -25,7 +25,7 @@ func (v *View) list(ctx context.Context) error {
 			t = &tree{}
 			trees[c] = t
 		}
-		// An object that has not changed keeps its entry, and with it what has been encoded and who holds it.
+		// An unchanged object keeps its entry, with its cached encodings and references.
 		old := c.tree.root.get(e.key)
 		if old != nil && old.Revision == e.Revision && (old.Unreadable() == nil) == (e.Unreadable() == nil) {
 			e = old
@@ -52,7 +52,7 @@ func (v *View) list(ctx context.Context) error {
 			if c := cmp.Compare(a.Revision, b.Revision); c != 0 {
 				return c
 			}
-			return cmp.Compare(b.Type, a.Type) // what was deleted by then went before the last one came
+			return cmp.Compare(b.Type, a.Type) // at the same revision, deletions come first
 		})
 	}
 	for batch := range slices.Chunk(events, pageSize) {
@@ -82,7 +82,7 @@ func (c *Collection) replace(t *tree, rev int64, events []*Event, wanted bool) [
 		return true
 	})
 	old.scan("", "", func(e *Entry) bool {
-		if t.root.get(e.key) == nil { // when it was deleted is not known any more, but that it was, by rev
+		if t.root.get(e.key) == nil { // the revision of the deletion is unknown, but at most rev
 			events = append(events, &Event{Type: Deleted, Revision: rev, Entry: e.at(rev), Prev: e, Collection: c})
 		}
 		return true
@@ -94,17 +94,17 @@ func (c *Collection) replace(t *tree, rev int64, events []*Event, wanted bool) [
 type page struct {
 	records  []store.Record
 	prefixes []string
-	entries  []*Entry // nil where a record is not an object's
+	entries  []*Entry // nil for a record that is not an object
 	done     chan struct{}
 }
 
-// readAll calls f with every object of the store, sorted by key, and returns the revision at which they are read.
-// Pages are read one after the other and parsed in parallel; f runs in the caller's goroutine.
+// readAll calls f with every object of the store, in key order, and returns the revision of the read. It reads pages
+// one after the other and parses them in parallel; f runs in the caller's goroutine.
 func (v *View) readAll(ctx context.Context, f func(prefix string, e *Entry)) (int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	parsers := runtime.GOMAXPROCS(0)
-	todo, ordered := make(chan *page, parsers), make(chan *page, parsers) // so many pages may be in memory twice
+	todo, ordered := make(chan *page, parsers), make(chan *page, parsers) // bounds the pages in memory
 	for range parsers {
 		go func() {
 			in := newInterner()

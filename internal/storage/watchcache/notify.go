@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// notifier wakes watchers. Waking two hundred goroutines takes as long as applying dozens of events, so a goroutine of
-// its own does it; what happens meanwhile is one wake-up for each watcher, however many events it was.
+// notifier wakes watchers in a separate goroutine, because waking two hundred goroutines takes as long as applying
+// dozens of events. Events during a round cause one wake-up for each watcher, however many there are.
 type notifier struct {
 	kick chan struct{} // capacity 1
 	mu   sync.Mutex
-	todo []*Collection // changed since the last round, may repeat
+	todo []*Collection // collections changed since the last round, may repeat
 }
 
-// notify has the watchers of the collections woken that have any who sleep. It does not wait.
+// notify schedules the wake-up of the collections' sleeping watchers. It does not block.
 func (n *notifier) notify(changed []*Collection) {
 	sleepers := false
 	n.mu.Lock()

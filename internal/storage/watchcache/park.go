@@ -5,40 +5,40 @@ import (
 	"sync/atomic"
 )
 
-// parked are the watchers of a collection that wait for events of one value only, by that value. An event costs a look
-// at each index that a watcher waits by, and the wake-ups of those that want it; the others do not run. What wakes
-// goes on at the event that woke it, so what it has slept through does not count as missed, however much it was.
+// parked holds the watchers of a collection that wait only for events with one index value. An event costs a lookup in
+// each index that has watchers, and the wake-ups of matching watchers; others do not run. A watcher resumes at the
+// event that woke it, so it does not expire because of events it slept through, however many.
 type parked struct {
-	count atomic.Int64 // of all parked, readable without the lock
+	count atomic.Int64 // number of parked watchers, readable without the lock
 
 	mu   sync.Mutex
-	seen uint64 // events before this one have woken whom they concern
+	seen uint64 // earlier events have woken their watchers
 	by   map[any]*sleepersBy
 }
 
-// sleepersBy are those who wait by one index.
+// sleepersBy holds the watchers that wait by one index.
 type sleepersBy struct {
 	value func(*Entry) string
 	of    map[string][]*sleeper
 }
 
-// sleeper is one watcher asleep.
+// sleeper is one sleeping watcher.
 type sleeper struct {
 	name  any
 	value string
-	woken chan struct{} // closed by who takes it out of parked
+	woken chan struct{} // closed by the goroutine that removes it from parked
 	at    uint64        // the event that woke it; valid once woken is closed
-	from  uint64        // the first event that it has not seen
-	place int           // in its list, -1 when it has been taken out
+	from  uint64        // the first event that it has not received
+	place int           // index in its list, -1 when removed
 }
 
-// park puts s to sleep. It returns false, and s is not asleep, if there may be an event for it already.
+// park puts s to sleep. It returns false, without doing so, if a matching event may exist already.
 func (c *Collection) park(s *sleeper, value func(*Entry) string) bool {
 	all := &c.parked
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.count.Load() == 0 {
-		all.seen = s.from // nothing was counted since the last one was unparked
+		all.seen = s.from // nothing was tracked since the last watcher was unparked
 	}
 	if all.seen > s.from {
 		return false
@@ -54,7 +54,8 @@ func (c *Collection) park(s *sleeper, value func(*Entry) string) bool {
 	s.place = len(by.of[s.value])
 	by.of[s.value] = append(by.of[s.value], s)
 	all.count.Add(1)
-	// The view looks at count after it has added an event, and we look at events after count: one sees the other.
+	// The view reads count after it has added an event, and park reads events after it has raised count: one sees the
+	// other.
 	if e := c.history.ring.Load().at(s.from); e != nil && e.Revision <= c.view.Revision() {
 		all.takeLocked(s)
 		return false
@@ -62,7 +63,7 @@ func (c *Collection) park(s *sleeper, value func(*Entry) string) bool {
 	return true
 }
 
-// unpark takes s out, and returns the first event that may concern it.
+// unpark removes s and returns the first event that may match.
 func (c *Collection) unpark(s *sleeper) uint64 {
 	all := &c.parked
 	all.mu.Lock()
@@ -89,19 +90,19 @@ func (all *parked) takeLocked(s *sleeper) {
 	all.count.Add(-1)
 }
 
-// wakeParked wakes those whom events since the last call concern.
+// wakeParked wakes the watchers that match events since the last call.
 func (c *Collection) wakeParked() {
 	all := &c.parked
 	if all.count.Load() == 0 {
 		return
 	}
-	shown := c.view.Revision() // later events are not for watchers yet
+	shown := c.view.Revision() // later events are not visible to watchers yet
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	r := c.history.ring.Load()
 	for next := r.next.Load(); all.seen < next && len(all.by) > 0; all.seen++ {
 		e := r.at(all.seen)
-		if e == nil { // it has left the ring before anybody looked: all must find out for themselves
+		if e == nil { // it left the ring unseen: all watchers must check themselves
 			all.wakeAllLocked()
 			return
 		}
@@ -118,7 +119,7 @@ func (c *Collection) wakeParked() {
 			}
 		}
 	}
-	if first := r.first.Load(); all.seen < first { // the history has begun anew
+	if first := r.first.Load(); all.seen < first { // the history was restarted
 		all.wakeAllLocked()
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
-// notified is a view without a store whose watchers are woken.
+// notified returns a view without a store that wakes its watchers.
 func notified(t *testing.T) *View {
 	t.Helper()
 	v := New(nil, Options{Log: slog.New(slog.DiscardHandler)})
@@ -26,14 +26,14 @@ func notified(t *testing.T) *View {
 	return v
 }
 
-// TestSleepersMissNothing has watchers of single values follow a collection that changes as fast as it can.
+// TestSleepersMissNothing has watchers of single values follow a collection under constant change.
 func TestSleepersMissNothing(t *testing.T) {
 	t.Parallel()
 	v := notified(t)
 	c := v.Collection("a.b/cs")
 	calls := 0
 	value := byN(&calls).Value
-	var mu sync.Mutex // of calls: here several goroutines count
+	var mu sync.Mutex // guards calls: here several goroutines count
 	ix := Index{Name: "n", Value: func(e *Entry) string { mu.Lock(); defer mu.Unlock(); return value(e) }}
 	const values, events = 20, 5000
 	concerns := func(e *Event, n string) bool {
@@ -84,11 +84,11 @@ func TestSleepersMissNothing(t *testing.T) {
 			put(v, fmt.Sprintf("ns/x%d", r.IntN(50)), n)
 		}
 	}
-	for n := range values { // so that everybody sees an end
+	for n := range values { // so that each watcher receives an end
 		put(v, fmt.Sprintf("ns/end%d", n), fmt.Sprint(n))
 	}
 	v.apply(store.WatchBatch{Revision: events})
-	// A watcher that is parked at the end must be unparked by a last event of its value.
+	// A watcher parked at the end must be unparked by a last event with its value.
 	for n := range values {
 		put(v, "ns/bell", fmt.Sprint(n))
 	}
@@ -154,7 +154,7 @@ func TestOnlyThoseConcernedWake(t *testing.T) {
 		synctest.Wait()
 		put(v, "ns/a", "3")
 		check(0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-		put(v, "ns/a", "4") // it leaves one and comes to another
+		put(v, "ns/a", "4") // it leaves one value and joins another
 		check(0, 0, 0, 1, 1, 0, 0, 0, 0, 0)
 		calls = 0
 		put(v, "ns/b", "none")

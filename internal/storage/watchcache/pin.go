@@ -10,15 +10,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
-// Bounds of the snapshots that a collection retains for the later pages of a list. Each costs what has changed since.
+// Bounds of the snapshots that a collection retains for later pages of a list. Each costs the changes made since.
 const (
-	pinLimit = 16              // the least recently used goes
-	pinAge   = 5 * time.Minute // since its last use: what kube-apiserver's continue tokens live at least
-	// rewindLimit is how many events are undone to get an old snapshot; beyond it a range of the store is cheaper.
+	pinLimit = 16              // the least recently used snapshot is dropped
+	pinAge   = 5 * time.Minute // since its last use, at least the lifetime of kube-apiserver's continue tokens
+	// rewindLimit is the maximum number of events to undo for an old snapshot; beyond it a range read of the store is
+	// cheaper.
 	rewindLimit = 20_000
 )
 
-// pins are retained snapshots, the most recently used last.
+// pins holds retained snapshots, the most recently used last.
 type pins struct {
 	mu   sync.Mutex
 	list []pin
@@ -64,9 +65,9 @@ func (p *pins) sweep(now time.Time) {
 	}
 }
 
-// SnapshotAt returns the collection as it was at rev, exactly. It waits if rev has not been reached. A pinned snapshot
-// is there at once, as is one that nothing has changed since; else it is made from the history's previous states, or
-// read from the store. ErrExpired if the store has compacted it, or it is before the store's horizon.
+// SnapshotAt returns the collection exactly at rev. It waits if rev has not been reached. It returns a pinned snapshot
+// or an unchanged state at once; otherwise it undoes events of the history, or reads the store. It returns ErrExpired
+// if the store has compacted rev, or if rev is before the store's horizon.
 func (c *Collection) SnapshotAt(ctx context.Context, rev int64) (*Snapshot, error) {
 	if err := c.view.WaitFor(ctx, rev); err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func (c *Collection) SnapshotAt(ctx context.Context, rev int64) (*Snapshot, erro
 	return s, nil
 }
 
-// rewind undoes, on a copy of s, the events after rev. nil if they are not all there, or too many.
+// rewind undoes the events after rev on a copy of s. It returns nil if some are missing or there are too many.
 func (c *Collection) rewind(s *Snapshot, rev int64) *Snapshot {
 	from, ok := c.history.seek(rev)
 	if !ok {
@@ -100,7 +101,7 @@ func (c *Collection) rewind(s *Snapshot, rev int64) *Snapshot {
 	}
 	r := c.history.ring.Load()
 	end := r.next.Load()
-	for end > from { // what came after s
+	for end > from { // events after s
 		e := r.at(end - 1)
 		if e == nil {
 			return nil

@@ -2,11 +2,11 @@ package watchcache
 
 import "context"
 
-// Replay calls f with every object of the view as an Added event, as a subscriber gets them during Load: sorted by
-// collection and key, in pieces. It runs in the view's goroutine, so between the last piece and the next change that
-// subscribers hear of nothing is missed; meanwhile the view stands still. It is for a subscriber that begins late.
+// Replay calls f with every object of the view as an Added event, as a subscriber receives them during Load: sorted by
+// collection and key, in batches. It serves a subscriber that starts late. It runs in the view's goroutine, so no
+// change is lost between the last batch and the next event for subscribers; meanwhile the view stands still.
 //
-// It needs Run to be running. The error is ctx's.
+// Run must be running. The error is ctx's.
 func (v *View) Replay(ctx context.Context, f func([]*Event)) error {
 	done := make(chan struct{})
 	play := func() {

@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// layout is what one pass over an object's bytes finds: where things are, as offsets.
+// layout is the result of one pass over an object's bytes: the offsets of its parts.
 type layout struct {
 	canonical bool // keys sorted at every level, no whitespace
 	metadata  bool // the object has a metadata object
@@ -14,9 +14,9 @@ type layout struct {
 	apiVersion, uid, labels, generation span // without quotes for strings, with braces for labels
 	deleting                            bool // deletionTimestamp is a string
 
-	// version is the value of metadata.resourceVersion; if there is none it is empty and lies where the key belongs.
+	// version is the value of metadata.resourceVersion; if it is missing, an empty span at the position of the key.
 	version span
-	// before and after are what must surround the value if it is inserted and not replaced.
+	// before and after surround the value if it is inserted, not replaced.
 	before, after string
 }
 
@@ -35,7 +35,7 @@ func (s span) shift(at, grow int) span {
 
 var errNoMetadata = errors.New("is not an object with metadata")
 
-// scan checks that data is one JSON value, exactly as encoding/json.Valid does, and returns where its metadata is.
+// scan checks that data is one JSON value, exactly like encoding/json.Valid, and returns its layout.
 func scan(data []byte) (layout, error) {
 	s := scanner{data: data}
 	s.out.canonical = true
@@ -142,8 +142,8 @@ func (s *scanner) metadataField(key []byte) error {
 	return s.value()
 }
 
-// beforeKey notes that resourceVersion belongs before this key, if its place is not known yet. The scanner stands at
-// the key's value; that the object has no whitespace matters only later, when it is canonical.
+// beforeKey records that resourceVersion belongs before this key, unless its position is known. The scanner is at the
+// key's value. The offset assumes no whitespace; it is used only if the object is canonical.
 func (s *scanner) beforeKey(key []byte) {
 	if s.out.version.from >= 0 {
 		return
@@ -153,7 +153,7 @@ func (s *scanner) beforeKey(key []byte) {
 	s.out.before, s.out.after = `"resourceVersion":`, `,`
 }
 
-// textField reads a value; if it is a string its content is noted.
+// textField reads a value and records the content if it is a string.
 func (s *scanner) textField(to *span) error {
 	from := s.i
 	text := s.peek() == '"'

@@ -84,7 +84,7 @@ func TestEntryFields(t *testing.T) {
 		!reflect.DeepEqual(e.Labels, map[string]string{"a": "1", "b": `x"y`}) {
 		t.Errorf("%+v", e)
 	}
-	for range 2 { // the second time from memory
+	for range 2 { // the second time from the cache
 		for path, want := range map[string]string{
 			"metadata.name": "n", ".metadata.resourceVersion": "99999", "apiVersion": "a.b/v1", ".spec.int": "42",
 			".spec.bool":  "true",
@@ -108,7 +108,8 @@ func TestEntryFields(t *testing.T) {
 	}
 }
 
-// FuzzScan: the scanner accepts what encoding/json accepts, and the entry means the same with a resourceVersion added.
+// FuzzScan checks that the scanner accepts the same inputs as encoding/json, and that an entry only adds a
+// resourceVersion.
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{
 		`{"apiVersion":"v1","metadata":{"labels":{"a":"b"},"name":"x","uid":"u"},"n":[1,-2.5e+3,true,null,"\u00e9\n"]}`,
@@ -197,7 +198,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// What an entry keeps is there until another takes its place.
+// TestKept checks that an entry's kept value lasts until another entry replaces it.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	v := New(nil, Options{})
@@ -249,7 +250,7 @@ func TestEncodedOnce(t *testing.T) {
 	if len(made) != 1 {
 		t.Errorf("made %d times", len(made))
 	}
-	for i := range 100 { // no more forms are remembered than the limit
+	for i := range 100 { // no more forms are cached than the limit
 		if data, _ := e.Encoded(i,
 			func() ([]byte, error) { return fmt.Append(nil, i), nil }); string(data) != fmt.Sprint(i) {
 			t.Errorf("form %d: %s", i, data)
@@ -264,7 +265,7 @@ func TestEncodedOnce(t *testing.T) {
 	}
 }
 
-// The comparison of raw keys must agree with that of what they mean, however their escapes lie.
+// TestKeysAscend checks that comparing raw keys agrees with comparing decoded keys, for all positions of escapes.
 func TestKeysAscend(t *testing.T) {
 	keys := []string{`a`, `ab`, `b`, `f:a`, `k:{\"name\":\"a\"}`, `k:{\"name\":\"b\"}`, `k:{\"name\":\"ab\"}`,
 		`k:{\"name\":\"item-001\"}`,

@@ -136,7 +136,7 @@ func (s *scanner) text() error {
 	return s.fail("in a string")
 }
 
-// escapeLen returns the length of the escape sequence that data begins with, 0 if it is none.
+// escapeLen returns the length of the escape sequence at the start of data, 0 if it is invalid.
 func escapeLen(data []byte) int {
 	if len(data) < 2 {
 		return 0
@@ -231,10 +231,10 @@ func (s *scanner) fail(where string) error {
 	return fmt.Errorf("unexpected %q %s at byte %d", s.data[s.i], where, s.i)
 }
 
-// keysAscend reports whether the raw key a sorts before b, as encoding/json sorts the keys of a map.
+// keysAscend reports whether the raw key a sorts before b, in encoding/json's order of map keys.
 //
-// Keys of managedFields are full of escaped quotes (`k:{\"name\":\"a\"}`) and nearly always differ outside of an
-// escape: then the bytes decide, and nothing is decoded.
+// Keys of managedFields are full of escaped quotes (`k:{\"name\":\"a\"}`) but nearly always differ outside of an
+// escape: then comparing bytes suffices, and nothing is decoded.
 func keysAscend(a, b []byte) bool {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -2,29 +2,28 @@ package watchcache
 
 import "slices"
 
-// tree is a persistent B-tree of entries, ordered by key: the entry's own, or what an index puts before it. Who holds
-// a root sees it unchanged for ever; the one writer changes copies of the nodes on the path, and each node at most
-// once between two freezes. Nodes know the size of what is below them, so that a position or a count costs the depth
-// and not the collection.
+// tree is a persistent B-tree of entries, ordered by key: the entry's own, or an index key. A root never changes for
+// its readers. The single writer changes copies of the nodes on the path, and copies each node at most once between two
+// freezes. Nodes know the size of their subtree, so positions and counts cost the depth of the tree, not its size.
 //
 // google/btree was the alternative: it shares nodes in the same way but cannot count, and a lookup allocates an entry.
 type tree struct {
 	root *node
-	era  *era // nodes of this era are the writer's own
-	// unreadable is how many of the entries are.
+	era  *era // nodes of this era belong to the writer
+	// unreadable is the number of unreadable entries.
 	unreadable int
 }
 
-// era tells the nodes that the writer may change from those that a reader may hold. Its size is not zero, so that each
-// has an address of its own.
+// era distinguishes nodes that the writer may change from nodes that a reader may hold. Its size is not zero, so that
+// each has a distinct address.
 type era struct{ _ byte }
 
 type node struct {
 	era     *era
-	keys    []string // of the entries, side by side: a search touches no entry
+	keys    []string // keys of the entries, side by side: a search touches no entry
 	entries []*Entry
-	kids    []*node // nil in a leaf; else one more than entries
-	size    int     // entries here and below
+	kids    []*node // nil in a leaf; otherwise one more than entries
+	size    int     // entries in the subtree
 	bytes   int     // of their JSON
 }
 
@@ -55,7 +54,7 @@ func (t *tree) own(n *node) *node {
 	}
 }
 
-// roomy copies s with room for one more: what is copied is about to be inserted into.
+// roomy copies s with room for one more element, for an insertion.
 func roomy[T any](s []T) []T {
 	if s == nil {
 		return nil
@@ -77,14 +76,14 @@ func (t *tree) put(key string, e *Entry) (old *Entry) {
 	return old
 }
 
-// spill is what belongs right of a node that was split: an entry, then a node. right is nil if it was not.
+// spill is the right part of a split node: an entry, then a node. right is nil if there was no split.
 type spill struct {
 	key   string
 	entry *Entry
 	right *node
 }
 
-// insert returns the changed node and, if it had to be split, what spills over.
+// insert returns the changed node and, after a split, the part that spills over.
 func (t *tree) insert(n *node, key string, e *Entry) (self *node, over spill, old *Entry) {
 	n = t.own(n)
 	i, found := n.find(key)
@@ -116,7 +115,7 @@ func (t *tree) insert(n *node, key string, e *Entry) (self *node, over spill, ol
 	}
 	mid := len(n.entries) / 2
 	if i == len(n.entries)-1 {
-		mid = len(n.entries) - 2 // keys that arrive in order, as at load, fill the nodes
+		mid = len(n.entries) - 2 // keys inserted in order, as at load, fill the nodes
 	}
 	return n, t.split(n, mid), old
 }
@@ -153,7 +152,7 @@ func (t *tree) remove(key string) (old *Entry) {
 	return old
 }
 
-// cut removes key, which exists below n.
+// cut removes key, which exists in the subtree of n.
 func (t *tree) cut(n *node, key string) (*node, *Entry) {
 	n = t.own(n)
 	i, found := n.find(key)
@@ -165,7 +164,7 @@ func (t *tree) cut(n *node, key string) (*node, *Entry) {
 		return n, old
 	}
 	var old *Entry
-	if found { // the largest entry on its left takes its place
+	if found { // the largest entry on its left replaces it
 		old = n.entries[i]
 		n.keys[i], n.entries[i] = n.kids[i].last()
 		n.kids[i], _ = t.cut(n.kids[i], n.keys[i])
@@ -179,7 +178,7 @@ func (t *tree) cut(n *node, key string) (*node, *Entry) {
 	return n, old
 }
 
-// fill gives kid i of n, which has too few entries, one of a neighbour's, or joins the two.
+// fill moves an entry from a neighbour to kid i of n, which has too few, or joins the two.
 func (t *tree) fill(n *node, i int) {
 	if i == len(n.kids)-1 {
 		i--
@@ -211,7 +210,7 @@ func (n *node) count() {
 	}
 }
 
-// find returns the position of the first entry whose key is not below key.
+// find returns the position of the first entry with a key at or after key.
 func (n *node) find(key string) (int, bool) {
 	lo, hi := 0, len(n.keys)
 	for lo < hi {
@@ -257,7 +256,7 @@ func (n *node) get(key string) *Entry {
 	return nil
 }
 
-// weight is how many entries there are, and how many bytes of JSON they have.
+// weight is a number of entries and the size of their JSON in bytes.
 type weight struct{ entries, bytes int }
 
 func (n *node) weight() weight {
@@ -267,7 +266,7 @@ func (n *node) weight() weight {
 	return weight{n.size, n.bytes}
 }
 
-// below returns the weight of the entries whose key is below key. n may be nil.
+// below returns the weight of the entries with keys below key. n may be nil.
 func (n *node) below(key string) (w weight) {
 	for n != nil {
 		i, found := n.find(key)
@@ -306,8 +305,7 @@ func (n *node) between(from, end string) weight {
 	return weight{max(0, w.entries-before.entries), max(0, w.bytes-before.bytes)}
 }
 
-// scan calls f for the entries whose keys are not below from and below end ("": all that follow), in order, until f
-// returns false. n may be nil.
+// scan calls f for the entries with from <= key < end ("" means no end), in order, until f returns false. n may be nil.
 func (n *node) scan(from, end string, f func(*Entry) bool) bool {
 	if n == nil {
 		return true

@@ -132,7 +132,7 @@ func BenchmarkTreePut(b *testing.B) {
 	}
 }
 
-// BenchmarkPage is a page of 500 from the middle, with the count of what follows.
+// BenchmarkPage reads a page of 500 from the middle, and counts the rest.
 func BenchmarkPage(b *testing.B) {
 	for _, total := range []int{1_000, 1_000_000} {
 		b.Run(fmt.Sprint(total), func(b *testing.B) {

@@ -26,7 +26,7 @@ func openStore(t testing.TB) *store.Store {
 	return openCompacted(t, 0)
 }
 
-// openCompacted opens a store whose history is cut at each interval; 0 means after five minutes.
+// openCompacted opens a store that compacts its history at the interval; 0 means after five minutes.
 func openCompacted(t testing.TB, interval time.Duration) *store.Store {
 	t.Helper()
 	s, err := store.Open(testContext(t),
@@ -61,7 +61,7 @@ func run(t testing.TB, v *View) {
 
 func newView(s *store.Store) *View { return New(s, Options{Log: slog.New(slog.DiscardHandler)}) }
 
-// twin is the dumb twin of a view: the list of all changes, replayed whenever a state is wanted.
+// twin is the naive model of a view: a list of all changes, replayed for each state.
 type twin struct {
 	mu     sync.Mutex
 	grown  sync.Cond
@@ -104,7 +104,7 @@ func (tw *twin) until(rev int64) []change {
 	return log
 }
 
-// state returns what a collection holds at rev.
+// state returns the contents of a collection at rev.
 func (tw *twin) state(prefix string, rev int64) map[string]change {
 	m := map[string]change{}
 	for _, c := range tw.until(rev) {
@@ -209,7 +209,7 @@ func compare(s *Snapshot, want map[string]change, r *rand.Rand) error {
 
 var prefixes = []string{"a.b/cs", "a.b/ds", "namespaces"}
 
-// writer does random operations on the store and tells the twin.
+// writer runs random operations on the store and records them in the twin.
 func writer(ctx context.Context, s *store.Store, tw *twin, r *rand.Rand, ops int) error {
 	latest := map[string]change{}
 	for i := range ops {
@@ -242,7 +242,7 @@ func writer(ctx context.Context, s *store.Store, tw *twin, r *rand.Rand, ops int
 	return nil
 }
 
-// watch follows a collection from a revision to last and compares what it gets with the twin.
+// watch follows a collection from a revision to last and compares its events with the twin.
 func watch(ctx context.Context, c *Collection, tw *twin, from, last int64) error {
 	w, err := c.Watch(from)
 	if err != nil {
@@ -252,7 +252,7 @@ func watch(ctx context.Context, c *Collection, tw *twin, from, last int64) error
 	state := tw.state(c.Prefix(), from)
 	var got []*Event
 	for seen := int64(0); seen < last; {
-		limited, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // only to look at the progress
+		limited, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // only to check the progress
 		events, rev, err := w.Next(limited)
 		cancel()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -312,7 +312,7 @@ func TestTwin(t *testing.T) {
 	if err := writer(ctx, s, tw, random(0), 300); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range tw.log { // the second writer begins with nothing
+	for _, c := range tw.log { // the second writer starts with an empty store
 		if cur := tw.state(c.prefix, tw.latest)[c.key]; cur.rev == c.rev && c.n >= 0 {
 			rev, err := s.Delete(ctx, c.prefix+"/"+c.key, c.rev)
 			if err != nil {
@@ -367,7 +367,7 @@ func TestTwin(t *testing.T) {
 		r := random(20 + i)
 		watchers.Go(func() {
 			from := start + int64(i)*ops/12
-			if i%3 > 0 { // else the watch may begin in the future
+			if i%3 > 0 { // otherwise the watch may start in the future
 				if err := v.WaitFor(ctx, from+r.Int64N(ops/12)); err != nil {
 					t.Error(err)
 					return
@@ -392,7 +392,7 @@ func TestTwin(t *testing.T) {
 	if len(told) != ops {
 		t.Errorf("subscriber got %d events, want %d", len(told), ops)
 	}
-	// What a second view loads is what the first has followed.
+	// A second view loads the state that the first has followed.
 	again := newView(s)
 	if err := again.Load(ctx); err != nil {
 		t.Fatal(err)

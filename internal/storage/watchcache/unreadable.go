@@ -6,26 +6,27 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
-// ReadError is why an entry cannot be read: its stored value cannot be decrypted, or what it holds is no object.
+// ReadError is the reason why an entry is unreadable: its stored value cannot be decrypted, or is not an object.
 type ReadError struct {
 	// Key is the key in the store, below the store's prefix.
 	Key string
-	// Undecodable is true if the value was decrypted, or is not encrypted, and is no object; else decryption failed.
+	// Undecodable is true if the value is decrypted, or was never encrypted, but is not an object. Otherwise decryption
+	// failed.
 	Undecodable bool
 	Err         error
 
-	last *Entry // the last state that could be read; nil if it is not known
+	last *Entry // the last readable state; nil if unknown
 }
 
-// Error returns what went wrong, and where.
+// Error returns the key and the cause.
 func (e *ReadError) Error() string { return e.Key + ": " + e.Err.Error() }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the cause.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// Unreadable returns why the entry cannot be read, nil if it can, as nearly all. An entry that is unreadable is there:
-// it has a key and a revision, and a uid and a version if they are known of an earlier state. It has no JSON. Reads of
-// it must fail, and what depends on it must stay.
+// Unreadable returns the reason why the entry is unreadable; nil for nearly all. An unreadable entry exists: it has a
+// key and a revision, and, if an earlier state is known, a uid and a version. It has no JSON. Reads of it must fail,
+// and its dependents must stay.
 func (e *Entry) Unreadable() *ReadError {
 	if e.rare == nil {
 		return nil
@@ -33,8 +34,8 @@ func (e *Entry) Unreadable() *ReadError {
 	return e.rare.unreadable
 }
 
-// entry makes an entry of what the store holds below a collection's prefix; rest is the key there. nil if the value is
-// unreadable and not an object's.
+// entry returns the entry for a record below a collection's prefix; rest is its key there. It returns nil if the value
+// is unreadable and the key is not an object's.
 func (v *View) entry(prefix, rest string, r store.Record, in *interner) *Entry {
 	err := &ReadError{Key: r.Key}
 	if v.decrypt != nil {
@@ -74,8 +75,8 @@ func (v *View) unreadable(prefix, rest string, r store.Record, err *ReadError) *
 	return e
 }
 
-// LastReadable returns the entry itself if it can be read, else the last state of the object that could, nil if it is
-// not known. It is for those who must go on with what they know, as clients with a cache do.
+// LastReadable returns e if it is readable, otherwise the last readable state of the object, or nil if that is unknown.
+// It serves readers that must continue with the last known state, as clients with a cache do.
 func (e *Entry) LastReadable() *Entry {
 	if e == nil || e.Unreadable() == nil {
 		return e
@@ -83,7 +84,7 @@ func (e *Entry) LastReadable() *Entry {
 	return e.rare.unreadable.last
 }
 
-// inherit notes of an unreadable entry what is known of the object from the state before it.
+// inherit copies known facts about the object of an unreadable entry from its previous state.
 func (e *Entry) inherit(prev *Entry) {
 	if last := prev.LastReadable(); e.Unreadable() != nil && last != nil && last.Created == e.Created {
 		e.rare.unreadable.last = last
@@ -91,8 +92,9 @@ func (e *Entry) inherit(prev *Entry) {
 	}
 }
 
-// Readable returns the event as it is to those who go by what can be read: an object that becomes unreadable stays what
-// it was to them, which is nil. Of what was never readable, nothing is known but the key when it goes.
+// Readable returns the event for subscribers that depend on readable objects. For an object that becomes unreadable it
+// returns nil, so that its last state stays. For the deletion of an object that was never readable, only the key is
+// known.
 func (ev *Event) Readable() *Event {
 	if ev.Entry.Unreadable() != nil && ev.Type != Deleted {
 		return nil
@@ -116,13 +118,13 @@ func (ev *Event) Readable() *Event {
 	return out
 }
 
-// warn says that an entry has become unreadable.
+// warn logs that an entry has become unreadable.
 func (v *View) warn(err *ReadError) {
 	v.log.Warn("object in the store cannot be read; reads of it fail, and what depends on it stays, until it can be "+
 		"read or is deleted", "key", err.Key, "error", err.Err)
 }
 
-// warnAll says so of all objects of the collection, in one line.
+// warnAll logs the unreadable objects of the collection, in one line.
 func (v *View) warnAll(c *Collection) {
 	s := c.Snapshot()
 	if s.Unreadable() == 0 {
@@ -134,10 +136,10 @@ func (v *View) warnAll(c *Collection) {
 		"error", first.Err)
 }
 
-// Unreadable returns how many of the objects are unreadable. It costs nothing.
+// Unreadable returns the number of unreadable objects, a stored count.
 func (s *Snapshot) Unreadable() int { return s.unreadable }
 
-// FirstUnreadable returns the unreadable objects among those that Scan would visit, limit of them at most.
+// FirstUnreadable returns at most limit unreadable objects in the range of Scan.
 func (s *Snapshot) FirstUnreadable(namespace, after string, limit int) (found []*Entry) {
 	if s.unreadable == 0 {
 		return nil
@@ -151,7 +153,7 @@ func (s *Snapshot) FirstUnreadable(namespace, after string, limit int) (found []
 	return found
 }
 
-// unread counts the entry if it is unreadable. e may be nil.
+// unread returns 1 if the entry is unreadable, otherwise 0. e may be nil.
 func (e *Entry) unread() int {
 	if e == nil || e.Unreadable() == nil {
 		return 0

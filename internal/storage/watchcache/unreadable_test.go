@@ -18,7 +18,7 @@ import (
 
 var errLocked = errors.New("no key fits")
 
-// lock is a cipher that can be switched off: what begins with "enc:" is its.
+// lock is a cipher that can be disabled; its values begin with "enc:".
 type lock struct{ closed atomic.Bool }
 
 func (l *lock) decrypt(_, _ string, value []byte) ([]byte, error) {
@@ -31,7 +31,7 @@ func (l *lock) decrypt(_, _ string, value []byte) ([]byte, error) {
 
 func encrypted(key string, n int) []byte { return append([]byte("enc:"), object(key, n)...) }
 
-// heard is what a subscriber has been told, as those hear it who go by what can be read.
+// heard records the events of a subscriber that depends on readable objects.
 type heard struct {
 	mu  sync.Mutex
 	log []string
@@ -58,7 +58,7 @@ func (h *heard) take() string {
 	return strings.Join(h.log, "; ")
 }
 
-// TestUnreadable overwrites an object with what is no object, and back: it is there all the time.
+// TestUnreadable overwrites an object with a value that is not an object, and back: the entry exists all the time.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -146,8 +146,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestHeal closes and opens a lock: what cannot be decrypted is found again without a write, by those who ask and by
-// the view itself, and what stops to be readable is noticed when all is read again.
+// TestHeal locks and unlocks a cipher. Unreadable objects become readable without a write, on request and by the view
+// itself, and a full reread detects objects that become unreadable.
 func TestHeal(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -240,7 +240,7 @@ func TestSweepWaitsForNoSearch(t *testing.T) {
 	calls := 0
 	ix := Index{Name: "x", Value: func(*Entry) string {
 		if calls++; calls == 1 {
-			v.sweep() // it would wait for itself
+			v.sweep() // it would deadlock
 			c.indexes.sweep(time.Now().Add(time.Hour))
 		}
 		return ""

@@ -1,20 +1,21 @@
-// Package watchcache is the view: everything in the store, in memory, in the order of its revisions.
+// Package watchcache is the view: the contents of the store, in memory, in the order of revisions.
 //
-// It stands between the store and all reads. One goroutine follows the store's single watch; lists, gets, watches,
-// discovery, controllers read what it has built and never wait for it or make it wait.
+// It stands between the store and all reads. One goroutine follows the store's single watch. Lists, gets, watches,
+// discovery and controllers read the resulting state; they never wait for that goroutine or block it.
 //
-// Main types: View, of the whole store; Collection, of one resource; Snapshot, a collection at one revision; Entry, an
-// object as the bytes that are served; Event and Watcher, the changes.
+// Main types: View is the whole store; Collection one resource; Snapshot a collection at one revision; Entry an object
+// with its served bytes; Event and Watcher represent changes.
 //
 // Invariants:
 //   - Everything that a reader can hold (Entry, Event, Snapshot) is immutable.
-//   - View.Revision never goes back, and what it shows is complete: every event up to it is in its collection, in its
-//     history, and has been seen by every subscriber.
+//   - View.Revision never goes back and is complete: every event up to it is in its collection and its history, and
+//     every subscriber has received it.
 //   - A watcher delivers each event once, in order, without a gap, or ends with ErrExpired.
-//   - Memory is bounded by the objects: histories are bounded, retained snapshots share all but what changed.
+//   - Memory is bounded by the objects: histories are bounded, and retained snapshots share all unchanged parts.
 //
-// Concurrency: all methods are safe for concurrent use but those of Watcher, which is for one goroutine. Readers take
-// no lock on snapshots and histories; they synchronise with the view's goroutine by atomic pointers only.
+// Concurrency: all methods are safe for concurrent use, except those of Watcher, which belongs to one goroutine.
+// Readers take no lock on snapshots and histories; they synchronise with the view's goroutine through atomic pointers
+// only.
 package watchcache
 
 import (
@@ -32,23 +33,23 @@ import (
 
 // Options of a view; the zero value will do.
 type Options struct {
-	// Log receives what is found in the store and is no object; nil means slog.Default().
+	// Log receives reports about stored values that are not objects; nil means slog.Default().
 	Log *slog.Logger
-	// Now is the clock by which history ages; nil means time.Now.
+	// Now is the clock for the age of histories; nil means time.Now.
 	Now func() time.Time
-	// Pack lists the prefixes of collections whose large objects are kept compressed while no request reads them.
+	// Pack lists the prefixes of collections with large objects, kept compressed while no request reads them.
 	Pack []string
-	// Alike lists the prefixes of collections of very many small objects that are alike; those are kept compressed
-	// against each other while no request reads them.
+	// Alike lists the prefixes of collections of many small, similar objects, kept compressed against each other while
+	// no request reads them.
 	Alike []string
-	// Read makes JSON of a value that is stored below a collection's prefix, which may be its own bytes, and says how
-	// it was encoded; nil means that all is JSON. It is called by several goroutines at a time.
+	// Read decodes a value stored below a collection's prefix to JSON, and returns its encoding. The JSON may be the
+	// value itself. Nil means that all values are JSON. Several goroutines call it at a time.
 	Read func(prefix string, value []byte) (Decoded, error)
-	// Decrypt makes of the value of a key what Read reads, which may be its own bytes; nil means that nothing is
-	// encrypted. It is called by several goroutines at a time.
+	// Decrypt decrypts the value of a key for Read. The result may be the value itself. Nil means that nothing is
+	// encrypted. Several goroutines call it at a time.
 	Decrypt func(prefix, key string, value []byte) ([]byte, error)
-	// Foreign reports whether what lies below a prefix is not objects that are served: it is passed over where it
-	// cannot be read. nil means that all is objects.
+	// Foreign reports whether the values below a prefix are not served objects: the view skips unreadable ones. Nil
+	// means that all are objects.
 	Foreign func(prefix string) bool
 }
 
@@ -63,21 +64,21 @@ type View struct {
 	foreign func(prefix string) bool
 
 	revision    atomic.Int64
-	start       atomic.Int64 // revision of the last list: no collection's history reaches behind it
+	start       atomic.Int64 // revision of the last list, the start of every history
 	collections sync.Map     // prefix -> *Collection
 	waiters     waiters
 	notifier    notifier
 	compressor  *compressor
 	subscribers []func([]*Event)
-	plays       chan func() // what the view's goroutine does between two batches, see Replay
+	plays       chan func() // functions for the view's goroutine to run between two batches, see Replay
 
-	// The view's goroutine only:
+	// Fields of the view's goroutine:
 	in     *interner
 	dirty  []*Collection
 	events []*Event
 }
 
-// New returns an empty view of s. Then come Subscribe, Load and Run, in this order.
+// New returns an empty view of s. Call Subscribe, Load and Run next, in this order.
 func New(s *store.Store, o Options) *View {
 	v := &View{
 		store: s, log: o.Log, now: o.Now, read: o.Read, decrypt: o.Decrypt, foreign: o.Foreign,
@@ -90,25 +91,24 @@ func New(s *store.Store, o Options) *View {
 		v.now = time.Now
 	}
 	v.compressor = newCompressor(o.Pack, o.Alike)
-	v.notifier.kick = make(chan struct{}, 1) // one is enough: who is kicked looks at the whole list
+	v.notifier.kick = make(chan struct{}, 1) // one suffices: the notifier handles the whole list
 	return v
 }
 
-// Subscribe has f called with every event, in the view's goroutine: in revision order, after the collections hold the
-// events and before Revision shows them. So who has waited for a revision knows that f has seen it. During Load, f gets
-// all objects as Added events, sorted by key. f must not keep the slice, and holds up the view while it runs.
+// Subscribe registers f for every event. The view's goroutine calls f in revision order, after the collections hold the
+// events and before Revision includes them. So after waiting for a revision, f has received it. During Load, f receives
+// all objects as Added events, sorted by key. f must not keep the slice, and blocks the view while it runs.
 //
-// To be called before Load.
+// Call it before Load.
 func (v *View) Subscribe(f func([]*Event)) { v.subscribers = append(v.subscribers, f) }
 
 // Revision returns the revision up to which the view is complete; 0 before Load has returned.
 func (v *View) Revision() int64 { return v.revision.Load() }
 
-// Start returns the revision at which the view last read everything. It does not know the changes before.
+// Start returns the revision at which the view last read the whole store. Earlier changes are unknown.
 func (v *View) Start() int64 { return v.start.Load() }
 
-// Collection returns the collection of the objects under prefix ("stable.example.com/crontabs"), an empty one if there
-// are none.
+// Collection returns the collection of the objects under prefix ("stable.example.com/crontabs"); it may be empty.
 func (v *View) Collection(prefix string) *Collection {
 	if c, ok := v.collections.Load(prefix); ok {
 		return c.(*Collection)
@@ -116,13 +116,13 @@ func (v *View) Collection(prefix string) *Collection {
 	fresh := newCollection(v, strings.Clone(prefix))
 	found, _ := v.collections.LoadOrStore(fresh.prefix, fresh)
 	c := found.(*Collection)
-	// Where history begins is read after the collection can be found: a list that goes on meanwhile either finds it, or
-	// has shown its revision already.
+	// Read the start after the collection can be found: a concurrent list either finds the collection, or has already
+	// published its revision.
 	c.history.raise(v.start.Load())
 	return c
 }
 
-// Collections returns all collections that have been asked for or have had objects, sorted by prefix.
+// Collections returns all collections that were requested or have had objects, sorted by prefix.
 func (v *View) Collections() []*Collection {
 	var all []*Collection
 	v.collections.Range(func(_, c any) bool {
@@ -133,11 +133,11 @@ func (v *View) Collections() []*Collection {
 	return all
 }
 
-// sweepInterval is how often histories are relieved of what is old.
+// sweepInterval is the interval for dropping old history.
 const sweepInterval = 10 * time.Second
 
-// Run follows the store until ctx ends, then returns nil. When the store's history is gone before it could be read
-// (after a long time without connection) it lists everything anew; watchers then end with ErrExpired, subscribers get
+// Run follows the store until ctx ends, then returns nil. If the store's history is gone before it could be read (after
+// a long time without connection) it lists everything again; watchers then end with ErrExpired, and subscribers receive
 // the differences. It returns an error if the store is closed or broken.
 func (v *View) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -171,7 +171,7 @@ func (v *View) Run(ctx context.Context) error {
 	}
 }
 
-// follow applies what the store's watch delivers. lost is true if its history is gone.
+// follow applies the changes from the store's watch. lost is true if the store's history is gone.
 func (v *View) follow(ctx context.Context, sweep <-chan time.Time) (lost bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -198,7 +198,7 @@ func (v *View) follow(ctx context.Context, sweep <-chan time.Time) (lost bool, e
 	}
 }
 
-// apply makes a batch visible: to the collections, to the subscribers, to those who wait for a revision, to watchers.
+// apply publishes a batch: to the collections, the subscribers, waiters for a revision, and watchers.
 func (v *View) apply(b store.WatchBatch) {
 	now := v.now().UnixNano()
 	for i := range b.Events {
@@ -222,7 +222,7 @@ func (v *View) apply(b store.WatchBatch) {
 	v.events, v.dirty = v.events[:0], v.dirty[:0]
 }
 
-// change applies one event to its collection's tree. nil if there was nothing to change.
+// change applies one event to its collection's tree. It returns nil if there is nothing to change.
 func (v *View) change(s *store.Event) *Event {
 	prefix, rest, ok := split(s.Key)
 	if !ok {
@@ -243,14 +243,14 @@ func (v *View) change(s *store.Event) *Event {
 		}
 	}
 	out := &Event{Type: Added, Revision: s.Revision, Entry: e, Collection: c}
-	if e == nil { // deleted, or replaced with what is not an object's
+	if e == nil { // deleted, or replaced by a value that is not an object
 		if out.Prev = c.tree.remove(rest); out.Prev == nil {
 			return nil
 		}
 		out.Type, out.Entry = Deleted, out.Prev.at(s.Revision)
 	} else if out.Prev = c.tree.put(e.key, e); out.Prev != nil {
 		out.Type = Modified
-		out.Prev.object.Store(nil) // history keeps the entry, and hardly anyone looks at it
+		out.Prev.object.Store(nil) // history keeps the entry, but it is rarely read
 	}
 	c.last = s.Revision
 	if !c.dirty {

@@ -42,7 +42,7 @@ func describe(events []*Event) string {
 	return strings.TrimSpace(b.String())
 }
 
-// TestGarbage has keys in the store that are no objects' keys: they are not served and do no harm.
+// TestGarbage puts invalid keys into the store: they are not served and do no harm.
 func TestGarbage(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -114,7 +114,7 @@ func TestWatchEdges(t *testing.T) {
 		rev != start+3 || err != nil {
 		t.Errorf("%s, %d, %v", describe(events), rev, err)
 	}
-	// A watch without events learns how far it is.
+	// A watch without events learns the current revision.
 	if events, rev, err := quiet.Poll(); len(events) != 0 || rev != start+3 || err != nil {
 		t.Errorf("%s, %d, %v", describe(events), rev, err)
 	}
@@ -122,7 +122,7 @@ func TestWatchEdges(t *testing.T) {
 	if _, _, err := now.Next(ctx); err == nil {
 		t.Error("a closed watcher goes on")
 	}
-	// WaitFor gives up with its context, and leaves nothing behind.
+	// WaitFor stops with its context, and leaves nothing behind.
 	if err := v.WaitFor(over, start+1000); !errors.Is(err, context.Canceled) {
 		t.Errorf("wait: %v", err)
 	}
@@ -131,7 +131,7 @@ func TestWatchEdges(t *testing.T) {
 	}
 }
 
-// TestFreshOwn waits for what the process has written, and for nothing else.
+// TestFreshOwn waits only for the writes of the process.
 func TestFreshOwn(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -198,7 +198,7 @@ func TestSlowWatcher(t *testing.T) {
 	}
 }
 
-// History is given back with time, but a watch that has missed nothing goes on.
+// TestHistoryAges checks that history is released over time, without ending up-to-date watches.
 func TestHistoryAges(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -323,8 +323,8 @@ func TestRelist(t *testing.T) {
 	}
 }
 
-// A collection in which nothing changes, and a list of it whose next page is asked for again and again: it expires when
-// the history of its time is cut, as with kube-apiserver.
+// TestSnapshotAtHorizon requests the next page of a list again and again while nothing changes in the collection: as in
+// kube-apiserver, the page expires when the history of its time is compacted.
 func TestSnapshotAtHorizon(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -383,7 +383,7 @@ func TestSnapshotAt(t *testing.T) {
 	if _, err := c.SnapshotAt(ctx, r3+2); !errors.Is(err, ErrExpired) {
 		t.Errorf("compacted: %v", err)
 	}
-	// In the future: when it is reached.
+	// A future revision: returned when it is reached.
 	next := v.Revision() + 1
 	got := make(chan *Snapshot)
 	go func() {
@@ -409,7 +409,7 @@ func TestSnapshotAt(t *testing.T) {
 	}
 }
 
-// Two views of one external etcd, which another program uses too.
+// TestExternal runs two views of one external etcd that another program also uses.
 func TestExternal(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)

@@ -13,7 +13,7 @@ func (v *View) WaitFor(ctx context.Context, rev int64) error {
 		return nil
 	}
 	w := v.waiters.add(rev)
-	if v.Revision() >= rev { // it came between the look and the registration
+	if v.Revision() >= rev { // the revision arrived between the check and the registration
 		v.waiters.drop(w)
 		return nil
 	}
@@ -27,9 +27,9 @@ func (v *View) WaitFor(ctx context.Context, rev int64) error {
 	}
 }
 
-// Fresh waits until the view contains everything that was acknowledged before the call, and returns the view's
-// revision: reads of the view after it are linearizable. If nothing is on its way, it costs three atomic reads, or two
-// and a lock of etcd's if others write to the embedded etcd.
+// Fresh waits until the view contains every write acknowledged before the call, and returns the view's revision. Later
+// reads of the view are linearizable. If no write is pending, it costs three atomic reads, plus two and a lock of etcd
+// if others write to the embedded etcd.
 func (v *View) Fresh(ctx context.Context) (int64, error) {
 	rev, err := v.store.Revision(ctx)
 	if err != nil {
@@ -41,21 +41,21 @@ func (v *View) Fresh(ctx context.Context) (int64, error) {
 	return v.Revision(), nil
 }
 
-// FreshOwn is Fresh for the writes of this process alone: those of others may be missing for as long as the store's
-// watch takes. It asks the store nothing.
+// FreshOwn is Fresh for the writes of this process only: writes of others may be missing for as long as the store's
+// watch takes. It sends the store no request.
 func (v *View) FreshOwn(ctx context.Context) error { return v.WaitFor(ctx, v.store.Written()) }
 
-// waiters are those who wait for a revision, the nearest first: the view's goroutine touches only whom it wakes, and
-// none if none waits.
+// waiters holds the goroutines that wait for a revision, the nearest first. The view's goroutine touches only those
+// that it wakes, and nothing if none waits.
 type waiters struct {
-	count atomic.Int64 // of heap, readable without the lock
+	count atomic.Int64 // length of heap, readable without the lock
 	mu    sync.Mutex
 	heap  waitHeap
 }
 
 type waiter struct {
 	rev     int64
-	index   int // in the heap; -1 when out of it
+	index   int // in the heap; -1 when removed
 	reached chan struct{}
 }
 
@@ -77,8 +77,8 @@ func (ws *waiters) drop(w *waiter) {
 	ws.mu.Unlock()
 }
 
-// release wakes those who wait for rev or less. The revision has been stored before: who registers after count was read
-// sees it.
+// release wakes the waiters for rev or less. The revision is stored before: a waiter that registers after count was
+// read sees it.
 func (ws *waiters) release(rev int64) {
 	if ws.count.Load() == 0 {
 		return

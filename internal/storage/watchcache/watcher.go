@@ -5,36 +5,36 @@ import (
 	"errors"
 )
 
-// ErrExpired means that the history between the revision asked for and now is gone; the client must list again.
+// ErrExpired means that history after the requested revision is gone; the client must list again.
 var ErrExpired = errors.New("the requested history is no longer available")
 
-// Watcher is a cursor into a collection's history. It is for one goroutine. A watcher that is not read costs nothing
-// and holds up no other; when it is read too late, it gets ErrExpired. Close it: one that waits for a value is known to
-// the collection.
+// Watcher is a cursor into a collection's history. It belongs to one goroutine. An idle watcher costs nothing and
+// blocks no other; if it is polled too late, it gets ErrExpired. It must be closed: while it waits for a value, the
+// collection refers to it.
 type Watcher struct {
 	c       *Collection
-	after   int64  // events up to this revision are not wanted
+	after   int64  // events up to this revision are skipped
 	cursor  uint64 // sequence number of the next event
 	changed chan struct{}
-	where   Index // Name is nil if all events are wanted
+	where   Index // Name is nil if the watcher needs all events
 	value   string
 	asleep  *sleeper // nil while awake, and always without where
 	buf     []*Event
 	err     error
 }
 
-// Where tells that only events matter whose object has this value by ix, which is not empty, now or before: others
-// need not wake the watcher. Poll may still return them. To be called before the first Poll.
+// Where limits wake-ups to events of objects with this value in ix, before or after the change; value is not empty.
+// Poll may still return other events. Call it before the first Poll.
 func (w *Watcher) Where(ix Index, value string) { w.where, w.value = ix, value }
 
-// pollLimit is how many events one Poll returns: enough to write them in one piece, few enough to look at the context
-// in between.
+// pollLimit is the maximum number of events in one Poll: enough to write them in one piece, few enough to check the
+// context in between.
 const pollLimit = 256
 
-// Poll returns the events that are there, without waiting. Everything up to revision has then been delivered (there may
-// be none to deliver). The slice is valid until the next call.
+// Poll returns the available events without waiting. All events up to revision have then been delivered, possibly none.
+// The slice is valid until the next call.
 //
-// ErrExpired, then and for ever, if events were lost.
+// It returns ErrExpired, then and for ever, if events were lost.
 func (w *Watcher) Poll() (events []*Event, revision int64, err error) {
 	if w.err != nil {
 		return nil, 0, w.err
@@ -43,7 +43,7 @@ func (w *Watcher) Poll() (events []*Event, revision int64, err error) {
 		w.cursor = w.c.unpark(w.asleep)
 		w.asleep = nil
 	}
-	// In this order: what is signalled after the first line is seen by the last.
+	// The order matters: a signal after the first line is seen by the last.
 	if w.where.Name == nil {
 		w.changed = w.c.signal()
 	}
@@ -59,7 +59,7 @@ func (w *Watcher) Poll() (events []*Event, revision int64, err error) {
 		if e == nil {
 			return nil, 0, w.expire()
 		}
-		if e.Revision > seen { // not yet known to the whole server, see View.Subscribe
+		if e.Revision > seen { // not yet published, see View.Subscribe
 			break
 		}
 		if e.Revision <= w.after {
@@ -78,8 +78,8 @@ func (w *Watcher) expire() error {
 	return w.err
 }
 
-// Changed returns a channel that is closed when there may be something new since the last Poll, which has returned no
-// events. It is for a select with timers; Next is simpler.
+// Changed returns a channel that is closed when there may be new events. Call it after a Poll without events. It serves
+// a select with timers; Next is simpler.
 func (w *Watcher) Changed() <-chan struct{} {
 	if w.where.Name == nil || w.err != nil {
 		return w.changed
@@ -101,8 +101,8 @@ var closed = func() chan struct{} {
 	return c
 }()
 
-// Next waits until there are events and returns them. revision is as with Poll. When ctx ends first, it returns no
-// events, ctx's error, and the revision up to which everything has been delivered: what a bookmark needs.
+// Next waits for events and returns them. revision is as in Poll. If ctx ends first, it returns no events, ctx's error,
+// and the revision up to which everything has been delivered, for a bookmark.
 func (w *Watcher) Next(ctx context.Context) (events []*Event, revision int64, err error) {
 	for {
 		events, revision, err = w.Poll()
