@@ -23,24 +23,24 @@ func (s *Store) Compact(ctx context.Context, rev int64) error {
 	return readError(err)
 }
 
-// Horizon returns the revision before which nothing is to be read any more, between one and two intervals of compaction
-// old; 0 before the second tick. What is in memory may reach further back, but continue tokens must come to an end:
-// clients of Kubernetes rely on being told.
+// Horizon returns the oldest readable revision, between one and two compaction intervals old; 0 before the second tick.
+// The memory may reach further back, but continue tokens must expire: clients of Kubernetes rely on that error.
 func (s *Store) Horizon() int64 { return s.horizon.Load() }
 
-// compactor remembers where history may be cut next.
+// compactor holds the state of periodic compaction.
 type compactor struct {
 	next int64 // the revision at the last tick; 0 before the first
-	// version of compactKey at the last tick: who finds it unchanged at the next is the one who cuts.
+	// version is the version of compactKey at the last tick. The replica that finds it unchanged at the next tick
+	// compacts.
 	version int64
 }
 
-// compactKey is where the API servers on one etcd agree on who compacts, and to what: kube-apiserver's key and its
-// meaning, so that Kubernetes and we may use one etcd and cut its history once.
+// compactKey coordinates compaction between the API servers on one etcd. The key and its meaning are kube-apiserver's,
+// so that both can share an etcd and compact its history once.
 const compactKey = "compact_rev_key"
 
-// tick compacts to the revision of the tick before: between one and two intervals of history are always there, for
-// pages of a list and for watches that have lost their connection.
+// tick compacts to the revision of the previous tick. So between one and two intervals of history remain, for the pages
+// of lists and for watches that have lost their connection.
 func (s *Store) tick(ctx context.Context) error {
 	if s.embedded {
 		return s.compactAlone(ctx)
@@ -62,8 +62,8 @@ func (s *Store) compactAlone(ctx context.Context) error {
 	return s.Compact(ctx, cut)
 }
 
-// compactTogether is a round of kube-apiserver's protocol. All replicas try to write compactKey in the version that
-// they remember; one succeeds, and cuts where the history stood at its last round; the others learn the new version.
+// compactTogether runs a round of kube-apiserver's protocol. All replicas try to write compactKey at the version they
+// remember. One succeeds and compacts to the revision of its previous round; the others remember the new version.
 func (s *Store) compactTogether(ctx context.Context) error {
 	c := &s.compactor
 	bound, cancel := s.bounded(ctx)
@@ -78,28 +78,28 @@ func (s *Store) compactTogether(ctx context.Context) error {
 	}
 	cut := c.next
 	c.next = resp.Header.Revision
-	s.horizon.Store(cut) // whichever replica cuts
+	s.horizon.Store(cut) // whichever replica compacts
 	if !resp.Succeeded {
 		if kvs := resp.Responses[0].GetResponseRange().GetKvs(); len(kvs) > 0 {
 			c.version = kvs[0].Version
 		} else {
-			c.version = 0 // the key was removed
+			c.version = 0 // the key was deleted
 		}
 		return nil
 	}
 	c.version++
-	if cut == 0 { // the first round only begins to count
+	if cut == 0 { // the first round only starts the count
 		return nil
 	}
 	return s.Compact(ctx, cut)
 }
 
-// careEvery looks after etcd until the store is closed: history is cut at each interval, and the embedded database is
-// kept small and writable.
+// careEvery maintains etcd until the store is closed: it compacts history at each interval, and keeps the embedded
+// database small and writable.
 func (s *Store) careEvery(interval time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s.wg.Go(func() { // start's lock is not held here: this goroutine is one of wg already
+	s.wg.Go(func() { // without start's lock: this goroutine is already part of wg
 		<-s.done
 		cancel()
 	})
@@ -129,7 +129,7 @@ func (s *Store) careEvery(interval time.Duration) {
 			err = s.makeRoom(ctx)
 		case <-mark:
 			if err = s.lookAtFormat(ctx); !errors.Is(err, format.ErrNewer) {
-				err = nil // it looks again soon; that etcd cannot be reached, requests say
+				err = nil // the next look is soon; requests report an unreachable etcd
 			}
 		case <-s.room.wanted:
 			err = s.makeRoom(ctx)

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 )
 
-// checkDatabase reads the structure of etcd's database file (bbolt's format, version 2) before etcd does: the header,
-// and that every page which is in use is there and is what it should be. etcd maps the file into memory and follows it
-// blindly, in goroutines of its own, so a file that was cut off or overwritten would end the process with a signal or a
-// panic that cannot be recovered from.
+// checkDatabase checks the structure of etcd's database file (bbolt's format, version 2) before etcd opens it: the
+// header, and that every page in use exists and has the right type. etcd maps the file into memory and follows its
+// pointers unchecked, in its own goroutines. So a truncated or overwritten file would end the process with a signal or
+// an unrecoverable panic.
 //
 // Cost: one read of 4 KB for each page, about 1 µs when cached; etcd reads the same pages when it opens the file.
 func checkDatabase(dir string) error {
@@ -51,11 +51,11 @@ const (
 	bucketHeader = 16 // root uint64, sequence uint64; root 0 means that the bucket's page follows inline
 )
 
-// database is a file that is being checked.
+// database is a file being checked.
 type database struct {
 	file     *os.File
 	pageSize int64
-	pages    uint64 // how many are in use
+	pages    uint64 // number of pages in use
 	depth    int
 }
 
@@ -104,8 +104,7 @@ func (d *database) meta() (root uint64, err error) {
 	return root, nil
 }
 
-// tree checks the pages from id down. buckets is true in the root bucket, whose values are buckets with trees of their
-// own.
+// tree checks the pages from id down. buckets is true in the root bucket: its values are buckets with their own trees.
 func (d *database) tree(id uint64, buckets bool) error {
 	if d.depth++; d.depth > 64 {
 		return errors.New("the pages are linked in a circle")
@@ -160,7 +159,7 @@ func (d *database) page(id uint64, b []byte) (flags uint16, count int, err error
 	return flags, count, nil
 }
 
-// bucket checks the tree of the bucket whose leaf element e lies at offset at of page id.
+// bucket checks the tree of the bucket in leaf element e at offset at of page id.
 func (d *database) bucket(id uint64, at int64, e []byte) error {
 	u32 := binary.NativeEndian.Uint32
 	if u32(e[12:]) < bucketHeader {

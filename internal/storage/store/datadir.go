@@ -9,8 +9,8 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 )
 
-// lockDataDir makes dir and takes it for this process. etcd itself would wait without end, and without a word, for
-// another process to let go of the database.
+// lockDataDir creates dir and locks it for this process. etcd itself would wait silently and without limit until
+// another process releases the database.
 func lockDataDir(dir string) (*fileutil.LockedFile, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil,
@@ -35,7 +35,7 @@ func lockDataDir(dir string) (*fileutil.LockedFile, error) {
 	return lock, nil
 }
 
-// checkForeign finds a plain etcd that runs on dir: it knows nothing of our lock file but locks its log.
+// checkForeign detects a plain etcd on dir: it ignores our lock file but locks its own log.
 func checkForeign(dir string) error {
 	segments, _ := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
 	for _, s := range segments {

@@ -2,7 +2,8 @@ package store
 
 import "golang.org/x/sys/unix"
 
-// diskFree returns how many bytes this user can still write to the file system of dir; not ok if that is not known.
+// diskFree returns the number of bytes this user can still write to the file system of dir; ok is false if that is
+// unknown.
 func diskFree(dir string) (free int64, ok bool) {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil {

@@ -2,5 +2,5 @@
 
 package store
 
-// diskFree is not known here.
+// diskFree is not implemented on this system.
 func diskFree(string) (free int64, ok bool) { return 0, false }

@@ -31,15 +31,15 @@ import (
 
 // local is an etcd server with one member inside this process.
 //
-// Reads and watches go straight to the server's key space, past raft. That is linearizable here, and only here: the
-// member is alone, so no other member can have committed anything; it applies an entry to the key space after the
-// entry is in the fsynced log and before it acknowledges it; openEmbedded returns after everything in the log has been
-// applied. So whatever was acknowledged to anybody is in the key space. Measured: a read costs 2 µs in place of the 60
-// µs of raft's read index.
+// Reads and watches access the server's key space directly, bypassing raft. That is linearizable only for this setup.
+// The member is alone, so no other member can have committed anything. It applies an entry to the key space after the
+// entry is in the fsynced log and before it acknowledges the write. And openEmbedded returns after the whole log has
+// been applied. So every acknowledged write is in the key space. Measured: a read costs 2 µs instead of the 60 µs of
+// raft's read index.
 //
-// The key space has a lock that etcd holds while it writes its database to the disk, ten times a second. So what asks
-// for nothing but the revision, as every read of a view does, gets the last one that anyone can have seen (saw), unless
-// other programs write through ListenClientURL.
+// etcd locks the key space while it writes its database to the disk, ten times a second. So a request for the revision
+// only, which every read of a view makes, returns the highest revision visible to any client so far (saw), unless other
+// programs write through ListenClientURL.
 type local struct {
 	etcd  *embed.Etcd
 	lock  *fileutil.LockedFile
@@ -48,12 +48,12 @@ type local struct {
 	quota int64 // bytes
 
 	alone bool         // only this Store writes
-	seen  atomic.Int64 // the highest revision that was in an answer, or in a batch of a watch
+	seen  atomic.Int64 // the highest revision in any response, or in a batch of a watch
 	past  past
 }
 
-// openEmbedded starts the server. It runs in a goroutine of its own so that etcd's way to give up on damaged files (log
-// Fatal or Panic, or a fault in mapped memory) ends that goroutine, not the process.
+// openEmbedded starts the server in a separate goroutine. If etcd gives up on damaged files (log Fatal or Panic, or a
+// fault in mapped memory), only that goroutine ends, not the process.
 func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *clientv3.Client, error) {
 	cfg, err := etcdConfig(c)
 	if err != nil {
@@ -115,7 +115,7 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 	return nil, nil, startError(c, r.err)
 }
 
-// client returns what writes to the server. From here on saw knows of all that anyone can have seen.
+// client returns the client for writes. From here on saw covers every revision visible to any client.
 func (l *local) client() *clientv3.Client {
 	rev := l.etcd.Server.KV().Rev()
 	l.saw(rev)
@@ -123,18 +123,18 @@ func (l *local) client() *clientv3.Client {
 	return v3client.New(l.etcd.Server)
 }
 
-// recovered takes note of what the goroutine that starts etcd panicked with; nil if it did not.
+// recovered records the panic of the goroutine that starts etcd; p is nil if there was none.
 func (f *fault) recovered(p any) {
 	switch p := p.(type) {
 	case nil:
-	case runtime.Error: // its text says nothing about files
+	case runtime.Error: // its text does not mention files
 		f.set("etcd cannot make sense of its files")
 	default:
 		f.set(fmt.Sprint(p))
 	}
 }
 
-// checkFiles finds what etcd would not survive, or would not say.
+// checkFiles finds damage that etcd would not survive or report.
 func checkFiles(dir string) error {
 	if err := checkDatabase(dir); err != nil {
 		return err
@@ -142,7 +142,7 @@ func checkFiles(dir string) error {
 	return checkLog(dir)
 }
 
-// startError says what kept etcd from starting, and what to do. Etcd hands on its reasons as text.
+// startError explains why etcd did not start, and the remedy. etcd gives its reasons as text only.
 func startError(c Embedded, err error) error {
 	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	switch {
@@ -176,9 +176,9 @@ func startError(c Embedded, err error) error {
 			"as it is", c.Dir, err)
 }
 
-// damaged reports whether an error proves that files are damaged: checkFiles has found it, or etcd says so in the words
-// of its log (wal, snap), of its database (bbolt) or of the decoder of their records (proto). An error of the operating
-// system is no proof, with one exception: a directory stands where a file should.
+// damaged reports whether an error proves that files are damaged: checkFiles found the damage, or etcd's text mentions
+// its log (wal, snap), its database (bbolt) or the decoder of their records (proto). An error of the operating system
+// is no proof, with one exception: a directory in place of a file.
 func damaged(err error) bool {
 	var system syscall.Errno
 	if errors.As(err, &system) && !errors.Is(err, syscall.EISDIR) {
@@ -194,17 +194,17 @@ func damaged(err error) bool {
 	}, func(sign string) bool { return strings.Contains(err.Error(), sign) })
 }
 
-// damageError is what checkFiles has found.
+// damageError is damage found by checkFiles.
 type damageError struct{ error }
 
 func (e damageError) Unwrap() error { return e.error }
 
-// smallSegments has etcd preallocate its log in pieces of 16 MB, two of them: 64 MB are its default, too much for each
-// of many test servers and for a temporary directory that lives in memory. etcd knows this only as a package variable;
+// smallSegments makes etcd preallocate its log in two segments of 16 MB instead of 64 MB, the default, which is too
+// much for each of many test servers and for a temporary directory in memory. The size is a package variable of etcd;
 // it is set once, before the first server starts.
 var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = 16 << 20 })
 
-// etcdConfig returns the settings of a small server that is alone.
+// etcdConfig returns the settings of a small single-member server.
 func etcdConfig(c Embedded) (*embed.Config, error) {
 	if c.Dir == "" {
 		return nil, errors.New("store: the embedded etcd has no data directory")
@@ -226,15 +226,15 @@ func etcdConfig(c Embedded) (*embed.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		u.Path = "" // etcd takes no slash
+		u.Path = "" // etcd allows no slash here
 		cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{*u}, []url.URL{*u}
 	}
 
-	// Etcd's default, so that what is stored here can move to an etcd elsewhere.
+	// etcd's default, so that data stored here can move to another etcd.
 	cfg.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, embed.DefaultMaxRequestBytes)
 	cfg.QuotaBackendBytes = cmp.Or(c.Quota, 8<<30)
-	// What raft keeps is for followers, and there are none: the log's tail in memory is 100 to 200 entries, and the log
-	// on disk is cut often, which also bounds what a restart must replay.
+	// raft keeps entries for followers, and there are none: the log's tail in memory is 100 to 200 entries. The log on
+	// disk is cut often, which also bounds the replay after a restart.
 	cfg.SnapshotCount = 2000
 	cfg.SnapshotCatchUpEntries = 100
 	cfg.MaxSnapFiles, cfg.MaxWalFiles = 2, 2
@@ -244,21 +244,22 @@ func etcdConfig(c Embedded) (*embed.Config, error) {
 	return cfg, nil
 }
 
-// raftStatus is what raft knows of itself, which etcd's own applied and committed indexes are ahead of.
+// raftStatus returns raft's own status; etcd's applied and committed indexes are ahead of it.
 //
 //go:linkname raftStatus go.etcd.io/etcd/server/v3/etcdserver.(*EtcdServer).raftStatus
 func raftStatus(*etcdserver.EtcdServer) raft.Status
 
-// leaderTimeout bounds how long etcd may go on without applying anything before it leads. It takes milliseconds.
+// leaderTimeout bounds the time that etcd may spend without applying anything before it leads. Usually it takes
+// milliseconds.
 const leaderTimeout = time.Minute
 
 var errNoLeader = fmt.Errorf("etcd has done nothing for %s and does not lead", leaderTimeout)
 
-// becomeLeader makes the only member the leader without waiting for an election timeout, and returns when everything in
-// the log has been applied and reads are answered.
+// becomeLeader makes the only member the leader without waiting for an election timeout. It returns when the whole log
+// has been applied and reads succeed.
 //
-// Without it the first election takes 0.1 to 1.1 s, or the process must tick raft hundreds of times a second for all
-// its life.
+// Otherwise the first election would take 0.1 to 1.1 s, or the process would have to tick raft hundreds of times a
+// second for its whole life.
 func becomeLeader(ctx context.Context, server *etcdserver.EtcdServer, fault *fault) error {
 	id := uint64(server.MemberID())
 	look := time.NewTicker(500 * time.Microsecond)
@@ -267,16 +268,16 @@ func becomeLeader(ctx context.Context, server *etcdserver.EtcdServer, fault *fau
 	stuck := time.NewTimer(leaderTimeout)
 	defer stuck.Stop()
 	for uint64(server.Leader()) != id {
-		// Not before the log has been replayed, and raft has been told so: a campaign in between reads log entries
-		// that are applied but already cut off in memory, which raft takes for damage. While there is no leader, the
-		// commit index stands.
+		// Wait until the log has been replayed and raft has the result. A campaign before that reads log entries that
+		// are applied but already dropped from memory, which raft treats as damage. Without a leader the commit index
+		// does not move.
 		status := raftStatus(server)
 		if status.Applied > applied {
 			applied = status.Applied
 			stuck.Reset(leaderTimeout)
 		}
 		if status.Applied > 0 && status.Applied == status.GetCommit() {
-			// MsgTimeoutNow is what a leader sends to its chosen successor: campaign at once.
+			// A leader sends MsgTimeoutNow to its chosen successor: campaign at once.
 			if err := server.Process(ctx,
 				&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: &id, To: &id}); err != nil {
 				return err
@@ -309,7 +310,7 @@ func (l *local) read(ctx context.Context, start, end []byte, limit, rev int64) (
 	error) {
 	ask := limit
 	if limit > 0 {
-		ask++ // one more reports whether there are more, without counting them all as etcd's Range request does
+		ask++ // one more shows whether more follow, without counting them all as etcd's Range request does
 	}
 	r, err := l.etcd.Server.KV().Range(ctx, start, end, mvcc.RangeOptions{Limit: ask, Rev: rev})
 	if err != nil {
@@ -336,8 +337,8 @@ func (l *local) revision(context.Context) (int64, error) {
 
 func (l *local) saw(rev int64) { raise(&l.seen, rev) }
 
-// watch follows the whole key space, not only the prefix: so every revision arrives, and no one ever needs to ask for
-// progress. Other keys exist only if another program writes through ListenClientURL.
+// watch follows the whole key space, not only the prefix. So every revision arrives, and progress requests are
+// unnecessary. Other keys exist only if another program writes through ListenClientURL.
 func (l *local) watch(ctx context.Context, prefix string, from int64, out chan<- WatchBatch) error {
 	stream := l.etcd.Server.KV().NewWatchStream()
 	defer stream.Close()
@@ -376,7 +377,7 @@ func (l *local) watch(ctx context.Context, prefix string, from int64, out chan<-
 func (l *local) requestProgress(int64)   {}
 func (l *local) failed() <-chan struct{} { return l.fault.c }
 
-// failure says why etcd gave up, and what to do: the process ends with it.
+// failure explains why etcd gave up, and the remedy. The process ends with this error.
 func (l *local) failure() error {
 	err := l.fault.err()
 	if err == nil {
@@ -396,7 +397,7 @@ func (l *local) clientURL() string {
 func (l *local) close() error {
 	defer l.lock.Close()
 	if err := l.failure(); err != nil {
-		return err // some of etcd's goroutines are gone; stopping would wait for them forever
+		return err // some of etcd's goroutines have ended; stopping would wait for them forever
 	}
 	l.fault.stopping.Store(true)
 	l.etcd.Close()

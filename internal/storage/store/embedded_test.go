@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The lock that etcd holds while it writes its database to the disk holds up no one who asks for the revision.
+// TestRevisionDuringCommit checks that a request for the revision does not wait while etcd locks its key space to write
+// the database to the disk.
 func TestRevisionDuringCommit(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t, Embedded{}), testContext(t)
@@ -34,8 +35,8 @@ func TestRevisionDuringCommit(t *testing.T) {
 	}
 }
 
-// A revision that is known from anywhere is not above Revision: from a write that was refused because of another that
-// is not acknowledged yet, from a read, from a watch.
+// TestRevisionSeen checks that Revision is not below any visible revision: from a write refused because of another,
+// unacknowledged one, from a read, from a watch.
 func TestRevisionSeen(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -74,7 +75,7 @@ func TestRevisionSeen(t *testing.T) {
 	}
 }
 
-// What another program has written through ListenClientURL counts at once.
+// TestRevisionOfOthers checks that writes of another program through ListenClientURL count at once.
 func TestRevisionOfOthers(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t, Embedded{ListenClientURL: "http://127.0.0.1:0"}), testContext(t)

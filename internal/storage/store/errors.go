@@ -17,18 +17,18 @@ var (
 	ErrExists   = errors.New("key exists already")
 	ErrNotFound = errors.New("key not found")
 	ErrConflict = errors.New("key was changed meanwhile")
-	// ErrFenced: what the key belongs to is being deleted (Options.UnlessFenced).
+	// ErrFenced: the key's container is being deleted (Options.UnlessFenced).
 	ErrFenced = errors.New("what the key belongs to is being deleted")
-	// ErrOvertaken: another write of the same sequence came before (Options.Sequence); look again and try again.
+	// ErrOvertaken: another write of the same sequence came before (Options.Sequence); read again and retry.
 	ErrOvertaken = errors.New("another write came before that must be seen first")
-	// ErrTaken: a key that must be written together with the key is not as it must be (Options.Also).
+	// ErrTaken: a key of Options.Also does not have the required revision.
 	ErrTaken     = errors.New("what must be written with it was changed meanwhile")
 	ErrCompacted = errors.New("the requested revision has been compacted")
 	// ErrFuture: the requested revision has not been reached yet.
 	ErrFuture = errors.New("the requested revision is in the future")
-	// ErrUncertain: the write may or may not have been committed; only reading the key can tell.
+	// ErrUncertain: the write may or may not have been committed; read the key to find out.
 	ErrUncertain = errors.New("the outcome of the write is unknown")
-	// ErrTooLarge: the transaction is larger than etcd accepts, 1.5 MiB unless an external one is told otherwise.
+	// ErrTooLarge: the transaction is larger than etcd's limit, by default 1.5 MiB.
 	ErrTooLarge = errors.New("the value is larger than the store accepts")
 	// ErrNoSpace: the store's quota is used up; only deletes and compaction work until space is freed.
 	ErrNoSpace = errors.New("the store is full")
@@ -40,10 +40,10 @@ var (
 	ErrClosed = errors.New("the store is closed")
 )
 
-// errLeaseLost: etcd does not know the lease under which a key should be written; nothing was written.
+// errLeaseLost: etcd has lost the lease for a key; nothing was written.
 var errLeaseLost = errors.New("etcd has lost a lease")
 
-// readError translates what a read returned.
+// readError translates the error of a read.
 func readError(err error) error {
 	switch {
 	case err == nil:
@@ -56,8 +56,8 @@ func readError(err error) error {
 	return fmt.Errorf("etcd: %w", err)
 }
 
-// writeError translates what a transaction returned. Whatever is not known to have been refused before it reached the
-// log is uncertain: a false "nothing happened" would make a caller repeat a write that did happen.
+// writeError translates the error of a transaction. Every error that does not prove a refusal before the log is
+// uncertain: if a write was falsely reported as failed, the caller would repeat it.
 func writeError(err error) error {
 	switch {
 	case err == nil:
@@ -78,7 +78,7 @@ func writeError(err error) error {
 	return fmt.Errorf("%w: etcd: %w", ErrUncertain, err)
 }
 
-// ended reports whether err only says that ctx is over.
+// ended reports whether err only means that ctx has ended.
 func ended(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err()))
 }

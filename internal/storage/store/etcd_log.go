@@ -18,7 +18,7 @@ type fault struct {
 	once sync.Once
 	c    chan struct{} // closed once why is set
 	why  error
-	// stopping is set when we stop etcd: its complaints about that are expected.
+	// stopping is set when we stop etcd: it then logs expected errors.
 	stopping atomic.Bool
 }
 
@@ -42,9 +42,9 @@ func (f *fault) err() error {
 	}
 }
 
-// etcdLogger passes etcd's warnings and errors on to log. Where etcd wants to end the process (Fatal) or to panic, the
-// reason is kept in fault and only the goroutine ends: an embedded server must not take its host with it, and nothing
-// that etcd could not finish was acknowledged.
+// etcdLogger passes etcd's warnings and errors on to log. When etcd logs Fatal or Panic, fault keeps the reason and
+// only the goroutine ends: an embedded server must not end its host process, and etcd has not acknowledged unfinished
+// work.
 func etcdLogger(log *slog.Logger, fault *fault) *zap.Logger {
 	core := &logCore{log: log.With("component", "etcd"), fault: fault}
 	return zap.New(core, zap.WithFatalHook(giveUp{}), zap.WithPanicHook(giveUp{}))
@@ -106,26 +106,26 @@ func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 
 func (c *logCore) Sync() error { return nil }
 
-// expected reports whether etcd warns of something that is so on purpose here.
+// expected reports whether an etcd warning is about an intended condition.
 func expected(message string, reason any) bool {
 	for _, m := range []string{
 		"Running http and grpc server on single port",
 		"simple token is not cryptographically signed",
 		"cannot campaign at term", // see becomeLeader
 		"is unpromotable and can not campaign",
-		"bootstrap failed", // is the error of Open
-		// After a restart etcd tries, without a pause, until the first entries of its log have been applied.
+		"bootstrap failed", // Open returns this error
+		// After a restart etcd retries without a pause until the first entries of its log have been applied.
 		"failed to publish local member to cluster through raft",
 		"closing client listener",
-		"retrying of unary invoker failed", // is the error of the call, or of Open
-		// Twice a minute etcd tries to remove old segments of its log, and cannot while it still needs them itself.
+		"retrying of unary invoker failed", // the call, or Open, returns this error
+		// Twice a minute etcd tries to remove old segments of its log, and fails for segments that it still uses.
 		"failed to lock file",
 	} {
 		if strings.Contains(message, m) {
 			return true
 		}
 	}
-	// A new member looks for its storage version before its first commit; it looks again four seconds later.
+	// A new member looks up its storage version before its first commit, and again four seconds later.
 	text, _ := reason.(string)
 	return strings.Contains(text, "missing term information")
 }

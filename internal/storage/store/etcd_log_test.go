@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
 
-// What etcd warns of goes to the log of the server, but for what is so on purpose.
+// TestEtcdLog checks that etcd's warnings go to the server's log, except those about intended conditions.
 func TestEtcdLog(t *testing.T) {
 	t.Parallel()
 	var log logtest.Log

@@ -28,10 +28,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// connectTimeout bounds Open when etcd does not answer.
+// connectTimeout bounds Open while etcd does not respond.
 const connectTimeout = 10 * time.Second
 
-// progressRetry is how long a request for progress may stay unanswered: etcd drops it while it catches a watch up.
+// progressRetry is the interval for repeating an unanswered progress request: etcd drops it while a watch catches up.
 const progressRetry = 100 * time.Millisecond
 
 // remote is an etcd cluster elsewhere.
@@ -40,12 +40,12 @@ type remote struct {
 	members   *members
 	prefix    string
 	revisions shared
-	fault     *fault // of data that this program does not know; a cluster that went away may come back
+	fault     *fault // set for data of an unknown format; a lost cluster may come back
 
-	wanted atomic.Int64 // the highest revision that requestProgress named
+	wanted atomic.Int64 // the highest argument of requestProgress
 	mu     struct {
 		sync.Mutex
-		nudges map[chan struct{}]bool // one per running watch, capacity 1: a second nudge adds nothing
+		nudges map[chan struct{}]bool // one for each running watch, capacity 1: a second nudge adds nothing
 	}
 }
 
@@ -64,7 +64,7 @@ func openExternal(
 		Endpoints:            c.Endpoints,
 		TLS:                  tlsConfig,
 		DialTimeout:          connectTimeout,
-		DialKeepAliveTime:    10 * time.Second, // gRPC's shortest
+		DialKeepAliveTime:    10 * time.Second, // gRPC's minimum
 		DialKeepAliveTimeout: 3 * time.Second,
 		MaxCallSendMsgSize:   16 << 20, // the cluster's own limit decides
 		Logger:               etcdLogger(log, newFault()),
@@ -116,7 +116,8 @@ func dialOptions(tracing trace.TracerProvider) []grpc.DialOption {
 	))}
 }
 
-// connect retries until a linearizable read succeeds; the last error says more than "deadline exceeded".
+// connect retries until a linearizable read succeeds. On a timeout it returns the last error, which is more specific
+// than "deadline exceeded".
 func (r *remote) connect(ctx context.Context) error {
 	var last error
 	for {
@@ -144,7 +145,7 @@ func clientTLS(c External) (*tls.Config, error) {
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return nil, errors.New("store: --etcd-certfile and --etcd-keyfile must be given together")
 	}
-	if c.CAFile != "" { // a file without certificates would silently trust no server
+	if c.CAFile != "" { // without certificates the client would trust no server
 		pem, err := os.ReadFile(c.CAFile)
 		if err == nil && !x509.NewCertPool().AppendCertsFromPEM(pem) {
 			err = fmt.Errorf("%s holds no certificate in PEM", c.CAFile)
@@ -178,10 +179,10 @@ func (r *remote) read(ctx context.Context, start, end []byte, limit, rev int64) 
 	return resp.Kvs, resp.More, resp.Header.Revision, nil
 }
 
-// saw is for a store that answers revision by itself: here etcd is asked.
+// saw has no effect: an external etcd is always queried for its revision.
 func (r *remote) saw(int64) {}
 
-// revision shares requests: see shared.
+// revision shares requests between callers: see shared.
 func (r *remote) revision(ctx context.Context) (int64, error) { return r.revisions.get(ctx) }
 
 func (r *remote) fetchRevision(ctx context.Context) (int64, error) {
@@ -194,8 +195,8 @@ func (r *remote) fetchRevision(ctx context.Context) (int64, error) {
 	return resp.Header.Revision, nil
 }
 
-// watch follows the prefix. The client resumes by itself when a connection is lost; what ends its channel (no leader on
-// the member's side of a partition, a stopped member) is resumed here.
+// watch follows the prefix. The client resumes by itself after a lost connection. watch resumes when the client's
+// channel ends, because the member has no leader (on one side of a partition) or has stopped.
 func (r *remote) watch(ctx context.Context, prefix string, from int64, out chan<- WatchBatch) error {
 	nudge := make(chan struct{}, 1)
 	r.mu.Lock()
@@ -229,14 +230,14 @@ type follow struct {
 	next   int64 // the first revision not yet seen
 	gather gather
 
-	streams  int           // how many there have been
-	patience time.Duration // how long the stream may be silent while it is asked for progress
-	silent   time.Time     // since when it has been asked without an answer; zero if it was not
+	streams  int           // number of streams so far
+	patience time.Duration // allowed silence of the stream after a progress request
+	silent   time.Time     // time of the first unanswered progress request; zero if there is none
 }
 
-// stalledAfter is how long a watch may leave requests for progress unanswered before it is begun anew, on another
-// member: the one that has it may be paused. Etcd leaves them unanswered also while it catches a watch up, so each
-// time in a row the next may be silent twice as long, up to stalledAtMost.
+// stalledAfter is how long a watch may leave progress requests unanswered before it restarts on another member, because
+// its member may be paused. etcd also leaves them unanswered while a watch catches up, so each consecutive restart
+// doubles the limit, up to stalledAtMost.
 const (
 	stalledAfter  = 2 * time.Second
 	stalledAtMost = 30 * time.Second
@@ -245,8 +246,8 @@ const (
 var errStalled = errors.New("the watch is silent")
 
 func (f *follow) stream(ctx context.Context) error {
-	// The context's metadata names the stream that RequestProgress goes to, so both calls use the same one.
-	// It also names this stream: a watch with the metadata of one that is silent would be given to the same member.
+	// The context's metadata selects the stream for RequestProgress, so both calls use the same metadata. It also
+	// identifies this stream: a watch with the metadata of a silent stream would go to the same member.
 	f.streams++
 	f.silent = time.Time{}
 	ctx = metadata.AppendToOutgoingContext(clientv3.WithRequireLeader(ctx), "bowsprit-stream", strconv.Itoa(f.streams))
@@ -259,7 +260,7 @@ func (f *follow) stream(ctx context.Context) error {
 	for {
 		in, send := responses, f.out
 		if f.gather.full() {
-			in, f.silent = nil, time.Time{} // it is we who do not listen
+			in, f.silent = nil, time.Time{} // our own receiver is busy
 		}
 		if f.gather.empty() {
 			send = nil
@@ -301,8 +302,8 @@ func (f *follow) stream(ctx context.Context) error {
 	}
 }
 
-// stalled reports whether the stream has left requests for progress unanswered too long, and has more patience with the
-// next one then.
+// stalled reports whether the stream has left progress requests unanswered for too long. It then raises the limit for
+// the next stream.
 func (f *follow) stalled() bool {
 	if f.silent.IsZero() || time.Since(f.silent) < f.patience {
 		return false
@@ -322,7 +323,7 @@ func (f *follow) ask(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, progressRetry)
 	defer cancel()
-	_ = f.remote.client.RequestProgress(ctx) // asked again until the answer is there
+	_ = f.remote.client.RequestProgress(ctx) // repeated until the response arrives
 }
 
 func (r *remote) requestProgress(rev int64) {

@@ -12,10 +12,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// beginAt has a data directory that is made for the first time begin after the revision, with all history before it
-// compacted: who has seen an earlier revision lists again, and does not wait for what comes anew with another content.
+// beginAt makes a new data directory start after the revision, with all earlier history compacted. A client that has
+// seen an earlier revision then lists again, instead of waiting for revisions that come again with other contents.
 //
-// It writes what `etcdutl snapshot restore --bump-revision --mark-compacted` leaves behind in the database.
+// It writes the same database entries as `etcdutl snapshot restore --bump-revision --mark-compacted`.
 func beginAt(dir string, revision int64) error {
 	file := filepath.Join(dir, "member", "snap", "db")
 	if fileutil.Exist(filepath.Join(dir, "member")) {

@@ -7,10 +7,10 @@ import (
 	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
 )
 
-// firstRead returns when etcd has answered a linearizable read since it leads. Until then the loop that answers those
-// may wait with a notifier from before the election: on a busy machine it sees a read and the election at once, chooses
-// one by chance, and if it is the read refuses it with "leader changed". No client of the embedded etcd tries again,
-// and the lone member has no other election.
+// firstRead returns after the first linearizable read under the new leader. Until then etcd's read loop may still wait
+// with a notifier from before the election. On a busy machine a read and the election become ready at once; the loop
+// chooses one at random and may refuse the read with "leader changed". Clients of the embedded etcd do not retry, and a
+// single member has no other election.
 func firstRead(ctx context.Context, read func(context.Context) error) error {
 	for {
 		if err := read(ctx); !errors.Is(err, etcderrors.ErrLeaderChanged) || ctx.Err() != nil {

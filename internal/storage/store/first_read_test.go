@@ -8,7 +8,7 @@ import (
 	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
 )
 
-// TestFirstRead has etcd take the election for one during a read, which it does on a busy machine.
+// TestFirstRead simulates that etcd sees its election during a read, as it does on a busy machine.
 func TestFirstRead(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("gone")

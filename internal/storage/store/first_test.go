@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A store that begins at a revision gives out larger ones, and says of older ones that they are gone.
+// TestFirstRevision checks that a store with a first revision assigns larger ones, and reports older ones as compacted.
 func TestFirstRevision(t *testing.T) {
 	t.Parallel()
 	c := Config{Embedded: &Embedded{Dir: t.TempDir(), NoSync: true, FirstRevision: 1 << 50}}

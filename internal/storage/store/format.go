@@ -19,30 +19,30 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/format"
 )
 
-// formatInterval is how often a server looks whether another one, of a later version, has raised the format of the etcd
-// that both use. It finds out earlier if it writes.
+// formatInterval is the interval at which a server checks whether a later version has raised the format of a shared
+// etcd. A write detects it earlier.
 const formatInterval = 10 * time.Second
 
-// errFormatChanged: the mark of the format is another one than at the last look; nothing was written.
+// errFormatChanged: the format mark has changed since the last check; nothing was written.
 var errFormatChanged = errors.New("the mark of the format of the data was changed")
 
-// mark is what a store knows of the format of its data.
+// mark is the state of the format mark.
 type mark struct {
-	revision atomic.Int64 // of the mark; 0: there is none that counts
+	revision atomic.Int64 // of the mark; 0 if there is no valid mark
 
-	looking sync.Mutex // held while etcd is asked; writes do not wait for it
+	looking sync.Mutex // held while etcd is queried; writes do not wait for it
 	version string     // of this program
 }
 
 // formatKey is the key of the mark.
 func (s *Store) formatKey() string { return format.Key(s.prefix) }
 
-// MarkFormat notes in etcd that its data has this program's format, unless that is noted already; version names this
-// program. It writes nothing and returns format.ErrNewer if a later version has noted a higher one.
+// MarkFormat records in etcd that its data has this program's format, unless that is recorded already. version names
+// this program. If a later version has recorded a higher format, MarkFormat writes nothing and returns format.ErrNewer.
 //
-// From then on every write to an etcd that others may write to has the condition that the mark is as it was, and the
-// store breaks (Failed) when a server of a newer format has been started: what this one knows of the data is not true
-// any more. No other server writes to the embedded etcd, where the mark is for its snapshots.
+// From then on every write to a shared etcd requires an unchanged mark, and the store breaks (Failed) when a server
+// with a newer format has started, because this program may misinterpret the data. Only this server writes to the
+// embedded etcd, where the mark serves snapshots.
 func (s *Store) MarkFormat(ctx context.Context, version string) error {
 	s.mark.looking.Lock()
 	defer s.mark.looking.Unlock()
@@ -61,8 +61,7 @@ func (s *Store) markFormatLocked(ctx context.Context) error {
 	}
 }
 
-// tryMark writes the mark if it must be, and reports whether it is what it should be then: if not, another server was
-// faster.
+// tryMark writes the mark if necessary, and reports whether it is valid then. If not, another server was faster.
 func (s *Store) tryMark(ctx context.Context) (bool, error) {
 	resp, err := s.client.Get(ctx, s.formatKey())
 	if err != nil {
@@ -104,8 +103,8 @@ func (s *Store) marked() int64 {
 	return s.mark.revision.Load()
 }
 
-// lookAtFormat looks whether the mark is as it was, and breaks the store if it is of a newer format. A mark that is
-// gone (an older backup was restored into the cluster) is made anew.
+// lookAtFormat checks that the mark is unchanged, and breaks the store if it has a newer format. It recreates a missing
+// mark (an older backup was restored into the cluster).
 func (s *Store) lookAtFormat(ctx context.Context) error {
 	s.mark.looking.Lock()
 	defer s.mark.looking.Unlock()
@@ -127,7 +126,7 @@ func readSnapshotFormat(file string) (highest format.Mark, err error) {
 		return highest, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	marks := map[string]format.Mark{} // by key, the latest
+	marks := map[string]format.Mark{} // the latest by key
 	err = db.View(func(tx *bbolt.Tx) error {
 		bucket := tx.Bucket([]byte("key"))
 		if bucket == nil {

@@ -72,8 +72,8 @@ func TestMarkFormat(t *testing.T) {
 	})
 }
 
-// As soon as a server of a newer format has been started, one of an older writes nothing to their etcd any more and
-// ends, whichever write it tries.
+// TestNewerBesideOlder checks that an older server writes nothing to a shared etcd, by whichever write, and ends, once
+// a server with a newer format has started.
 func TestNewerBesideOlder(t *testing.T) {
 	t.Parallel()
 	etcd := open(t, Embedded{ListenClientURL: "http://127.0.0.1:0"})
@@ -136,8 +136,8 @@ func connectAt(t *testing.T, s *Store, prefix string) *Store {
 	return ext
 }
 
-// A mark that another server of this format has made anew, or that is gone with an older backup, stops no write, and
-// conditions of writes mean what they meant.
+// TestMarkMadeAnew checks that a mark recreated by another server of this format, or lost with an older backup, stops
+// no write and does not affect the conditions of writes.
 func TestMarkMadeAnew(t *testing.T) {
 	t.Parallel()
 	s := connectAt(t, open(t, Embedded{ListenClientURL: "http://127.0.0.1:0"}), "registry")
@@ -169,7 +169,8 @@ func TestMarkMadeAnew(t *testing.T) {
 	}
 }
 
-// A snapshot says the highest format of all prefixes, as it is at its revision; one that is too new is not restored.
+// TestSnapshotFormat checks that a snapshot reports the highest format of all prefixes at its revision, and that a
+// newer format is not restored.
 func TestSnapshotFormat(t *testing.T) {
 	t.Parallel()
 	s := open(t, Embedded{})

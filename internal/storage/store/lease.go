@@ -10,11 +10,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// leases hands out etcd leases for keys that expire. A lease of its own for each key would cost etcd more than the key
-// (events come by the thousand), so keys written within a minute with the same TTL share one: it is made to last that
-// much longer than asked for, as kube-apiserver's lease manager does.
+// leases hands out etcd leases for keys that expire. A separate lease for each key would cost etcd more than the key
+// (events arrive by the thousand), so keys with the same TTL that are written within a minute share one. Its TTL is
+// extended by that time, as in kube-apiserver's lease manager.
 type leases struct {
-	now func() time.Time // the clock that decides what is shared; etcd's own decides what expires
+	now func() time.Time // the clock for sharing; etcd's own clock decides about expiry
 	mu  struct {
 		sync.Mutex
 		byTTL map[time.Duration]*lease // at most leaseKinds
@@ -22,19 +22,19 @@ type leases struct {
 }
 
 type lease struct {
-	granting sync.Mutex // held while etcd is asked, so that those who need the lease meanwhile wait for it
+	granting sync.Mutex // held while etcd is asked; other callers wait for the lease
 
 	// Guarded by granting:
 	id    clientv3.LeaseID
-	until time.Time // when it may no longer be given out
+	until time.Time // end of its use for new keys
 	keys  int
 }
 
 const (
-	leaseShare = 20          // a lease lasts longer by this part of its TTL,
-	leaseMost  = time.Minute // but by no more than this, and is given out for that long
-	leaseKeys  = 1000        // to so many keys: etcd deletes all of a lease's keys in one transaction
-	leaseKinds = 64          // different TTLs that are remembered
+	leaseShare = 20          // a lease lasts longer by this fraction of its TTL,
+	leaseMost  = time.Minute // but at most by this time, during which it is shared
+	leaseKeys  = 1000        // by at most so many keys: etcd deletes all keys of a lease in one transaction
+	leaseKinds = 64          // maximum number of TTLs in memory
 )
 
 func newLeases() *leases {
@@ -66,7 +66,7 @@ func (s *Store) lease(ctx context.Context, ttl time.Duration) (clientv3.LeaseID,
 		return 0, ErrNoSpace
 	}
 	if err != nil {
-		return 0, readError(err) // an unused lease does no harm
+		return 0, readError(err) // an unused lease is harmless
 	}
 	l.id, l.until, l.keys = granted.ID, now.Add(longer), 1
 	return l.id, nil
@@ -86,7 +86,7 @@ func (ls *leases) of(ttl time.Duration) *lease {
 	return l
 }
 
-// forget makes later callers get leases that are not known to be lost.
+// forget drops all leases, so that later callers get new ones.
 func (ls *leases) forget() {
 	ls.mu.Lock()
 	clear(ls.mu.byTTL)

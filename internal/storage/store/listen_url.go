@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// CheckListenURL says what is wrong with --etcd-listen-client-url. A process that reaches that socket may read and
-// write everything, and there is no TLS and no password, so it must be on this machine alone.
+// CheckListenURL validates --etcd-listen-client-url. A process that reaches that socket may read and write everything,
+// without TLS or password, so the socket must be local to this machine.
 func CheckListenURL(text string) error {
 	if text == "" {
 		return nil

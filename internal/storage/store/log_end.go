@@ -14,11 +14,10 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 )
 
-// checkLog compares where etcd's log ends with what its database says was applied. A log that is missing or older than
-// the database has etcd wait without end, and without a word: the entries that it would have to apply next are applied
-// already.
+// checkLog compares the end of etcd's log with the applied index in its database. If the log is missing or older than
+// the database, etcd waits silently and without limit: the entries that it would apply next are applied already.
 //
-// Cost: it reads the last segment of the log, 16 MB at most, and one page of the database.
+// Cost: it reads the last segment of the log, at most 16 MB, and one page of the database.
 func checkLog(dir string) error {
 	applied, err := appliedIndex(filepath.Join(dir, "member", "snap", "db"))
 	if err != nil || applied == 0 {
@@ -45,7 +44,7 @@ func checkLog(dir string) error {
 	return nil
 }
 
-// appliedIndex returns the entry of the log up to which the database has all, 0 if it is new or missing.
+// appliedIndex returns the index of the last log entry in the database, 0 if the database is new or missing.
 func appliedIndex(file string) (uint64, error) {
 	if _, err := os.Stat(file); os.IsNotExist(err) {
 		return 0, nil
@@ -67,8 +66,7 @@ func appliedIndex(file string) (uint64, error) {
 	return applied, err
 }
 
-// segmentEnd returns the index of the last entry in a segment of the log that can be read, or of the one before the
-// segment.
+// segmentEnd returns the index of the last readable entry in a segment of the log, or of the entry before the segment.
 func segmentEnd(file string) (uint64, error) {
 	var number, first uint64
 	if _, err := fmt.Sscanf(filepath.Base(file), "%016x-%016x.wal", &number, &first); err != nil {
@@ -81,7 +79,7 @@ func segmentEnd(file string) (uint64, error) {
 	defer f.Close()
 	end := max(first, 1) - 1
 	decoder, record := wal.NewDecoder(fileutil.NewFileReader(f)), &walpb.Record{}
-	for decoder.Decode(record) == nil { // a torn end is usual after a crash; what is behind it was not acknowledged
+	for decoder.Decode(record) == nil { // a torn end is usual after a crash; later entries were not acknowledged
 		switch record.GetType() {
 		case wal.CrcType:
 			decoder.UpdateCRC(record.GetCrc())

@@ -10,15 +10,15 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// hedgeAfter is how long a read may take before it is asked of another member too, and hedges how often that happens.
+// hedgeAfter is how long a read may take before another member is asked too, and hedges how often that happens.
 const (
 	hedgeAfter = 500 * time.Millisecond
 	hedges     = 3
 )
 
-// hedge asks until an answer is there: again whenever hedgeAfter has passed without one. It is for reads, which may be
-// repeated; the client's balancer gives each attempt to the next member. slow is called when the first is late. The
-// error is that of the first attempt, unless ctx ends.
+// hedge repeats a request whenever hedgeAfter has passed without a response, and returns the first one. It is for
+// reads, which may be repeated; the client's balancer sends each attempt to the next member. hedge calls slow when the
+// first attempt is late. The error is that of the first attempt, unless ctx ends.
 func hedge[T any](ctx context.Context, slow func(), ask func(context.Context) (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -27,7 +27,7 @@ func hedge[T any](ctx context.Context, slow func(), ask func(context.Context) (T
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	answers := make(chan answer, 1+hedges) // so that no attempt waits for a caller that is gone
+	answers := make(chan answer, 1+hedges) // no attempt waits for a caller that has left
 	attempt := func(first bool) {
 		value, err := ask(ctx)
 		answers <- answer{value, err, first}
@@ -70,14 +70,14 @@ func failedUnless(ok bool, err error) error {
 	return err
 }
 
-// members keeps requests away from members of the cluster that do not answer, such as one that is paused: its
-// connection stands, and the client would go on giving it its share of all requests until keepalives fail.
+// members diverts requests from unresponsive members of the cluster, for example a paused one. Its connection stays
+// open, so the client would send it its share of requests until keepalives fail.
 type members struct {
 	client *clientv3.Client
 	all    []string
 	log    *slog.Logger
 
-	ctx  context.Context // of the goroutine; ends with close
+	ctx  context.Context // the goroutine's; ends with close
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 	mu   struct {
@@ -87,9 +87,9 @@ type members struct {
 }
 
 const (
-	// checkEvery is how often members are asked while one does not answer.
+	// checkEvery is the interval of checks while a member does not respond.
 	checkEvery = 2 * time.Second
-	// checkWait is how long a member may take to answer.
+	// checkWait limits a member's response time in a check.
 	checkWait = time.Second
 )
 
@@ -99,7 +99,7 @@ func newMembers(client *clientv3.Client, all []string, log *slog.Logger) *member
 	return m
 }
 
-// suspect has members checked, until all answer again. It returns at once.
+// suspect starts checks of the members until all respond again. It does not block.
 func (m *members) suspect() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +115,7 @@ func (m *members) check() {
 	for {
 		answer := m.answering()
 		if len(answer) == 0 {
-			answer = m.all // it is not about members
+			answer = m.all // the members are not the cause
 		}
 		if m.ctx.Err() == nil && !slices.Equal(answer, used) {
 			m.client.SetEndpoints(answer...)
@@ -136,7 +136,7 @@ func (m *members) check() {
 	}
 }
 
-// answering returns the members that answer, in the order of all.
+// answering returns the members that respond, in the order of all.
 func (m *members) answering() []string {
 	ctx, cancel := context.WithTimeout(m.ctx, checkWait)
 	defer cancel()

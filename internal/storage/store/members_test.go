@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A read whose member does not answer is asked of the next one; one that fails is not.
+// TestHedge checks that a read without a response goes to the next member, and that a failed read does not.
 func TestHedge(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
@@ -70,7 +70,7 @@ func TestHedge(t *testing.T) {
 	}
 }
 
-// pausable is a member that can be paused: connections stand, and nothing goes through.
+// pausable is a member that can be paused: connections stay open, and nothing passes.
 type pausable struct {
 	net.Listener
 	to string
@@ -79,10 +79,10 @@ type pausable struct {
 	moved    sync.Cond
 	paused   bool
 	conns    []net.Conn
-	answered int // how often firstValue came back
+	answered int // number of responses with firstValue
 }
 
-// firstValue is what reads ask for: where it comes through, the client uses the connection for requests.
+// firstValue is the value that reads request: a connection that delivers it carries requests.
 var firstValue = []byte(`{"value":"of k/first"}`)
 
 func newPausable(t *testing.T, to string) *pausable {
@@ -164,8 +164,8 @@ func (p *pausable) answers() int {
 	return p.answered
 }
 
-// One of three members is paused: reads are answered, the watch goes on, and writes go to the others as soon as that
-// has been noticed. When it is back, it is used again.
+// TestPausedMember pauses one of three members: reads succeed, the watch continues, and writes go to the others once
+// the pause is detected. When the member is back, it is used again.
 func TestPausedMember(t *testing.T) {
 	t.Parallel()
 	etcd := open(t, Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), ListenClientURL: "http://127.0.0.1:0"})
@@ -193,7 +193,8 @@ func TestPausedMember(t *testing.T) {
 			}
 		}
 		member.pause(true)
-		// Reads notice it. On a busy machine the client may give up the connection first: then none is slow any more.
+		// Slow reads detect the pause. On a busy machine the client may give up the connection first: then no read is
+		// slow.
 		for quick := 0; len(s.client.Endpoints()) == len(urls) && quick < 1000; quick++ {
 			began := time.Now()
 			if _, err := s.Get(ctx, "k/first"); err != nil {

@@ -11,21 +11,21 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// operation is one that runs.
+// operation is a running operation.
 type operation struct {
 	store     *Store
 	name, key string
 	started   time.Time  // zero if the operation is not observed
-	span      trace.Span // of a request that is traced
+	span      trace.Span // if the request is traced
 }
 
-// spanNames are those of kube-apiserver's traces; other operations are called as they are.
+// spanNames maps operations to kube-apiserver's span names; others keep their own name.
 var spanNames = map[string]string{
 	"create": "Create etcd3", "update": "GuaranteedUpdate etcd3", "delete": "Delete etcd3", "get": "Get etcd3",
 	"list": "List etcd3",
 }
 
-// begin notes that an operation begins. The context is that of what it does.
+// begin starts the observation of an operation and returns the context for it.
 func (s *Store) begin(ctx context.Context, name, key string) (context.Context, operation) {
 	o := operation{store: s, name: name, key: key}
 	if s.observe != nil {

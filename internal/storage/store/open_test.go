@@ -118,7 +118,7 @@ func TestLocked(t *testing.T) {
 	open(t, Embedded{Dir: dir})
 }
 
-// A plain etcd that runs on our directory does not know our lock file.
+// TestLockedByEtcd runs a plain etcd, which ignores our lock file, on our directory.
 func TestLockedByEtcd(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "etcd")
@@ -173,7 +173,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A restart after thousands of writes: the log has been cut, and etcd says nothing.
+// TestRestartLong restarts after thousands of writes: the log has been cut, and etcd logs nothing.
 func TestRestartLong(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -201,10 +201,10 @@ func TestRestartLong(t *testing.T) {
 	}
 }
 
-// filled makes a data directory with something in it, as a process leaves it that was killed: copied while it runs.
+// filled creates a data directory with some keys, as a killed process leaves it: copied while it runs.
 func filled(t *testing.T, copyRunning bool) (dir string, keys int) {
 	t.Helper()
-	// Not t.TempDir: what is left of an etcd that could not start may still make a file while we remove the directory.
+	// Not t.TempDir: an etcd that failed to start may still create a file while the test removes the directory.
 	root, err := os.MkdirTemp("", "store")
 	if err != nil {
 		t.Fatal(err)
@@ -295,7 +295,7 @@ func TestDamaged(t *testing.T) {
 				}
 				return
 			}
-			// Opening is fine only if nothing was lost: etcd can rebuild the database from the log.
+			// Opening may succeed only if nothing was lost: etcd can rebuild the database from the log.
 			defer s.Close()
 			r, err := s.Range(testContext(t), RangeOptions{Prefix: "k/"})
 			if err != nil || len(r.Records) != keys {
@@ -305,8 +305,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// A log that is older than the database is refused with a sentence: etcd would wait for ever. The other way round is
-// what a crash leaves, see TestKilled.
+// TestLogBehindDatabase checks that a log older than the database is refused with a message: etcd would wait for ever.
+// The reverse is a crash, see TestKilled.
 func TestLogBehindDatabase(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "etcd")
@@ -367,7 +367,7 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// When etcd gives up while it runs, the store fails; the process does not end.
+// TestFault checks that the store fails when etcd gives up while it runs, and that the process does not end.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	f := newFault()

@@ -7,9 +7,9 @@ import (
 
 // past is how much history the embedded etcd has, if Embedded.History bounds that.
 type past struct {
-	most int64         // 0 is no bound
-	cut  atomic.Int64  // the revision at which it begins, or will in a moment
-	full chan struct{} // capacity 1: that there is too much need not be said twice
+	most int64         // 0 means no bound
+	cut  atomic.Int64  // the revision at which history starts, or is about to
+	full chan struct{} // capacity 1: repeated signals add nothing
 }
 
 func (p *past) begin(rev int64) {
@@ -17,7 +17,7 @@ func (p *past) begin(rev int64) {
 	p.cut.Store(rev)
 }
 
-// note takes note that the watch has everything up to rev, and so wants none of it from etcd again.
+// note records that the watch has received everything up to rev, and needs no earlier history from etcd.
 func (p *past) note(rev int64) {
 	if p.most == 0 || rev-p.cut.Load() < 2*p.most {
 		return
@@ -29,7 +29,7 @@ func (p *past) note(rev int64) {
 	}
 }
 
-// tooMuch returns the channel that says that history is to be cut, nil if that is never so.
+// tooMuch returns the channel that signals that history must be cut; nil if it has no bound.
 func (s *Store) tooMuch() <-chan struct{} {
 	if l, ok := s.backend.(*local); ok {
 		return l.past.full
@@ -37,7 +37,7 @@ func (s *Store) tooMuch() <-chan struct{} {
 	return nil
 }
 
-// forgetPast cuts history where past says. Horizon stays as it is: the pages of lists that follow are in memory.
+// forgetPast compacts history to past.cut. Horizon stays: the following pages of lists are in memory.
 func (s *Store) forgetPast(ctx context.Context) error {
 	return s.Compact(ctx, s.backend.(*local).past.cut.Load())
 }

@@ -8,8 +8,8 @@ import (
 	"go.etcd.io/raft/v3"
 )
 
-// The start of the embedded etcd links to a private method of etcd's server. The linker looks at its name alone; that
-// it still takes and returns what raftStatus says shows in what comes back.
+// TestPrivateSymbolOfEtcd checks the private method of etcd's server that the start of the embedded etcd links to. The
+// linker compares only its name; the result shows whether the signature still matches raftStatus.
 func TestPrivateSymbolOfEtcd(t *testing.T) {
 	t.Parallel()
 	const advice = "etcd has changed (*EtcdServer).raftStatus, to which store/embedded.go links: " +

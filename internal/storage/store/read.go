@@ -16,7 +16,7 @@ type Record struct {
 	Created  int64  // revision of the creation
 }
 
-// Get returns the record of key as of a moment after the call began. ErrNotFound if there is none.
+// Get returns the record of key at some moment after the call began. It returns ErrNotFound if the key does not exist.
 func (s *Store) Get(ctx context.Context, key string) (Record, error) {
 	ctx, done := s.begin(ctx, "get", key)
 	kvs, _, _, err := s.read(ctx, []byte(s.prefix+key), nil, 0, 0)
@@ -45,12 +45,12 @@ type RangeOptions struct {
 // Range is a page of records, sorted by key.
 type Range struct {
 	Records  []Record
-	Revision int64 // at which the page is true; the next page is read at it
+	Revision int64 // revision of the page, and for reading the next one
 	More     bool  // records follow
 }
 
-// Range returns the records whose keys begin with o.Prefix. ErrCompacted if o.Revision is too old, ErrFuture if it has
-// not been reached.
+// Range returns the records with keys that begin with o.Prefix. It returns ErrCompacted if o.Revision is too old,
+// ErrFuture if it has not been reached.
 func (s *Store) Range(ctx context.Context, o RangeOptions) (Range, error) {
 	start := []byte(s.prefix + o.Prefix)
 	end := []byte(clientv3.GetPrefixRangeEnd(string(start)))

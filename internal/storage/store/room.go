@@ -11,26 +11,26 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// room is what a store knows about space for more data.
+// room tracks the space for more data.
 type room struct {
-	// full is set when an external etcd has refused a write for lack of space, until it is known to take them again.
+	// full is set when an external etcd has refused a write for lack of space, until it accepts writes again.
 	full   atomic.Bool
-	wanted chan struct{} // capacity 1: a second wish adds nothing
+	wanted chan struct{} // capacity 1: repeated signals add nothing
 
-	// careEvery's goroutine only:
-	near  bool  // the database was near its quota when it was last looked at
-	tried int64 // the revision at which making room was of no use; there is no point in trying again before a deletion
+	// Fields of careEvery's goroutine:
+	near  bool  // the database was near its quota at the last check
+	tried int64 // the revision at which making room failed; before a deletion another attempt is useless
 }
 
 // roomInterval is how often the size of the embedded database is looked at.
 const roomInterval = 10 * time.Second
 
-// When it pays to write the embedded database anew, which holds up writes (not reads of the view) for about a second
-// for each 200 MB in use: when half of the file and no less than wasteFloor is free, or when free pages would fill the
-// quota.
+// wasteFloor is the minimum of free space for a defragmentation of the embedded database. It blocks writes (not reads
+// of the view) for about a second for each 200 MB in use. It pays if half of the file and at least wasteFloor is free,
+// or if free pages would fill the quota.
 const wasteFloor = 64 << 20
 
-// refused takes note that etcd has no room.
+// refused records that etcd has no room.
 func (r *room) refused() {
 	r.full.Store(true)
 	select {
@@ -39,8 +39,8 @@ func (r *room) refused() {
 	}
 }
 
-// Size returns how large etcd's database file is, in bytes, with what compaction has left free: what counts against
-// the quota.
+// Size returns the size of etcd's database file in bytes, including pages freed by compaction: the size that counts
+// against the quota.
 func (s *Store) Size(ctx context.Context) (int64, error) {
 	if err := s.usable(ctx); err != nil {
 		return 0, err
@@ -60,8 +60,7 @@ func (s *Store) Size(ctx context.Context) (int64, error) {
 	return 0, readError(err)
 }
 
-// CheckRoom reports whether the store takes new data: ErrNoSpace while its quota is used up. Deletions work all the
-// same.
+// CheckRoom reports whether the store accepts new data: ErrNoSpace while its quota is used up. Deletions always work.
 func (s *Store) CheckRoom(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -75,7 +74,7 @@ func (s *Store) CheckRoom(ctx context.Context) error {
 	if !s.room.full.Load() {
 		return nil
 	}
-	// The operators of the cluster make room, and we are not told.
+	// The operators of the cluster make room, without notice to this process.
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	alarms, err := s.client.AlarmList(ctx)
@@ -98,7 +97,7 @@ func outOfSpace(alarms []*pb.AlarmMember) bool {
 	return false
 }
 
-// makeRoom writes the embedded database anew when that pays, and lets etcd take writes again when there is room.
+// makeRoom defragments the embedded database if that pays, and re-enables writes when there is room.
 func (s *Store) makeRoom(ctx context.Context) error {
 	l, ok := s.backend.(*local)
 	if !ok {
@@ -116,7 +115,7 @@ func (s *Store) makeRoom(ctx context.Context) error {
 	return nil
 }
 
-// noteUse says once that the database comes near its quota, and again when it does after there was room.
+// noteUse logs once that the database is near its quota, and again if that recurs.
 func (s *Store) noteUse(used, quota int64) {
 	near := used > quota/5*4
 	if near && !s.room.near {
@@ -127,7 +126,7 @@ func (s *Store) noteUse(used, quota int64) {
 	s.room.near = near
 }
 
-// wasteful reports whether a database of file bytes, used of them in use, is worth being written anew.
+// wasteful reports whether a database of file bytes, with used bytes in use, is worth a defragmentation.
 func wasteful(file, used, quota int64) bool {
 	if file > quota/5*4 && used < file/5*4 {
 		return true
@@ -135,8 +134,8 @@ func wasteful(file, used, quota int64) bool {
 	return file-used >= wasteFloor && used <= file/2
 }
 
-// recover makes room in a database that has reached its quota. All history goes: the view has its own, and who needs
-// more of it is told to list again.
+// recover makes room in a database that has reached its quota. It discards all history: the view has its own, and other
+// clients must list again.
 func (s *Store) recover(ctx context.Context, l *local) error {
 	rev := l.etcd.Server.KV().Rev()
 	if rev == s.room.tried {
@@ -184,7 +183,7 @@ func (s *Store) defragment(l *local) error {
 	return nil
 }
 
-// sizes returns the length of the database file and how much of it is in use, in bytes.
+// sizes returns the length of the database file and the size of the used part, in bytes.
 func (l *local) sizes() (file, used int64) {
 	b := l.etcd.Server.Backend()
 	return b.Size(), b.SizeInUse()

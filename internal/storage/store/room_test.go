@@ -12,7 +12,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A store that has reached its quota says so, goes on reading and deleting, and takes writes again when there is room.
+// TestQuota checks that a store at its quota reports it, still reads and deletes, and accepts writes again when there
+// is room.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -45,7 +46,7 @@ func TestQuota(t *testing.T) {
 	}
 	left := len(revisions)
 	for key, rev := range revisions {
-		if left--; left < 50 { // how far etcd goes beyond its quota depends on the machine; this is a fifth of it
+		if left--; left < 50 { // how far etcd exceeds its quota depends on the machine; this is a fifth of it
 			break
 		}
 		// etcd gives up after seven seconds on a busy machine
@@ -53,7 +54,7 @@ func TestQuota(t *testing.T) {
 			t.Fatalf("delete: %v", err)
 		}
 	}
-	for { // each refusal asks for room
+	for { // each refusal requests room
 		if _, err = s.Create(ctx, "k/new", make([]byte, 100<<10)); !errors.Is(err, ErrNoSpace) {
 			break
 		}
@@ -66,7 +67,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// quiet returns an embedded store whose complaints are expected.
+// quiet returns an embedded store that may log errors.
 func quiet(t *testing.T, e Embedded) *Store {
 	t.Helper()
 	e.Dir, e.NoSync = filepath.Join(t.TempDir(), "etcd"), true
@@ -118,7 +119,7 @@ func TestWasteful(t *testing.T) {
 	}{
 		{100 * mb, 90 * mb, 8192 * mb, false},
 		{100 * mb, 30 * mb, 8192 * mb, true},
-		{60 * mb, 1 * mb, 8192 * mb, false}, // small anyway
+		{60 * mb, 1 * mb, 8192 * mb, false}, // already small
 		{8000 * mb, 5000 * mb, 8192 * mb, true},
 		{8000 * mb, 7000 * mb, 8192 * mb, false}, // would not help
 		{1000 * mb, 600 * mb, 8192 * mb, false},
@@ -129,7 +130,7 @@ func TestWasteful(t *testing.T) {
 	}
 }
 
-// A database of which most is free becomes small, while reads and writes go on.
+// TestDefragment checks that a mostly free database shrinks while reads and writes continue.
 func TestDefragment(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -190,8 +191,8 @@ func TestDefragment(t *testing.T) {
 	}
 }
 
-// Stores on one etcd share the work of compaction as kube-apiserver's do: one of them cuts, and never below what was
-// new an interval ago.
+// TestCompactTogether checks that stores on one etcd share the work of compaction like kube-apiservers: one of them
+// compacts, and never beyond the revision of an interval ago.
 func TestCompactTogether(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -221,13 +222,13 @@ func TestCompactTogether(t *testing.T) {
 		return err == nil
 	}
 	first := write()
-	tick(a) // begins to count
-	tick(b) // learns
+	tick(a) // starts the count
+	tick(b) // remembers the version
 	second := write()
 	if !readable(first) {
 		t.Error("the first round has cut")
 	}
-	tick(b) // b's version is a's: b cuts now, to where it was a round ago
+	tick(b) // b's version is a's: b compacts now, to the revision of the previous round
 	tick(a) // finds that another was faster
 	if readable(first) {
 		t.Error("nothing was cut")
@@ -235,7 +236,7 @@ func TestCompactTogether(t *testing.T) {
 	if !readable(second) {
 		t.Error("what is younger than a round was cut")
 	}
-	for name, s := range map[string]*Store{"a": a, "b": b} { // whichever of the two has cut
+	for name, s := range map[string]*Store{"a": a, "b": b} { // whichever of the two has compacted
 		if got := s.Horizon(); got <= first || got > second {
 			t.Errorf("horizon of %s: %d, want one after %d up to %d", name, got, first, second)
 		}

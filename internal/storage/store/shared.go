@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// shared lets any number of callers share requests for the revision. A caller may only use a request that began after
-// it called, or it could miss a write that was acknowledged in between. So those who arrive while a request is under
-// way wait for the next one, all together: there are never more than one under way and one waiting.
+// shared lets concurrent callers share requests for the revision. A caller may only use a request that began after its
+// call, or it could miss a write acknowledged in between. So callers that arrive during a request all wait for the next
+// one: at most one request runs and one waits.
 type shared struct {
 	fetch func(context.Context) (int64, error)
 
@@ -43,7 +43,8 @@ func (s *shared) get(ctx context.Context) (int64, error) {
 	}
 }
 
-// run flies until no caller waits. Flights do not use a caller's context: one caller's hurry must not fail the others.
+// run sends requests while callers wait. It does not use a caller's context, so that one caller's deadline does not
+// fail the others.
 func (s *shared) run() {
 	for {
 		s.mu.Lock()

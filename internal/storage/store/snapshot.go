@@ -19,8 +19,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/format"
 )
 
-// Snapshot writes the whole of etcd, of every prefix, as it is at one revision, to w: etcd's own format, the database
-// file followed by its SHA-256, which etcdutl reads. Reads and writes go on meanwhile.
+// Snapshot writes the whole of etcd, of every prefix, at one revision to w. The format is etcd's: the database file
+// followed by its SHA-256, readable by etcdutl. Reads and writes continue meanwhile.
 func (s *Store) Snapshot(ctx context.Context, w io.Writer) (written int64, err error) {
 	if err := s.usable(ctx); err != nil {
 		return 0, err
@@ -39,20 +39,20 @@ func (s *Store) Snapshot(ctx context.Context, w io.Writer) (written int64, err e
 	return written, nil
 }
 
-// SnapshotInfo is what a snapshot holds.
+// SnapshotInfo describes the contents of a snapshot.
 type SnapshotInfo struct {
 	Revision int64
 	Keys     int   // of all prefixes
 	Size     int64 // of the database, bytes
-	// Format is the highest that is noted in it (Store.MarkFormat), zero if none is.
+	// Format is the highest recorded format (Store.MarkFormat), zero if there is none.
 	Format format.Mark
 }
 
-// ErrNotSnapshot: the file is no snapshot, or a damaged one.
+// ErrNotSnapshot: the file is not a snapshot, or is damaged.
 var ErrNotSnapshot = errors.New("it is not a complete snapshot of etcd")
 
-// CheckSnapshot reads a snapshot file from end to end and returns what it holds. ErrNotSnapshot if its checksum or its
-// structure is wrong.
+// CheckSnapshot reads a snapshot file from end to end and describes its contents. It returns ErrNotSnapshot if the
+// checksum or the structure is wrong.
 func CheckSnapshot(file string) (SnapshotInfo, error) {
 	if err := checkSum(file); err != nil {
 		return SnapshotInfo{}, err
@@ -70,7 +70,7 @@ func CheckSnapshot(file string) (SnapshotInfo, error) {
 	}, nil
 }
 
-// checkSum compares the checksum at the end of a snapshot with that of what stands before it.
+// checkSum verifies the checksum at the end of a snapshot.
 func checkSum(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -81,7 +81,7 @@ func checkSum(file string) error {
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() || info.Size()%512 != sha256.Size { // a database is a number of pages long
+	if !info.Mode().IsRegular() || info.Size()%512 != sha256.Size { // a database consists of whole pages
 		return fmt.Errorf("%s: %w: there is no checksum at its end", file, ErrNotSnapshot)
 	}
 	sum := sha256.New()
@@ -101,18 +101,17 @@ func checkSum(file string) error {
 	return nil
 }
 
-// RestoreOptions say how a snapshot becomes a data directory.
+// RestoreOptions configures the restoration of a snapshot to a data directory.
 type RestoreOptions struct {
 	// Dir is the data directory of the embedded etcd (Embedded.Dir). It must be empty or missing.
 	Dir string
-	// BumpRevision is added to the revision, and all history counts as compacted: clients that have seen revisions
-	// after the snapshot then list again, where they would otherwise wait for revisions that come anew with another
-	// content.
+	// BumpRevision is added to the revision, and all history counts as compacted. Clients that have seen revisions
+	// after the snapshot then list again, instead of waiting for revisions that come again with other contents.
 	BumpRevision uint64
 }
 
-// RestoreSnapshot makes a data directory for the embedded etcd out of a snapshot file. If it fails, nothing is left.
-// format.ErrNewer if the data is of a format that this program does not know.
+// RestoreSnapshot creates a data directory for the embedded etcd from a snapshot file. After an error nothing is left.
+// It returns format.ErrNewer if the data has an unknown format.
 func RestoreSnapshot(file string, o RestoreOptions) (info SnapshotInfo, err error) {
 	if info, err = CheckSnapshot(file); err != nil {
 		return info, err
@@ -128,7 +127,7 @@ func RestoreSnapshot(file string, o RestoreOptions) (info SnapshotInfo, err erro
 		return info, err
 	}
 	smallSegments()
-	// Beside the target and then renamed: a data directory is there as a whole or not at all.
+	// Create the directory beside the target and rename it, so that it is complete or missing.
 	if err := os.MkdirAll(filepath.Dir(o.Dir), 0o700); err != nil {
 		return info, err
 	}

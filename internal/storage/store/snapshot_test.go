@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A snapshot that is taken while others write holds one revision: every write up to it and none after.
+// TestSnapshot checks that a snapshot taken during writes has one revision: every write up to it and none after.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	forEachMode(t, func(t *testing.T, s *Store) {

@@ -1,16 +1,16 @@
 // Package store is the log: keys, revisions and transactions in etcd. No other package imports etcd.
 //
-// It stands at the end of a write's path and at the start of everything that is read: a write is one compare-and-swap
-// transaction here, and what the store's single Watch delivers, in revision order, is what package watchcache turns
-// into the view that answers reads.
+// It is the end of a write's path and the source of all reads. A write is one compare-and-swap transaction. The store's
+// single Watch delivers changes in revision order, and package watchcache builds the view from them, which serves
+// reads.
 //
 // Main types: Store, opened by Open either on an etcd server inside this process (no socket, no gRPC) or on an external
 // cluster; Record, a key with its value and revisions; WatchBatch, a piece of the ordered stream.
 //
 // Invariants:
 //   - Revisions are etcd's: one counter for the whole store, strictly increasing with each write.
-//   - A write that returned nil is on disk (of a majority, when external), unless Embedded.NoSync says otherwise.
-//   - A write that returned an error other than ErrUncertain changed nothing. It is never repeated by this package.
+//   - A successful write is on disk (of a majority, if external), unless Embedded.NoSync is set.
+//   - A write that returned an error other than ErrUncertain changed nothing. This package never repeats a write.
 //   - Keys are relative to Config.Prefix and have no leading slash; etcd's types do not leave the package.
 //
 // All methods of Store are safe for concurrent use.
@@ -31,43 +31,44 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Config says which etcd to use and how. Exactly one of Embedded and External is set.
+// Config selects and configures the etcd. Exactly one of Embedded and External is set.
 type Config struct {
-	// Prefix is the root of all keys, "/registry" if empty, as kube-apiserver's --etcd-prefix.
+	// Prefix is the root of all keys, "/registry" if empty, like kube-apiserver's --etcd-prefix.
 	Prefix   string
 	Embedded *Embedded
 	External *External
-	// Log receives what etcd warns about; nil means slog.Default().
+	// Log receives etcd's warnings; nil means slog.Default().
 	Log *slog.Logger
-	// CompactInterval is how often history is compacted, and how much of it is kept; 0 means 5 minutes, as
-	// kube-apiserver; negative means never.
+	// CompactInterval is the interval of compactions, and the duration of the remaining history; 0 means 5 minutes, as
+	// in kube-apiserver; negative means never.
 	CompactInterval time.Duration
-	// Observe is called after each read or write of keys with what was done (create, update, delete, get, list), to
-	// which key or to those that begin with it, and what came of it. Nil is not called.
+	// Observe is called after each read or write of keys with the operation (create, update, delete, get, list), its
+	// key or prefix, and its result. May be nil.
 	Observe func(ctx context.Context, operation, key string, took time.Duration, err error)
-	// Tracing traces requests to an external etcd. Nil traces none.
+	// Tracing traces requests to an external etcd. Nil disables tracing.
 	Tracing trace.TracerProvider
 }
 
 // Embedded runs a single-member etcd in this process.
 type Embedded struct {
-	// Dir is etcd's data directory; it is made if missing. One process at a time may use it.
+	// Dir is etcd's data directory; it is created if missing. Only one process at a time may use it.
 	Dir string
-	// NoSync gives up durability for speed: nothing is fsynced. For tests.
+	// NoSync trades durability for speed: nothing is fsynced. For tests.
 	NoSync bool
-	// ListenClientURL makes the server reachable for etcdctl, for example "http://127.0.0.1:2379"; port 0 picks a free
-	// one. Empty means no socket at all.
+	// ListenClientURL makes the server reachable for etcdctl, for example "http://127.0.0.1:2379"; port 0 selects a
+	// free port. If empty, there is no socket.
 	ListenClientURL string
-	// Quota is how large the database may grow, in bytes; 0 means 8 GiB. At the quota etcd refuses new data, but no
+	// Quota is the maximum size of the database in bytes; 0 means 8 GiB. At the quota etcd refuses new data, but not
 	// deletions, until there is room again.
 	Quota int64
-	// MaxRequestBytes is how large a write may be; 0 means 1.5 MiB, etcd's own default.
+	// MaxRequestBytes is the maximum size of a write; 0 means 1.5 MiB, etcd's default.
 	MaxRequestBytes uint
-	// History is how many revisions of history are kept, if that many are younger than Config.CompactInterval: when
-	// there are twice as many, the older half goes. 0 keeps all; so does ListenClientURL, since others may want them.
+	// History is the number of revisions of history to keep, if that many are younger than Config.CompactInterval. When
+	// there are twice as many, the older half is compacted. 0 keeps all; so does ListenClientURL, because other
+	// programs may need them.
 	History int64
-	// FirstRevision is the revision that a new data directory begins after; 0 is etcd's own. It is for data that is
-	// made anew at each start: whose clients would otherwise meet their revisions again with another content.
+	// FirstRevision is the revision that a new data directory starts after; 0 means etcd's default. It serves data
+	// recreated at each start: otherwise clients would see old revisions again with other contents.
 	FirstRevision int64
 }
 
@@ -79,20 +80,20 @@ type External struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// backend is what differs between the embedded and the external etcd. Writes do not: both go through clientv3.KV.
+// backend abstracts the differences between the embedded and the external etcd. Both write through clientv3.KV.
 type backend interface {
-	// read returns the keys of [start, end) at rev (0: now), at most limit (0: all); end nil means start alone.
-	// The answer is linearizable; revision is the store's at the time of the read.
+	// read returns the keys of [start, end) at rev (0: now), at most limit (0: all); a nil end means start alone. The
+	// result is linearizable; revision is the store's at the time of the read.
 	read(ctx context.Context, start, end []byte, limit, rev int64) (kvs []*mvccpb.KeyValue, more bool, revision int64,
 		err error)
 	revision(ctx context.Context) (int64, error)
-	// saw notes a revision that was in the answer to a write, also to one that was refused: revision is not below it.
+	// saw records a revision from the response to a write, even a refused one: later results of revision are not lower.
 	saw(rev int64)
-	// watch sends every change of the prefix from revision from on to out until ctx ends or the history is gone.
-	// It does not return before its goroutines have ended.
+	// watch sends every change of the prefix from revision from on to out until ctx ends or the history is gone. It
+	// returns after its goroutines have ended.
 	watch(ctx context.Context, prefix string, from int64, out chan<- WatchBatch) error
 	requestProgress(rev int64)
-	// failed is closed when the backend broke for good; failure says why.
+	// failed is closed when the backend has failed for good; failure returns the reason.
 	failed() <-chan struct{}
 	failure() error
 	clientURL() string
@@ -149,7 +150,7 @@ func (b *background) stop() {
 
 // Open starts or connects to etcd and returns when a write and a linearizable read would succeed.
 //
-// Errors are one line that says what is wrong and what to do.
+// Errors are one line with the problem and the remedy.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -184,10 +185,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// Path returns a key as etcd knows it, below the prefix.
+// Path returns the full key in etcd, with the prefix.
 func (s *Store) Path(key string) string { return s.prefix + key }
 
-// Close ends all watches, waits for them, and stops or leaves etcd. It may be called more than once.
+// Close ends all watches, waits for them, and stops or disconnects etcd. It may be called more than once.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.stop()
@@ -200,15 +201,15 @@ func (s *Store) Close() error {
 // Shared reports whether other processes may write to the same etcd.
 func (s *Store) Shared() bool { return !s.embedded }
 
-// ClientURL returns the URL at which the embedded etcd listens, with its real port; "" if it does not, or is external.
+// ClientURL returns the URL at which the embedded etcd listens, with its actual port; "" if there is none.
 func (s *Store) ClientURL() string { return s.backend.clientURL() }
 
-// Failed is closed when the store broke for good, for example because the disk is full, its files are damaged, or a
-// server of a newer format uses it (MarkFormat); Check then says why. The process should end: nothing can be written
-// any more.
+// Failed is closed when the store has failed for good, for example because the disk is full, its files are damaged, or
+// a server with a newer format uses it (MarkFormat). Check then returns the reason. The process should end: all writes
+// fail.
 func (s *Store) Failed() <-chan struct{} { return s.backend.failed() }
 
-// Check reports whether the store can be read right now, linearizably: whether there is a quorum and a leader.
+// Check reports whether the store can currently be read linearizably: whether there is a quorum and a leader.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -218,16 +219,16 @@ func (s *Store) Check(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, checkTimeout)
 		defer cancel()
 	}
-	// Through the client even when embedded: unlike backend.read it asks raft, so it fails when raft is stuck.
+	// Use the client even when embedded: unlike backend.read it goes through raft, so it fails when raft is stuck.
 	_, err := s.client.Get(ctx, s.prefix, clientv3.WithCountOnly())
 	return readError(err)
 }
 
-// requestTimeout bounds a request to an external etcd, so that a lost one gives an error and not silence. The embedded
-// one bounds requests itself.
+// requestTimeout bounds a request to an external etcd, so that a lost request returns an error. The embedded etcd
+// bounds requests itself.
 const requestTimeout = 10 * time.Second
 
-// checkTimeout bounds Check, as kube-apiserver bounds its check of etcd: who probes has less patience than who writes.
+// checkTimeout bounds Check, as kube-apiserver bounds its check of etcd: probes are less patient than writers.
 const checkTimeout = 2 * time.Second
 
 func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {

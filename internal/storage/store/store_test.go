@@ -16,7 +16,7 @@ import (
 )
 
 func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // for a machine that is busy
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // for a busy machine
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -39,7 +39,7 @@ func open(t testing.TB, e Embedded) *Store {
 			t.Errorf("close: %v", err)
 		}
 		for line := range strings.Lines(log.String()) {
-			// That the machine is slow is no fault. A lost lease is what a test made.
+			// Warnings about a slow machine are no fault. The test itself loses the lease.
 			if !slices.ContainsFunc([]string{"request stats", "too long", "lease not found"},
 				func(text string) bool { return strings.Contains(line, text) }) {
 				t.Errorf("etcd logged: %s", line)

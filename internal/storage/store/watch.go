@@ -21,21 +21,21 @@ type Event struct {
 type WatchBatch struct {
 	Events   []Event
 	Revision int64
-	Err      error // ErrCompacted or the store's failure; the last batch
+	Err      error // ErrCompacted or the store's failure, in the last batch
 }
 
-// Watch delivers every change of the prefix from revision from (> 0) on, in order, until ctx ends or an error is
-// delivered or the store is closed; then the channel is closed. Lost connections are resumed without a gap.
+// Watch delivers every change of the prefix from revision from (> 0) on, in order, until ctx ends, an error is
+// delivered or the store is closed; then it closes the channel. It resumes lost connections without a gap.
 //
-// The channel is unbuffered: while the receiver is busy, changes are gathered into one batch (up to a few MB, beyond
-// that etcd keeps them), so a slow receiver gets larger batches and holds up no other.
+// The channel is unbuffered: while the receiver is busy, changes are gathered into one batch (up to a few MB; etcd
+// keeps the rest), so a slow receiver gets larger batches and delays no other.
 func (s *Store) Watch(ctx context.Context, from int64) <-chan WatchBatch {
 	out := make(chan WatchBatch)
 	started := s.start(func() {
 		defer close(out)
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
-		ended := make(chan error, 1) // the watch sends once and must not wait for us
+		ended := make(chan error, 1) // the watch sends once and must not block
 		go func() { ended <- s.backend.watch(inner, s.prefix, from, out) }()
 		var err error
 		select {
@@ -54,7 +54,7 @@ func (s *Store) Watch(ctx context.Context, from int64) <-chan WatchBatch {
 		select {
 		case out <- WatchBatch{Err: err}:
 		case <-ctx.Done():
-		case <-s.done: // the receiver may be the one who waits in Close
+		case <-s.done: // the receiver itself may be waiting in Close
 		}
 	})
 	if !started {
@@ -63,9 +63,9 @@ func (s *Store) Watch(ctx context.Context, from int64) <-chan WatchBatch {
 	return out
 }
 
-// RequestProgress asks running watches to report as soon as they have passed rev, even if nothing under the prefix has
-// changed. It does not wait. A caller that waits for a revision calls it, because other users of an external etcd
-// advance the revision too.
+// RequestProgress makes running watches report when they have passed rev, even without changes under the prefix. It
+// does not block. A caller that waits for a revision needs it, because other users of an external etcd advance the
+// revision too.
 func (s *Store) RequestProgress(rev int64) { s.backend.requestProgress(rev) }
 
 // gather collects events between two sends.
@@ -75,7 +75,7 @@ type gather struct {
 	bytes  int
 }
 
-// gatherLimit is how many bytes of values a watch holds for a receiver that is busy.
+// gatherLimit bounds the bytes of values that a watch holds for a busy receiver.
 const gatherLimit = 8 << 20
 
 func (g *gather) full() bool   { return g.bytes >= gatherLimit }
@@ -91,7 +91,7 @@ func (g *gather) add(e *mvccpb.Event) {
 	if g.foreign(e.Kv.Key) {
 		return
 	}
-	// Etcd's index has the same bytes for as long as there is the key; as with values, no one writes to them.
+	// etcd's index holds these bytes as long as the key exists; like values, they are never written to.
 	key := unsafe.String(unsafe.SliceData(e.Kv.Key), len(e.Kv.Key))
 	ev := Event{Key: key[len(g.prefix):], Revision: e.Kv.ModRevision}
 	if e.Type == mvccpb.Event_DELETE {

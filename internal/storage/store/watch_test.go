@@ -124,7 +124,8 @@ func TestWatchBusy(t *testing.T) {
 	})
 }
 
-// Writes outside of the prefix advance the revision too; who waits for it must not wait for ever.
+// TestWatchProgress checks that writes outside of the prefix, which advance the revision too, do not leave a waiter for
+// it waiting for ever.
 func TestWatchProgress(t *testing.T) {
 	t.Parallel()
 	forEachMode(t, func(t *testing.T, s *Store) {
@@ -151,7 +152,8 @@ func TestWatchProgress(t *testing.T) {
 	})
 }
 
-// An etcd that goes away and comes back at the same address with the same data: the watch goes on without a gap.
+// TestWatchResumes checks that a watch continues without a gap after etcd goes away and comes back at the same address
+// with the same data.
 func TestWatchResumes(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -226,8 +228,8 @@ func TestCompactor(t *testing.T) {
 	}
 }
 
-// With a bound of history the older half goes when there is twice as much, as far as the watch has seen it; not if
-// others may read it.
+// TestHistoryIsBounded checks that with a bound the older half of history is compacted when there is twice as much,
+// once the watch has received it; but not if other programs may read it.
 func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	const most = 20
@@ -289,7 +291,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// A caller never gets the answer of a request that began before it called.
+// TestShared checks that no caller gets the result of a request that began before its call.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	var clock, flights atomic.Int64
@@ -311,7 +313,7 @@ func TestShared(t *testing.T) {
 	wg.Wait()
 	t.Logf("%d requests for %d callers", flights.Load(), 32*500)
 
-	// Callers that arrive while one is under way share the next.
+	// Callers that arrive during a request share the next.
 	block, started := make(chan struct{}), make(chan struct{}, 8)
 	s = &shared{fetch: func(context.Context) (int64, error) {
 		started <- struct{}{}

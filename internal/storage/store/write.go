@@ -13,32 +13,32 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Options are conditions and effects of a write beyond its own key; the zero value has none and costs nothing.
+// Options holds conditions and effects of a write beyond its own key; the zero value has none and costs nothing.
 type Options struct {
-	// TTL is how long the key lives unless it is written again; 0 means forever, as does a later write without a TTL.
-	// The key goes a little later than that, by at most a twentieth of TTL or a minute: see leases.
+	// TTL is the lifetime of the key unless it is written again; 0 means no limit, and a later write without a TTL
+	// removes the limit. The key expires slightly later, by at most a twentieth of TTL or a minute: see leases.
 	TTL time.Duration
-	// UnlessFenced names fences: the write fails with ErrFenced if one of them stands.
+	// UnlessFenced names fences: the write fails with ErrFenced if one of them is up.
 	UnlessFenced []string
-	// RaiseFence puts up the fence of this name together with the write, or not at all. It stands for an hour, which
-	// is longer than any request that was under way can last.
+	// RaiseFence raises the named fence atomically with the write. It stays up for an hour, longer than any request in
+	// progress can last.
 	RaiseFence string
 	// Sequence orders the write among others.
 	Sequence Sequence
-	// Also are changes of other keys that are made together with the write, or not at all. If one of them finds its key
-	// otherwise than it must be, the write fails with ErrTaken.
+	// Also lists changes of other keys, made atomically with the write. If the key of one does not have the required
+	// revision, the write fails with ErrTaken.
 	Also []Change
 }
 
-// Sequence is for writes that are right only if their writer knows all others of the same name: a definition claims
-// names that no other definition may have. The write fails with ErrOvertaken if one of them came after revision Seen.
-// Within one process a lock does the same with less.
+// Sequence orders writes that are valid only if their writer has seen all others of the same name: a definition claims
+// names that no other definition may have. The write fails with ErrOvertaken if another one came after revision Seen.
+// Within one process a lock is cheaper.
 type Sequence struct {
 	Name string // "" means none
-	Seen int64  // the writer knows everything up to this revision
+	Seen int64  // the writer has seen everything up to this revision
 }
 
-// Writer writes with options. Its methods are those of Store.
+// Writer writes with options. Its methods correspond to those of Store.
 type Writer struct {
 	store   *Store
 	options Options
@@ -46,29 +46,28 @@ type Writer struct {
 
 // With returns a writer with options.
 //
-// Fences keep out what comes too late. Who deletes a thing that contains others (a definition with its objects, a
-// namespace) raises a fence under the thing's uid in the write that begins the deletion; who adds something to it
-// writes unless that fence stands. So no object appears after the search for what must be deleted has begun, on
-// whichever replica and however long its request has been under way. A fence that does not stand costs a look into
-// etcd's index; a condition on the definition's own key would read the whole definition with each write, and fail with
-// each change of its status.
+// Fences reject late writes. To delete a container of objects (a definition, a namespace), the writer raises a fence
+// under the container's uid in the write that begins the deletion. A write that adds an object to the container
+// requires that the fence is down. So no object appears after the search for contents has begun, on whichever replica
+// and however long its request has been in progress. A fence that is down costs a lookup in etcd's index. A condition
+// on the definition's own key would read the whole definition with each write, and fail with each change of its status.
 func (s *Store) With(o Options) Writer { return Writer{store: s, options: o} }
 
-// Create writes a key that must not exist, and returns the revision that it has now. ErrExists if it does.
+// Create writes a key that must not exist, and returns its revision. It returns ErrExists if the key exists.
 //
-// value is not kept.
+// It does not keep value.
 func (s *Store) Create(ctx context.Context, key string, value []byte) (rev int64, err error) {
 	return s.With(Options{}).Create(ctx, key, value)
 }
 
-// Update replaces the value of a key whose mod revision must still be rev. ErrConflict if it is another one,
-// ErrNotFound if the key is gone.
+// Update replaces the value of a key that must still have the mod revision rev. It returns ErrConflict if the key has
+// another revision, ErrNotFound if it does not exist.
 func (s *Store) Update(ctx context.Context, key string, value []byte, rev int64) (newRev int64, err error) {
 	return s.With(Options{}).Update(ctx, key, value, rev)
 }
 
-// Delete removes a key whose mod revision must still be rev, and returns the revision of the deletion. ErrConflict if
-// it is another one, ErrNotFound if the key is gone.
+// Delete removes a key that must still have the mod revision rev, and returns the revision of the deletion. It returns
+// ErrConflict if the key has another revision, ErrNotFound if it does not exist.
 func (s *Store) Delete(ctx context.Context, key string, rev int64) (newRev int64, err error) {
 	return s.With(Options{}).Delete(ctx, key, rev)
 }
@@ -87,17 +86,17 @@ func (w Writer) Update(ctx context.Context, key string, value []byte, rev int64)
 	return w.change(ctx, "update", Change{Key: key, Revision: rev, Value: value})
 }
 
-// Delete is Store.Delete. TTL means nothing to it.
+// Delete is Store.Delete. It ignores TTL.
 func (w Writer) Delete(ctx context.Context, key string, rev int64) (newRev int64, err error) {
 	return w.change(ctx, "delete", Change{Key: key, Revision: rev, Remove: true})
 }
 
-// Change is what a write does to one key.
+// Change is the effect of a write on one key.
 type Change struct {
 	Key      string
-	Revision int64 // mod revision that the key must have; 0: it must not exist
+	Revision int64 // required mod revision of the key; 0: it must not exist
 	Value    []byte
-	Remove   bool // in place of writing Value
+	Remove   bool // remove the key instead of writing Value
 }
 
 func (w Writer) change(ctx context.Context, verb string, c Change) (int64, error) {
@@ -116,13 +115,13 @@ func (w Writer) change(ctx context.Context, verb string, c Change) (int64, error
 	return newRev, wrap(verb, c.Key, err)
 }
 
-// swap makes the change if the key has the revision that it must have and no fence stands, in one transaction, and
-// returns the new revision. If not, nothing happens: newRev is 0, and found reports whether the key is there.
+// swap makes the change in one transaction, if the key has the required revision and no fence is up, and returns the
+// new revision. Otherwise nothing happens: newRev is 0, and found reports whether the key exists.
 func (w Writer) swap(ctx context.Context, verb string, c Change) (newRev int64, found bool, err error) {
 	ctx, done := w.store.begin(ctx, verb, c.Key)
 	defer func() { done.end(ctx, err) }()
 	newRev, found, err = w.try(ctx, c)
-	// etcd may forget leases that we remember: they were revoked, or a backup was restored
+	// etcd may have lost remembered leases: they were revoked, or a backup was restored.
 	if errors.Is(err, errLeaseLost) {
 		w.store.leases.forget()
 		newRev, found, err = w.try(ctx, c)
@@ -146,7 +145,7 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 	}
 	key := s.prefix + c.Key
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", c.Revision)}
-	var looks []clientv3.Op // at what may have failed: the fences, then the key; and the mark of the format at last
+	var looks []clientv3.Op // reads to find the failed condition: the fences, then the key, and the format mark last
 	for _, name := range w.options.UnlessFenced {
 		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(fencePrefix+name), "=", 0))
 		looks = append(looks, clientv3.OpGet(fencePrefix+name, clientv3.WithKeysOnly()))
@@ -155,7 +154,7 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(turnPrefix+turn.Name), "<", turn.Seen+1))
 		looks = append(looks, clientv3.OpGet(turnPrefix+turn.Name, clientv3.WithKeysOnly()))
 	}
-	// that a key exists needs no look if nothing else can be wrong
+	// If the key must not exist and there is no other condition, the cause is known without a read.
 	if c.Revision > 0 || len(looks) > 0 || len(w.options.Also) > 0 {
 		looks = append(looks, clientv3.OpGet(key, clientv3.WithKeysOnly()))
 	}
@@ -193,14 +192,14 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 	return 0, found, err
 }
 
-// refusal says why a transaction was not made, by what its looks have found, and whether the key is there.
+// refusal returns the reason why a transaction failed, from the results of its reads, and whether the key exists.
 func (w Writer) refusal(c Change, looks []*etcdserverpb.ResponseOp) (found bool, err error) {
 	for i, look := range looks {
 		kvs := look.GetResponseRange().GetKvs()
 		found = len(kvs) > 0
 		switch own := i == len(looks)-1; {
 		case own && len(w.options.Also) > 0 && (!found && c.Revision == 0 || found && kvs[0].ModRevision == c.Revision):
-			return found, ErrTaken // the key is as it must be
+			return found, ErrTaken // the key has the required revision
 		case !found:
 		case i < len(w.options.UnlessFenced):
 			return true, ErrFenced
@@ -217,7 +216,7 @@ func (s *Store) Written() int64 { return s.written.Load() }
 
 func (s *Store) wrote(rev int64) { raise(&s.written, rev) }
 
-// raise makes of at least rev.
+// raise sets of to the maximum of its value and rev.
 func raise(of *atomic.Int64, rev int64) {
 	for {
 		last := of.Load()
@@ -227,25 +226,25 @@ func raise(of *atomic.Int64, rev int64) {
 	}
 }
 
-// happened finds out whether a write that was answered with ErrNoSpace took place: etcd applies the write with which
-// the database reaches its quota, and then says that there was no room. It reads as all reads do: with the embedded
-// etcd from the key space, where the write is by now if it took place, and not through raft's read index, which has
-// been seen to wait without end on a busy machine while the alarm is being raised.
+// happened determines whether a write that returned ErrNoSpace took effect: etcd applies the write that brings the
+// database to its quota, and still reports that there is no room. It reads like all other reads. With the embedded etcd
+// that means the key space, which contains the write if it took effect. raft's read index has hung on a busy machine
+// while the alarm was being raised.
 func (w Writer) happened(ctx context.Context, c Change) (newRev int64, found bool, err error) {
 	kvs, _, _, err := w.store.backend.read(ctx, []byte(w.store.prefix+c.Key), nil, 0, 0)
 	switch {
 	case err != nil:
 		return 0, false, fmt.Errorf("%w: %w", ErrUncertain, err)
 	case len(kvs) == 0 && c.Revision == 0, len(kvs) > 0 && kvs[0].ModRevision == c.Revision:
-		return 0, false, ErrNoSpace // as it was
+		return 0, false, ErrNoSpace // unchanged
 	case len(kvs) > 0 && !c.Remove && bytes.Equal(kvs[0].Value, c.Value):
 		w.store.wrote(kvs[0].ModRevision)
 		return kvs[0].ModRevision, false, nil
 	}
-	return 0, false, fmt.Errorf("%w: %w", ErrUncertain, ErrNoSpace) // another writer has written since
+	return 0, false, fmt.Errorf("%w: %w", ErrUncertain, ErrNoSpace) // another client has written since
 }
 
-// effects are what the transaction does: the change, the fence, the turn, the changes of other keys.
+// effects returns the operations of the transaction: the change, the fence, the turn, the changes of other keys.
 func (w Writer) effects(ctx context.Context, c Change) ([]clientv3.Op, error) {
 	key := w.store.prefix + c.Key
 	ops := make([]clientv3.Op, 1, 3+len(w.options.Also))
@@ -281,10 +280,10 @@ func (w Writer) effects(ctx context.Context, c Change) ([]clientv3.Op, error) {
 	return ops, nil
 }
 
-// text is a value as clientv3 wants it, which copies it: a copy for that, too, would be one too many.
+// text returns value as a string without a copy; clientv3 copies it anyway.
 func text(value []byte) string { return unsafe.String(unsafe.SliceData(value), len(value)) }
 
-// Where fences and turns stand, outside the prefix of objects, and for how long.
+// The keys of fences and turns, outside the prefix of objects, and the lifetime of fences.
 const (
 	turnPrefix  = "/bowsprit/turns/"
 	fencePrefix = "/bowsprit/fences/"

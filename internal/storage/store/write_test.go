@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A fence that was raised by a write keeps out the writes that would come behind it, and no others.
+// TestFence checks that a fence raised by a write rejects later writes behind it, and no others.
 func TestFence(t *testing.T) {
 	t.Parallel()
 	forEachMode(t, func(t *testing.T, s *Store) {
@@ -56,7 +56,7 @@ func TestFence(t *testing.T) {
 	})
 }
 
-// A turn refuses who has not seen the write before, whatever its key was.
+// TestTurn checks that a sequence refuses a writer that has not seen the previous write, whatever its key.
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	forEachMode(t, func(t *testing.T, s *Store) {
@@ -98,12 +98,12 @@ func TestTurn(t *testing.T) {
 	})
 }
 
-// A key with a TTL goes by itself, and the watch tells so; written again without one, it stays.
+// TestTTL checks that a key with a TTL expires and the watch reports it; written again without one, it stays.
 func TestTTL(t *testing.T) {
 	t.Parallel()
 	forEachMode(t, func(t *testing.T, s *Store) {
 		ctx := testContext(t)
-		short := s.With(Options{TTL: 5 * time.Second}) // long enough for a busy machine to update b before it is gone
+		short := s.With(Options{TTL: 5 * time.Second}) // long enough for a busy machine to update b before it expires
 		a, err := short.Create(ctx, "a", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +126,8 @@ func TestTTL(t *testing.T) {
 	})
 }
 
-// Keys that are written within a minute share a lease, but no more than fit into a transaction.
+// TestLeaseShared checks that keys written within a minute share a lease, up to the number that fits into a
+// transaction.
 func TestLeaseShared(t *testing.T) {
 	t.Parallel()
 	s := open(t, Embedded{})
@@ -173,7 +174,7 @@ func TestLeaseShared(t *testing.T) {
 // A lease that etcd has lost does not fail a write.
 func TestLeaseLost(t *testing.T) {
 	t.Parallel()
-	forEachMode(t, func(t *testing.T, s *Store) { // etcd warns of it, which open lets pass
+	forEachMode(t, func(t *testing.T, s *Store) { // etcd's warning is allowed by open
 		ctx := testContext(t)
 		w := s.With(Options{TTL: time.Hour})
 		if _, err := w.Create(ctx, "a", nil); err != nil {
@@ -272,7 +273,8 @@ func TestAlso(t *testing.T) {
 	})
 }
 
-// The embedded etcd takes as much as etcd elsewhere does by default, so that what it holds can move there.
+// TestRequestLimit checks that the embedded etcd accepts requests as large as another etcd by default, so that its data
+// can move there.
 func TestRequestLimit(t *testing.T) {
 	t.Parallel()
 	s := open(t, Embedded{})
