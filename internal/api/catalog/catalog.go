@@ -1,8 +1,8 @@
-// Package catalog holds what the server serves right now: groups, versions, resources.
+// Package catalog holds the groups, versions and resources that the server currently serves.
 //
-// Built-in kinds (package kinds) and custom kinds (package crd) both become a Resource here, and every later step of a
-// request works on that one type. A request takes one Snapshot at its start and keeps it to its end, so that a
-// definition which changes meanwhile cannot make half of an answer old and half of it new.
+// Built-in kinds (package kinds) and custom kinds (package crd) both become a Resource, the one type for all later
+// steps of a request. A request takes one Snapshot at its start and keeps it to its end, so a concurrent change of a
+// definition cannot mix old and new parts in one response.
 //
 // Snapshots, groups, resources and versions are immutable once published and safe for concurrent use. A Catalog has one
 // writer at a time; readers never wait.
@@ -19,9 +19,9 @@ import (
 
 // Catalog publishes snapshots.
 type Catalog struct {
-	mu       sync.Mutex // serialises writers; readers use cur
+	mu       sync.Mutex // serializes writers; readers use cur
 	services map[GroupVersionName]*Service
-	changed  chan struct{} // closed when services change next; nil if this matters to no caller
+	changed  chan struct{} // closed at the next change of services; nil if no caller waits
 	cur      atomic.Pointer[Snapshot]
 }
 
@@ -33,13 +33,13 @@ func New(resources ...*Resource) *Catalog {
 	return c
 }
 
-// Snapshot returns what is served now.
+// Snapshot returns the current snapshot.
 func (c *Catalog) Snapshot() *Snapshot { return c.cur.Load() }
 
-// Update publishes a snapshot in which each resource of put has replaced the one of the same group and plural, and each
-// of remove is gone. revision is the etcd revision that brought the change. Groups that are not named keep their Stamp.
+// Update publishes a snapshot with the resources of put, which replace those of the same group and plural, and without
+// the resources in remove. revision is the etcd revision of the change. Unaffected groups keep their Stamp.
 //
-// Cost: the groups that change, and one pointer for each group of the catalog.
+// Cost: the affected groups, and one pointer for each group of the catalog.
 func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,14 +73,14 @@ func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource
 	}
 }
 
-// draft is the next snapshot while it is made.
+// draft is the next snapshot under construction.
 type draft struct {
 	*Snapshot
 	old     *Snapshot
 	changed map[string]*Group
 }
 
-// draftLocked begins the next snapshot: it has what the one before it has.
+// draftLocked starts the next snapshot as a copy of the current one.
 func (c *Catalog) draftLocked() *draft {
 	old := c.cur.Load()
 	return &draft{old: old, changed: map[string]*Group{}, Snapshot: &Snapshot{
@@ -89,7 +89,7 @@ func (c *Catalog) draftLocked() *draft {
 	}}
 }
 
-// open returns the named group, which may be changed.
+// open returns the named group of the draft for modification.
 func (d *draft) open(name string) *Group {
 	g := d.changed[name]
 	if g == nil {
@@ -102,7 +102,7 @@ func (d *draft) open(name string) *Group {
 	return g
 }
 
-// publishLocked makes d the snapshot that readers get.
+// publishLocked publishes d.
 func (c *Catalog) publishLocked(d *draft) {
 	for name, g := range d.changed {
 		g.arrange(c.services)
@@ -120,14 +120,14 @@ type GroupResource struct{ Group, Resource string }
 
 // Snapshot is the catalog at one moment.
 type Snapshot struct {
-	// Revision is the etcd revision of the newest definition that the snapshot knows; 0 with built-in kinds only.
+	// Revision is the etcd revision of the newest definition in the snapshot; 0 with built-in kinds only.
 	Revision int64
-	// Stamp grows with each change; two snapshots with the same stamp are the same.
+	// Stamp grows with each change; snapshots with equal stamps are equal.
 	Stamp uint64
 
 	groups   map[string]*Group
 	byPrefix map[string]*Resource
-	remotes  bool // there are versions for which other servers answer
+	remotes  bool // some versions are served by other servers
 }
 
 // Group returns the named group ("" is the core group), or nil.
@@ -150,7 +150,7 @@ func (s *Snapshot) Groups() []*Group {
 	return out
 }
 
-// Served returns the resource and the version that answer for group/version/plural, or nil, nil.
+// Served returns the served resource and version of group/version/plural, or nil, nil.
 func (s *Snapshot) Served(group, version, plural string) (*Resource, *Version) {
 	r := s.Resource(group, plural)
 	if r == nil || !r.Served {
@@ -163,7 +163,7 @@ func (s *Snapshot) Served(group, version, plural string) (*Resource, *Version) {
 	return r, v
 }
 
-// Resource returns the resource of that plural name whether it is served or not, or nil.
+// Resource returns the resource with that plural name, served or not, or nil.
 func (s *Snapshot) Resource(group, plural string) *Resource {
 	g := s.groups[group]
 	if g == nil {
@@ -172,7 +172,7 @@ func (s *Snapshot) Resource(group, plural string) *Resource {
 	return g.resources[plural]
 }
 
-// ByKind returns the resource of a kind, the served one if there are several, or nil.
+// ByKind returns the resource of a kind, preferably a served one, or nil.
 func (s *Snapshot) ByKind(group, kind string) *Resource {
 	g := s.groups[group]
 	if g == nil {
@@ -187,7 +187,7 @@ func (s *Snapshot) ByKind(group, kind string) *Resource {
 	return found
 }
 
-// ByPrefix returns the resource whose objects are stored under prefix, or nil. It is never an alias.
+// ByPrefix returns the resource with objects stored under prefix, or nil. It is never an alias.
 func (s *Snapshot) ByPrefix(prefix string) *Resource { return s.byPrefix[prefix] }
 
 // Resources calls f for every resource, in no particular order.

@@ -12,10 +12,10 @@ import (
 type GroupVersion struct {
 	Name      string
 	Resources []*Resource // served in this version, sorted by plural
-	// GroupPriority orders the group, as far as this version is concerned; Priority orders the versions of a group.
+	// GroupPriority orders the group according to this version; Priority orders the versions of a group.
 	GroupPriority, Priority int
-	// Remote is set if another server answers for the version. Resources are then empty, and Shadowed are those that
-	// this server would answer for if it did not, usually none.
+	// Remote is set if another server serves the version. Resources is then empty. Shadowed, usually empty, lists the
+	// resources that this server would serve otherwise.
 	Remote   *Remote
 	Shadowed []*Resource // see Remote
 }
@@ -23,23 +23,23 @@ type GroupVersion struct {
 // GroupVersionName names a version of a group.
 type GroupVersionName struct{ Group, Version string }
 
-// Service says who answers for a version of a group, and in which order it is listed, where that does not follow from
-// the resources that this server has.
+// Service assigns a version of a group to a server, and sets its position in lists, if these do not follow from this
+// server's own resources.
 type Service struct {
 	GroupVersionName
 	GroupPriority, Priority int     // see GroupVersion
-	Remote                  *Remote // nil if this server answers
+	Remote                  *Remote // nil if this server serves the version
 }
 
-// Remote is what is known of a version for which another server answers.
+// Remote describes a version that another server serves.
 type Remote struct {
-	// Key is the same as long as what the other server has said is the same.
+	// Key stays equal as long as the other server's documents are equal.
 	Key any
-	// Resources are those that the other server has listed when it was last asked, in its order.
+	// Resources is the other server's most recent list of resources, in its order.
 	Resources []apidiscoveryv2.APIResourceDiscovery
-	// Stale is true if it could not be asked since.
+	// Stale is true if later requests for the list have failed.
 	Stale bool
-	// V3 and V2 are its documents.
+	// V3 and V2 are its OpenAPI documents.
 	V3, V2 Document
 }
 
@@ -52,7 +52,7 @@ func (r *Remote) Has(resource, subresource string) bool {
 		func(one apidiscoveryv2.APISubresourceDiscovery) bool { return one.Subresource == subresource }))
 }
 
-// Remote returns what is known of a version for which another server answers, nil of all others.
+// Remote returns the Remote of a version that another server serves, otherwise nil.
 func (s *Snapshot) Remote(group, version string) *Remote {
 	if !s.remotes {
 		return nil
@@ -70,12 +70,12 @@ func (s *Snapshot) Remote(group, version string) *Remote {
 // Document is an OpenAPI document that another server has published.
 type Document struct {
 	Hash string // "" if there is none
-	// Read returns it as JSON; nil if there is none.
+	// Read returns the document as JSON; nil if there is none.
 	Read func() ([]byte, error)
 }
 
-// SetServices publishes a snapshot in which these and no others say who answers for versions of groups. They are not
-// changed afterwards. A service that is the same pointer as before leaves its group as it is.
+// SetServices publishes a snapshot with exactly these services. The services must not change afterwards. A service with
+// the same pointer as before leaves its group unchanged.
 func (c *Catalog) SetServices(services []*Service) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +106,7 @@ func (c *Catalog) SetServices(services []*Service) {
 	}
 }
 
-// ServicesChanged returns a channel that is closed when SetServices publishes something else the next time.
+// ServicesChanged returns a channel that is closed when SetServices next publishes a change.
 func (c *Catalog) ServicesChanged() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +116,7 @@ func (c *Catalog) ServicesChanged() <-chan struct{} {
 	return c.changed
 }
 
-// arrange derives Versions and Priority from the resources, and from what services say.
+// arrange derives Versions and Priority from the resources and the services.
 func (g *Group) arrange(services map[GroupVersionName]*Service) {
 	versions := map[string]*GroupVersion{}
 	open := func(name string) *GroupVersion {

@@ -1,16 +1,15 @@
 package catalog
 
-// ResetFields is what of an object an endpoint lets its callers change. No manager comes to own a field that is out of
-// reach.
+// ResetFields limits the fields that an endpoint can change. A manager never owns a field outside the limit.
 type ResetFields struct {
-	// Except are the paths of fields that are put back as they were, whatever is sent.
+	// Except lists the paths of fields that keep their stored value, whatever the client sends.
 	Except [][]string
-	// Only are the paths to all that can be changed, "*" for every item of a list; nil means no such limit.
+	// Only lists the paths of all changeable fields, "*" for every item of a list; nil means no limit.
 	Only [][]string
 }
 
-// ResetFieldsOf returns what the endpoint of a version (subresource "" is the object's own) lets its callers change,
-// in the version of that is seen.
+// ResetFieldsOf returns the fields that an endpoint of version v can change (subresource "" is the object itself), as
+// paths in version of.
 func (v *Version) ResetFieldsOf(subresource string, of *Version) ResetFields {
 	if v.ResetFields != nil {
 		return v.ResetFields[subresource]

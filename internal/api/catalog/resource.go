@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/sensitive"
 )
 
-// Resource is one kind of object with all its versions, built in or custom.
+// Resource is one kind of object with all its versions, built-in or custom.
 type Resource struct {
 	Group      string // "" is the core group
 	Plural     string
@@ -25,63 +25,62 @@ type Resource struct {
 	Categories []string
 	Namespaced bool
 
-	// Versions are all declared versions in kube's order of preference; unserved ones are among them.
+	// Versions lists all declared versions in Kubernetes' order of preference, including unserved ones.
 	Versions []*Version
-	// Storage is the version in which objects are written to the store.
+	// Storage is the version of objects in the store.
 	Storage *Version
-	// Prefix is where the objects live below the store's root, without slashes at the ends:
-	// "<group>/<plural>" for custom kinds, what kube-apiserver uses for built-in ones.
+	// Prefix is the location of the objects below the store's root, without slashes at the ends: "<group>/<plural>" for
+	// custom kinds, kube-apiserver's prefix for built-in ones.
 	Prefix string
 
-	// Conversion returns the webhook that converts between versions. It may decode the definition anew at each call;
-	// nil means that there is none.
+	// Conversion returns the webhook that converts between versions. It may decode the definition at each call; nil
+	// means that there is no webhook.
 	Conversion func() (*apiextensionsv1.WebhookConversion, error)
 
-	// Sensitive is true if the definition mentions sensitive fields: objects are encrypted as secrets are.
+	// Sensitive is true if the definition has sensitive fields: objects are then encrypted like secrets.
 	Sensitive bool
 
-	// Served is false for a definition that is not established or is being deleted: no endpoint answers for it.
+	// Served is false for a definition that is not established or is being deleted: it has no endpoints.
 	Served bool
-	// Terminating is true while a custom resource's definition is being deleted: existing objects may go, new ones may
-	// not come.
+	// Terminating is true while a custom resource's definition is being deleted: existing objects can be deleted, but
+	// no new ones created.
 	Terminating bool
 
 	// Definition identifies the CustomResourceDefinition; zero for built-in kinds.
 	Definition Definition
-	// Fixed is true if the definition is the program's and not an object: no client changes it, and an object of the
-	// same name means nothing.
+	// Fixed is true if the program provides the definition instead of an object: clients cannot change it, and an
+	// object of the same name has no effect.
 	Fixed bool
-	// Strategy are what the kind checks and sets beyond its schema, for all versions that have none of their own; nil
-	// for custom kinds.
+	// Strategy holds the kind's checks and defaults beyond its schema, for all versions without a Strategy; nil for
+	// custom kinds.
 	Strategy *Strategy
-	// Convert turns obj, which is of version from, into one of version to, in place. Built-in kinds of several
-	// versions have it; nil for all others.
+	// Convert converts obj from version from to version to, in place. Only built-in kinds with several versions have
+	// it; nil for all others.
 	Convert func(from, to *Version, obj Object) error
-	// Form is how the store keeps the bytes; nil for nearly all kinds: the JSON of Storage.
+	// Form is the encoding of the bytes in the store; nil, for nearly all kinds, means JSON of Storage.
 	Form *Form
-	// Secondary is true if the objects belong to another resource, which has the same Prefix: the events of
-	// events.k8s.io are those of the core group. Storage is then that resource's version. What goes over all objects
-	// leaves aliases out.
+	// Secondary is true for an alias, a resource with the objects of another one: the events of events.k8s.io are those
+	// of the core group. It has the Prefix and the Storage of that resource. Loops over all objects skip aliases.
 	Secondary bool
-	// Cohabits names the other resource whose objects these are too: the alias, or the one that it is an alias of.
-	// Zero for all others.
+	// Cohabits names the other resource with the same objects: the alias, or the target of an alias. Zero for all
+	// others.
 	Cohabits GroupResource
-	// Virtual is true if objects are not stored. Verbs says what can be done with them: a POST gets an answer, and
-	// that is all (reviews), or a read finds them out (component statuses). Prefix is "" then.
+	// Virtual is true if objects are not stored, and Prefix is "". Verbs lists the supported verbs: either a POST with
+	// a response only (reviews), or reads that compute the objects (component statuses).
 	Virtual bool
-	// Subresources beyond status and scale, sorted by name.
+	// Subresources lists subresources other than status and scale, sorted by name.
 	Subresources []Subresource
-	// Verbs that the resource answers, nil for all eight.
+	// Verbs lists the supported verbs, nil for all eight.
 	Verbs []string
-	// GroupPriority orders the group in discovery; 0 means 1000, what custom groups have.
+	// GroupPriority orders the group in discovery; 0 means 1000, the priority of custom groups.
 	GroupPriority int
-	// life ends when another state of the catalog no longer holds this resource. Set by Catalog.Update.
+	// life ends when a newer snapshot no longer contains this resource. Set by Catalog.Update.
 	life   context.Context
 	retire context.CancelFunc
 
-	// NoGeneration is true for kinds whose metadata.generation Kubernetes does not maintain.
+	// NoGeneration is true for kinds without a maintained metadata.generation, as in Kubernetes.
 	NoGeneration bool
-	// ReturnsDeleted is true for the kinds whose deletion answers the object that is gone; the others answer a Status.
+	// ReturnsDeleted is true for kinds whose deletion returns the deleted object; others return a Status.
 	ReturnsDeleted bool
 }
 
@@ -91,7 +90,7 @@ type Definition struct {
 	UID  string
 	// Generation is the definition's metadata.generation: it changes with its spec.
 	Generation int64
-	// Revision is the etcd revision at which the definition was last written: a cache made under another one is stale.
+	// Revision is the etcd revision of the last write of the definition: caches for another revision are stale.
 	Revision int64
 }
 
@@ -136,13 +135,14 @@ func (r *Resource) Qualified() string {
 	return r.Plural + "." + r.Group
 }
 
-// IsNamespace reports whether the resource is the core kind Namespace, which paths name twice: as scope and as object.
+// IsNamespace reports whether the resource is the core kind Namespace; its paths name a namespace as scope and as
+// object.
 func (r *Resource) IsNamespace() bool { return r.Group == "" && r.Plural == "namespaces" }
 
-// Answers reports whether the resource has the verb.
+// Answers reports whether the resource supports the verb.
 func (r *Resource) Answers(verb string) bool { return r.Verbs == nil || slices.Contains(r.Verbs, verb) }
 
-// HasSubresource reports whether name is a subresource that takes the object itself.
+// HasSubresource reports whether name is a subresource with the kind of the object itself.
 func (r *Resource) HasSubresource(v *Version, name string) bool {
 	s := r.Subresource(name)
 	return name == "status" && v.Status || s != nil && s.Object
@@ -158,17 +158,17 @@ func (r *Resource) Subresource(name string) *Subresource {
 	return nil
 }
 
-// Form is how the store keeps the bytes of a kind's objects where that is not the JSON of the storage version. It is
-// for what kube-apiserver stores in a version that is no good to anything above the store.
+// Form is the encoding of a kind's objects in the store, if that is not the JSON of the storage version. It serves
+// kinds that kube-apiserver stores in a version that is useless above the store.
 type Form struct {
-	// Version is the version that the store's bytes name, "" if it is that of Resource.Storage.
+	// Version is the version in the stored bytes, "" if it is that of Resource.Storage.
 	Version string
-	// Encode returns what goes into the store for an object's JSON (storage version, sorted keys), Decode the JSON of
-	// what lies there, Encode's or kube-apiserver's. Both may return their argument, and do not change it.
+	// Encode returns the bytes to store for an object's JSON (storage version, sorted keys). Decode returns the JSON of
+	// stored bytes from Encode or kube-apiserver. Both may return their argument, and do not change it.
 	Encode, Decode func([]byte) ([]byte, error)
 }
 
-// Over returns a form that writes as f does and reads what f and older, which may be nil, write.
+// Over returns a form that writes like f and reads the bytes of f and older; older may be nil.
 func (f *Form) Over(older *Form) *Form {
 	if older == nil {
 		return f
@@ -194,7 +194,7 @@ func (r *Resource) priority() int {
 	return r.GroupPriority
 }
 
-// versionPriority orders v among the versions of the group. Those of custom groups are all the same.
+// versionPriority orders v among the versions of the group. It is the same for all custom versions.
 func (r *Resource) versionPriority(v *Version) int {
 	if r.Custom() {
 		return 100
@@ -205,45 +205,42 @@ func (r *Resource) versionPriority(v *Version) int {
 // Subresource is a path below an object.
 type Subresource struct {
 	Name string
-	// Kind of what it takes and answers.
+	// Kind is the kind of its requests and responses.
 	Kind metav1.GroupVersionKind
-	// Verbs that it answers, sorted: get, patch and update for most that are views of the object.
+	// Verbs lists the supported verbs, sorted: get, patch and update for most views of the object.
 	Verbs []string
-	// Object is true if it takes and answers the object itself ("finalize").
+	// Object is true if it has the kind of the object itself ("finalize").
 	Object bool
-	// LongRunning is true if a request may last as long as its client wants ("exec", "log"): it has no deadline and is
-	// not counted among those in flight.
+	// LongRunning is true if requests have no deadline and no in-flight limit ("exec", "log").
 	LongRunning bool
-	// Virtual is the resource whose objects a POST takes and answers ("token", "eviction"); nil for subresources
-	// without one.
+	// Virtual is the unstored resource of a POST ("token", "eviction"); nil for subresources without one.
 	Virtual *Resource
 }
 
 // Version is one version of a resource.
 type Version struct {
 	Name string
-	// APIVersion that objects of this version carry, if it is not the resource's group and Name: that of an alias's
-	// storage.
+	// APIVersion overrides the apiVersion of objects, which is normally the resource's group and Name. The storage
+	// version of an alias has one.
 	APIVersion string
 	Served     bool
 	Deprecated bool
-	// Warning is sent with each answer of a deprecated version.
+	// Warning is sent with each response of a deprecated version.
 	Warning string
-	// Removed is the release in which a deprecated version goes, "1.22"; "" if that is not known.
+	// Removed is the release that removes a deprecated version, "1.22"; "" if unknown.
 	Removed string
-	// Columns are the additional printer columns; empty means the default, the object's age.
+	// Columns lists the additional printer columns; if empty, the default is the object's age.
 	Columns []Column
-	// SelectableFields are the JSON paths that field selectors may use beside metadata.name and metadata.namespace, as
-	// the definition spells them (".spec.bucket").
+	// SelectableFields lists the JSON paths for field selectors other than metadata.name and metadata.namespace, in the
+	// definition's spelling (".spec.bucket").
 	SelectableFields []string
 	// Status is true if /status exists.
 	Status bool
-	// ResetFields is what each endpoint of a built-in kind lets its callers change, by subresource; nil for custom
-	// kinds. See ResetFieldsOf.
+	// ResetFields limits the endpoints of a built-in kind, by subresource; nil for custom kinds. See ResetFieldsOf.
 	ResetFields map[string]ResetFields
 	// Scale is nil if /scale does not exist.
 	Scale *Scale
-	// Declared is the version's place in its definition, from 0. Resource.Versions has another order.
+	// Declared is the version's index in its definition. Resource.Versions has another order.
 	Declared int
 	// Priority orders built-in versions inside their group before the usual version order does.
 	Priority int
@@ -254,34 +251,34 @@ type Version struct {
 	// paths; nil means that the version has no schema.
 	Source func() (*apiextensionsv1.JSONSchemaProps, error)
 
-	// Sensitive returns what of the version's objects is masked for those who may not read it; its result may be nil.
-	// nil means that the definition does not mention any such thing.
+	// Sensitive returns the fields that are masked for users without permission; its result may be nil. Sensitive
+	// itself is nil if the definition has no such fields.
 	Sensitive func() (*sensitive.Fields, error)
 
 	// Rules compiles the CEL rules of the schema (schema.Options.Rules); nil means that the kind has none.
 	Rules func(root *schema.Node) (schema.Evaluator, error)
 
-	// New returns a pointer to a fresh Go value of the version's published type (*corev1.ConfigMap): what built-in
-	// kinds are decoded through and what strategic merge patches need. nil for custom kinds.
+	// New returns a new Go value of the version's published type (*corev1.ConfigMap), for decoding and strategic merge
+	// patches of built-in kinds; nil for custom kinds.
 	New func() any
 
-	// Strategy are the rules of this version if they are not the resource's.
+	// Strategy overrides the resource's strategy for this version.
 	Strategy *Strategy
 
-	// Model is the name of the Go type in published documents, Models returns what package kinds/gen writes about a
-	// type of that name, or an error: its schema with references to others. Both are for built-in kinds.
+	// Model is the name of the Go type in OpenAPI documents. Models returns the schema of a type, with references to
+	// others, as written by package kinds/gen. Both are for built-in kinds.
 	Model  string
 	Models func(name string) ([]byte, error)
 
 	program lazy[*schema.Schema]
 	derived sync.Map
 	used    atomic.Bool // since the last Trim
-	idle    int         // rounds without use; Trim's
+	idle    int         // rounds without use; belongs to Trim
 }
 
-// Derived returns what build made at the first call with this key: what another package compiles from the version
-// (its columns, for instance) and shares among requests. Concurrent first calls may each build; one result is kept.
-// key should be of an unexported type of the caller. It lives as long as the version, or until Drop.
+// Derived returns the result of build for this key, computed at the first call. Other packages use it to compile parts
+// of the version once for all requests, for instance its columns. Concurrent first calls may each build; one result is
+// kept. The key should have an unexported type of the caller. The result lives as long as the version, or until Drop.
 func (v *Version) Derived(key any, build func() any) any {
 	v.use()
 	if val, ok := v.derived.Load(key); ok {
@@ -291,10 +288,10 @@ func (v *Version) Derived(key any, build func() any) any {
 	return val
 }
 
-// documentsKey is where it is kept whether a version's objects may have documents.
+// documentsKey is the key of the cached result of HoldsDocuments.
 type documentsKey struct{}
 
-// HoldsDocuments reports whether the version's objects may have documents of others within them, whose bytes are kept
+// HoldsDocuments reports whether the version's objects may contain other documents with preserved bytes
 // (codec.Documents).
 func (v *Version) HoldsDocuments() bool {
 	if v.New == nil {
@@ -303,7 +300,7 @@ func (v *Version) HoldsDocuments() bool {
 	return v.Derived(documentsKey{}, func() any { return codec.HoldsDocuments(v.New()) }).(bool)
 }
 
-// Schema returns the compiled schema. It is made at the first call and kept until Drop. nil, nil means no schema.
+// Schema returns the schema, compiled at the first call and kept until Drop. nil, nil means no schema.
 func (v *Version) Schema() (*schema.Schema, error) {
 	if v.Source == nil {
 		return nil, nil
@@ -328,7 +325,7 @@ func (v *Version) Schema() (*schema.Schema, error) {
 	})
 }
 
-// SensitiveFields returns what of the version's objects is sensitive; nil is nothing.
+// SensitiveFields returns the sensitive fields of the version's objects; nil means none.
 func (v *Version) SensitiveFields() (*sensitive.Fields, error) {
 	if v.Sensitive == nil {
 		return nil, nil
@@ -336,7 +333,7 @@ func (v *Version) SensitiveFields() (*sensitive.Fields, error) {
 	return v.Sensitive()
 }
 
-// Drop forgets the compiled schema and all that was derived; the next call makes it again.
+// Drop discards the compiled schema and all derived values; the next use computes them again.
 func (v *Version) Drop() {
 	v.program.drop()
 	v.derived.Clear()
@@ -349,7 +346,7 @@ type Column struct {
 	Format      string
 	Description string
 	Priority    int32
-	JSONPath    string // with its leading dot, no braces
+	JSONPath    string // with a leading dot, without braces
 }
 
 // Scale names where /scale finds its fields, as JSON paths (".spec.replicas").
@@ -357,7 +354,7 @@ type Scale struct {
 	SpecReplicasPath   string
 	StatusReplicasPath string
 	LabelSelectorPath  string // "" if the kind has none
-	// Selector returns the label selector of a built-in kind, which has it in another form; nil for all others.
+	// Selector returns the label selector of a built-in kind, which stores it in another form; nil for all others.
 	Selector func(obj Object) string
 }
 
@@ -375,7 +372,7 @@ func (s *Scale) subresource() *apiextensionsv1.CustomResourceSubresourceScale {
 	return sub
 }
 
-// lazy makes a value on first use. Errors are kept too: a definition does not become valid by asking again.
+// lazy computes a value on first use. It keeps errors, too: an invalid definition stays invalid.
 type lazy[T any] struct {
 	mu  sync.Mutex
 	val atomic.Pointer[made[T]]

@@ -1,15 +1,15 @@
 package catalog
 
-// idleRounds is how many rounds of Trim what was compiled from a version stays unused before it is dropped.
+// idleRounds is the number of rounds of Trim before an unused version's compiled values are dropped.
 const idleRounds = 10
 
-// Trim drops what has been compiled from unused versions: those that no request has needed for ten calls,
-// or, if memory is tight, since the last one. What is in use stays, however tight it is: it would be compiled again at
-// once. Trim returns how many versions it has relieved. It is for one goroutine, at regular times.
+// Trim drops the compiled values of unused versions: unused for ten calls or, if memory is tight, since the last call.
+// Values in use stay, even if memory is tight, because they would be compiled again at once. Trim returns the number of
+// versions it has dropped values of. One goroutine calls it at regular intervals.
 func (c *Catalog) Trim(tight bool) (dropped int) {
 	c.Snapshot().Resources(func(r *Resource) {
 		if !r.Custom() {
-			return // few, and needed all the time
+			return // few, and always in use
 		}
 		for _, v := range r.Versions {
 			if v.trim(tight) {
@@ -36,7 +36,7 @@ func (v *Version) trim(tight bool) bool {
 	return true
 }
 
-// holds reports whether there is anything to drop.
+// holds reports whether there are values to drop.
 func (v *Version) holds() bool {
 	if v.program.val.Load() != nil {
 		return true
@@ -49,7 +49,7 @@ func (v *Version) holds() bool {
 	return found
 }
 
-// use notes that a request needs what is compiled. It writes only once a round: many cores read this word.
+// use marks the compiled values as used. It writes at most once a round, because many cores read this word.
 func (v *Version) use() {
 	if !v.used.Load() {
 		v.used.Store(true)

@@ -46,7 +46,7 @@ func TestTrim(t *testing.T) {
 	}
 	use(hot)
 	expect(false, 1) // cold
-	expect(true, 1)  // hot, as soon as it is not used for a round
+	expect(true, 1)  // hot, once it is unused for a round
 	expect(true, 0)
 	use(cold)
 	use(hot)
