@@ -16,19 +16,20 @@ import (
 )
 
 const (
-	// maxBatch and maxBatchBytes bound what goes into one call: enough to make the way there cheap, little enough for a
-	// webhook that takes 30 ms for an object to answer in time, and less than the 7 MiB that controller-runtime's
-	// servers read.
+	// maxBatch and maxBatchBytes bound one call: enough to amortize the round trip, and small enough for a webhook that
+	// takes 30 ms for an object to respond in time. The limit is below the 7 MiB that controller-runtime's servers
+	// read.
 	maxBatch      = 1000
 	maxBatchBytes = 4 << 20
-	// maxCalls is how many calls of one list run at a time.
+	// maxCalls is the number of concurrent calls for one list.
 	maxCalls = 4
 )
 
-// Entries returns entries of r as of version to. Those that are stored in it, and all of kinds that need no call, come
-// back as they are; the others are converted, or found converted. The slice is not changed; nil in it stays nil.
+// Entries returns entries of r in version to. Entries stored in that version, and all entries of kinds that need no
+// call, are returned unchanged; the others are converted or taken from the cache. The slice is not changed; nil
+// elements stay nil.
 //
-// One object that cannot be converted makes the whole an error.
+// One object that cannot be converted fails the whole call.
 func (c *Converter) Entries(
 	ctx context.Context, r *catalog.Resource, to *catalog.Version, entries []*watchcache.Entry,
 ) ([]*watchcache.Entry, error) {
@@ -77,7 +78,7 @@ func (c *Converter) Entries(
 	return out, nil
 }
 
-// Entry is Entries for one.
+// Entry is Entries for one entry.
 func (c *Converter) Entry(
 	ctx context.Context, r *catalog.Resource, to *catalog.Version, e *watchcache.Entry,
 ) (*watchcache.Entry, error) {
@@ -100,18 +101,18 @@ func keyOf(r *catalog.Resource, to unique.Handle[shape], e *watchcache.Entry) ca
 	return key
 }
 
-// job is one entry that a caller wants in another version.
+// job is one entry to convert for a caller.
 type job struct {
-	at     int // where the result belongs
+	at     int // index of the result
 	stored *watchcache.Entry
 	key    cacheKey
 	found  *watchcache.Entry // the result
-	flight *flight           // nil if the cache had it
-	mine   bool              // the flight is this caller's
+	flight *flight           // nil if the cache had the result
+	mine   bool              // the flight belongs to this caller
 }
 
 // wait waits for the job's flight and takes its result. again is true if another caller's flight ended for reasons that
-// need not hold for this caller; single, that the caller wants one object, and will not have it fail because of others.
+// need not hold for this caller. single means that the caller needs one object, which must not fail because of others.
 func (j *job) wait(ctx context.Context, single bool) (again bool, err error) {
 	f := j.flight
 	if f == nil {
@@ -147,7 +148,7 @@ func (f *flight) wait(ctx context.Context) error {
 	}
 }
 
-// fly converts what the jobs claimed for themselves, a few calls at a time, and lands each flight, whatever happens.
+// fly converts the entries of the jobs' own flights, a few calls at a time, and lands each flight in any case.
 func (c *Converter) fly(ctx context.Context, r *catalog.Resource, to *catalog.Version, jobs []*job) {
 	all := batches(jobs)
 	if len(all) == 1 {
@@ -172,7 +173,7 @@ func (c *Converter) fly(ctx context.Context, r *catalog.Resource, to *catalog.Ve
 	wg.Wait()
 	if v := broken.Load(); v != nil {
 		for _, batch := range all {
-			c.abandon(batch) // those that no call has reached
+			c.abandon(batch) // flights that no call has reached
 		}
 		panic(*v)
 	}
@@ -198,14 +199,14 @@ func (c *Converter) flyBatch(ctx context.Context, r *catalog.Resource, to *catal
 	}
 }
 
-// abandon lands those flights of a batch that have not landed.
+// abandon lands the remaining flights of a batch.
 func (c *Converter) abandon(batch []*job) {
 	for _, j := range batch {
 		c.cache.land(j.key, j.flight, func(f *flight) { f.abandoned = true })
 	}
 }
 
-// batches cuts what the jobs claimed for themselves into pieces for one call each.
+// batches splits the jobs' own flights into batches for one call each.
 func batches(jobs []*job) (all [][]*job) {
 	var batch []*job
 	size := 0
@@ -255,7 +256,7 @@ func (c *Converter) convertEntries(
 	return out, errs
 }
 
-// decodeStored returns a stored object as a read in the version that it is stored in shows it.
+// decodeStored returns a stored object as a read in its stored version would return it.
 func decodeStored(r *catalog.Resource, e *watchcache.Entry) (object.Object, error) {
 	from := storedIn(r, e.APIVersion)
 	if from == nil {

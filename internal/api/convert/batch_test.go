@@ -21,7 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// fake is a webhook that moves objects to the asked version, counts, and does what before says first.
+// fake is a webhook that only changes the version, counts, and calls before first.
 type fake struct {
 	calls   atomic.Int32
 	objects atomic.Int32
@@ -204,7 +204,7 @@ func TestWhoGoesAwayDoesNotFailOthers(t *testing.T) {
 	}
 }
 
-// TestOneBadObject shows that the others of a call are kept, and that a reader of a good one does not suffer.
+// TestOneBadObject checks that the other results of a call are kept, and that the reader of a good object succeeds.
 func TestOneBadObject(t *testing.T) {
 	f := &fake{before: func(_ context.Context, _ int, objs []object.Object) error {
 		for _, obj := range objs {

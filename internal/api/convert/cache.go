@@ -7,25 +7,25 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// cacheKey names one state of an object in one version under one definition.
+// cacheKey identifies one state of an object in one version under one definition.
 type cacheKey struct {
-	object   string // uid, or the key of objects that have none
+	object   string // uid, or the key of objects without one
 	revision int64
 	shape    unique.Handle[shape]
 }
 
-// shape is what objects are converted to. A definition's generation changes with its spec, so a new schema or webhook
-// makes all that was converted before unreachable.
+// shape is the target of a conversion. A definition's generation changes with its spec, so a new schema or webhook
+// makes all earlier results unreachable.
 type shape struct {
 	version    string
 	definition string // uid
 	generation int64
 }
 
-// cache holds converted objects up to a number of bytes, and the conversions that are under way.
+// cache holds converted objects up to a number of bytes, and the conversions in progress.
 //
-// When it is full, any object makes room for the next one. What was used last says nothing here: lists go through all
-// objects of a kind in turn, and of a kind that is larger than the cache, forgetting the oldest first would keep none.
+// When it is full, it evicts at random. Recent use predicts nothing here: lists read all objects of a kind in turn, and
+// for a kind larger than the cache, evicting the oldest would keep none.
 type cache struct {
 	limit int
 
@@ -42,9 +42,9 @@ type flight struct {
 	done  chan struct{}
 	entry *watchcache.Entry
 	err   error
-	// abandoned is true if the caller that began it went away before it ended: those who wait must try themselves.
+	// abandoned is true if the owning caller left before the end: waiters must retry themselves.
 	abandoned bool
-	// alone is true if the call carried this object only, so that an error is about it.
+	// alone is true if the call carried only this object, so that an error is about it.
 	alone bool
 }
 
@@ -54,8 +54,8 @@ func newCache(limit int) *cache {
 	return c
 }
 
-// claim looks up what the jobs want, and fills in what is there. A job that finds nothing gets a flight: that of
-// another, or one that is now its own to fly and to land.
+// claim looks up the results for the jobs. A job without a result gets a flight: either that of another caller, or a
+// new one that it must fly and land.
 func (c *cache) claim(jobs []*job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *cache) claim(jobs []*job) {
 	}
 }
 
-// land ends a flight with what set makes of it. A flight lands once; later calls do nothing.
+// land ends a flight after set has stored its result. A flight lands once; later calls do nothing.
 func (c *cache) land(key cacheKey, f *flight, set func(*flight)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,19 +86,19 @@ func (c *cache) land(key cacheKey, f *flight, set func(*flight)) {
 	close(f.done)
 }
 
-// cost is about what an entry takes in the cache.
+// cost estimates the memory of an entry in the cache.
 func cost(e *watchcache.Entry) int { return e.Size() + 160 }
 
 func (c *cache) putLocked(key cacheKey, e *watchcache.Entry) {
 	if cost(e) > c.limit/8 {
-		return // it is not worth all those that would have to go
+		return // too large: it would evict too many others
 	}
 	if old := c.mu.entries[key]; old != nil {
 		c.mu.bytes -= cost(old)
 	}
 	c.mu.entries[key] = e
 	c.mu.bytes += cost(e)
-	for victim, e := range c.mu.entries { // Go begins anywhere
+	for victim, e := range c.mu.entries { // Go's order is random
 		if c.mu.bytes <= c.limit {
 			return
 		}

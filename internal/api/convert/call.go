@@ -17,10 +17,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// call converts objs into apiVersion, in one call of r's function or webhook, and checks what comes back. It returns
-// as many objects and errors as objs; where there is an error there is no object. objs are not changed.
+// call converts objs to apiVersion in one call of r's function or webhook, and checks the result. It returns as many
+// objects and errors as objs; where there is an error, the object is nil. objs are not changed.
 //
-// Texts of errors are kube's, which says "object" of one and "object at index" of several.
+// The texts of errors are Kubernetes', which name an "object" if there is one, and an "object at index" if there are
+// several.
 func (c *Converter) call(
 	ctx context.Context, r *catalog.Resource, apiVersion string, objs []object.Object,
 ) (out []object.Object,
@@ -32,7 +33,7 @@ func (c *Converter) call(
 	return out, errs
 }
 
-// ask is call, and says in which way it failed, if it did.
+// ask is call, and also returns the type of the failure, if any.
 func (c *Converter) ask(
 	ctx context.Context, r *catalog.Resource, apiVersion string, objs []object.Object,
 ) (out []object.Object,
@@ -85,10 +86,10 @@ func (c *Converter) ask(
 	return out, errs, failure
 }
 
-// post calls r's webhook and returns as many encoded objects as objs, not yet checked.
+// post calls r's webhook and returns as many encoded objects as objs, unchecked.
 //
-// What goes wrong on the way is told in words but not wrapped: a webhook's Status or timeout is not the answer to the
-// request that needed the webhook.
+// Errors on the way are included as text, not wrapped: a webhook's Status or timeout must not become the response to
+// the client's request.
 func (c *Converter) post(
 	ctx context.Context, r *catalog.Resource, kind gvk.GroupVersionKind, apiVersion string, objs []object.Object,
 ) (converted []runtime.RawExtension, failure string, err error) {
@@ -124,7 +125,7 @@ func (c *Converter) post(
 	return converted, "", nil
 }
 
-// noteFailure says that r's webhook fails, unless it is the client that has left.
+// noteFailure logs that r's webhook fails, unless the client has disconnected.
 func (c *Converter) noteFailure(ctx context.Context, r *catalog.Resource, apiVersion string, err error) {
 	if ctx.Err() == nil {
 		c.options.Log.Warn(
@@ -133,7 +134,7 @@ func (c *Converter) noteFailure(ctx context.Context, r *catalog.Resource, apiVer
 	}
 }
 
-// target is where a definition says that its webhook is.
+// target returns the address of a definition's webhook.
 func target(c *apiextensionsv1.WebhookClientConfig) webhook.Target {
 	t := webhook.Target{CABundle: c.CABundle}
 	if c.URL != nil {
@@ -151,8 +152,7 @@ func target(c *apiextensionsv1.WebhookClientConfig) webhook.Target {
 	return t
 }
 
-// check validates the i-th converted object against what was sent, and gives it the metadata that is not the webhook's
-// to change.
+// check validates the i-th converted object against the original, and restores metadata that a webhook must not change.
 func check(sent []object.Object, i int, got object.Object, apiVersion string) error {
 	before, after := kindOf(sent[i]), kindOf(got)
 	invalid := fmt.Sprintf("conversion webhook for %v returned invalid ", before)
@@ -178,7 +178,7 @@ func check(sent []object.Object, i int, got object.Object, apiVersion string) er
 	return nil
 }
 
-// kindOf is what an object says it is.
+// kindOf returns an object's kind and apiVersion.
 func kindOf(obj object.Object) gvk.GroupVersionKind {
 	apiVersion, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)

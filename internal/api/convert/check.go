@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// checkIdentity refuses a converted object that is another one than what was sent. Texts are kube's.
+// checkIdentity refuses a converted object with another identity than the original. Texts are Kubernetes'.
 func checkIdentity(in, out object.Object) error {
 	before, after := unstructured.Unstructured{Object: in}, unstructured.Unstructured{Object: out}
 	for _, part := range []struct {
@@ -31,8 +31,8 @@ func checkIdentity(in, out object.Object) error {
 	return nil
 }
 
-// restoreMetadata gives a converted object the metadata of the original, with the labels and annotations of the
-// converted one: nothing else of metadata is a webhook's to change.
+// restoreMetadata gives a converted object the original's metadata, except for labels and annotations: a webhook may
+// change only these.
 func restoreMetadata(original, converted object.Object) error {
 	v, found := converted["metadata"]
 	if !found {
@@ -58,7 +58,7 @@ func restoreMetadata(original, converted object.Object) error {
 	return nil
 }
 
-// takeStrings sets meta's labels or annotations to those that a webhook returned, if they are good.
+// takeStrings sets meta's labels or annotations to the webhook's, if they are valid.
 func takeStrings(meta, theirs object.Object, name string) error {
 	v := theirs[name]
 	if v == nil {
@@ -83,7 +83,7 @@ func takeStrings(meta, theirs object.Object, name string) error {
 		texts[k] = text
 		changed = changed || before[k] != v
 	}
-	if changed { // what was there is not validated anew: it may be older than a rule
+	if changed { // unchanged ones are not validated: they may predate a rule
 		var errs field.ErrorList
 		if name == "labels" {
 			errs = metav1validation.ValidateLabels(texts, field.NewPath("metadata", "labels"))

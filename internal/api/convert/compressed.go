@@ -10,25 +10,25 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/delta"
 )
 
-// CompressedJSON is the media type of what compress makes.
+// CompressedJSON is the media type of compress's output.
 const CompressedJSON = "application/vnd.bowsprit.compressed+json"
 
-// compressedMagic begins a compressed document. The number of its dictionary follows, in one byte, then its size in
-// bytes as a uvarint, then what delta makes of it.
+// compressedMagic begins a compressed document. Then follow the number of its dictionary in one byte, its size in bytes
+// as a uvarint, and the output of package delta.
 const compressedMagic = "bow\x00"
 
-// mostDecompressed is more than any document's size in bytes: bodies of requests have 3 MiB at the most.
+// mostDecompressed is above any document's size in bytes: request bodies have at most 3 MiB.
 const mostDecompressed = 64 << 20
 
-// dictionary1 is what documents are told against: objects of a cluster with simulated nodes, one in each line, the
-// frequent ones last. Values in stores depend on each byte of it, so it never changes: another one gets a number of its
-// own, and this one stays.
+// dictionary1 is the shared dictionary for encoding documents: objects of a cluster with simulated nodes, one in each
+// line, the most frequent last. Stored values depend on each of its bytes, so it never changes: a new dictionary gets a
+// new number, and this one stays.
 //
 //go:embed dictionary/1.jsonl
 var dictionary1 []byte
 
-// dictionaries are the bases of the dictionaries, by their numbers less one, made when they are first needed. The last
-// one is for what is written.
+// dictionaries holds the bases of the dictionaries, indexed by number minus one and created on first use. Writes use
+// the last one.
 var dictionaries = []func() *delta.Base{
 	sync.OnceValue(func() *delta.Base { return delta.New(dictionary1, 14) }),
 }
@@ -36,7 +36,7 @@ var dictionaries = []func() *delta.Base{
 // errCompressed is of a value that begins as a compressed document, and is none.
 var errCompressed = errors.New("cannot decompress")
 
-// compress returns a JSON document in a sixth or less of its bytes, if it is like those in the dictionary.
+// compress compresses a JSON document, to a sixth or less if it resembles the objects in the dictionary.
 func compress(doc []byte) []byte {
 	number := len(dictionaries)
 	out := make([]byte, 0, 64+len(doc)/4)

@@ -42,8 +42,8 @@ func TestDecompressOld(t *testing.T) {
 	}
 }
 
-// Objects of a kind that the dictionary has are small, also if their names and values are others; what is like nothing
-// in it is no larger than before, but for some bytes.
+// TestCompress checks that objects of kinds in the dictionary become small, with other names and values, too, and that
+// unrelated documents grow only by a few bytes.
 func TestCompress(t *testing.T) {
 	t.Parallel()
 	event := `{"action":"Binding","apiVersion":"v1","count":1,"eventTime":null,"firstTimestamp":"2027-01-02T03:04:05Z",` +
@@ -75,7 +75,7 @@ func TestCompress(t *testing.T) {
 	}
 }
 
-// What is cut short or of another program is an error that says so.
+// TestDecompressRefuses checks that truncated and foreign data is an error.
 func TestDecompressRefuses(t *testing.T) {
 	t.Parallel()
 	s := NewStoring(nil, StoringOptions{Media: CompressedJSON})

@@ -1,17 +1,16 @@
-// Package convert brings objects of one version of their kind into another.
+// Package convert converts objects between the versions of their kind.
 //
-// It stands between the stored bytes and the version that a request names: on reads from storage to request, on writes
-// back. Kinds without a webhook are converted by the strategy None: only apiVersion changes, and what the target
-// version's schema does not declare is dropped. For the others a Converter calls their webhook (package webhook), or a
-// function that the program which embeds the server has given.
+// It stands between the stored bytes and the version of a request: reads convert from storage to request, writes back.
+// Kinds without a webhook use the strategy None: apiVersion changes, and fields that the target version's schema does
+// not declare are dropped. For other kinds a Converter calls their webhook (package webhook), or a function from the
+// program that embeds the server.
 //
-// Webhooks are slow and may be broken, so they are asked as seldom as can be: an object is converted once into a
-// version that a request asks for (cache.go), many objects go into one call (batch.go), those who want the same at the
-// same time share the call. Nothing is converted into a version that no request asked for, and an object that is
-// stored in the asked version never is.
+// Webhooks are slow and may fail, so calls are kept rare: an object is converted once for each requested version
+// (cache.go), many objects share a call (batch.go), and concurrent requests for the same object share its conversion.
+// Objects already stored in the requested version are never converted.
 //
-// Objects are decoded JSON. A Converter is safe for concurrent use; its only goroutines are those of one batch, which
-// it waits for.
+// Objects are decoded JSON. A Converter is safe for concurrent use; it starts goroutines only for a batch, and waits
+// for them.
 package convert
 
 import (
@@ -33,23 +32,23 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// Function converts objects of one kind into the version apiVersion ("group/version"), in order. It must not change
-// objs. What it returns is checked as a webhook's reply is.
+// Function converts objects of one kind to the version apiVersion ("group/version"), in order. It must not change objs.
+// Its results are checked like a webhook's.
 type Function func(ctx context.Context, objs []object.Object, apiVersion string) ([]object.Object, error)
 
-// Options are what a Converter works with.
+// Options configures a Converter.
 type Options struct {
-	// Call calls a webhook: webhook.Client.Call. nil means that none can be called.
+	// Call calls a webhook: webhook.Client.Call. nil means that webhooks cannot be called.
 	Call func(ctx context.Context, t webhook.Target, body []byte) ([]byte, error)
-	// Functions convert the kinds they are given for, whatever their definitions say about conversion.
+	// Functions convert the given kinds, overriding the conversion in their definitions.
 	Functions map[gvk.GroupKind]Function
 	// CacheBytes bounds the memory for converted objects, 128 MiB if zero.
 	CacheBytes int
-	// NewUID names calls; random UUIDs if nil.
+	// NewUID returns IDs of calls; nil means random UUIDs.
 	NewUID func() string
-	// Log receives what webhooks do wrong; nil drops it.
+	// Log receives reports about failing webhooks; nil discards them.
 	Log *slog.Logger
-	// Metrics is where the converter's metrics go, with kube's names; nil drops them.
+	// Metrics receives the converter's metrics, under Kubernetes' names; nil discards them.
 	Metrics prometheus.Registerer
 }
 
@@ -83,7 +82,7 @@ func New(o Options) *Converter {
 	return c
 }
 
-// NeedsWebhook reports whether converting objects of r takes more than renaming: a call of a webhook or of a function.
+// NeedsWebhook reports whether converting objects of r calls a webhook or a function.
 func (c *Converter) NeedsWebhook(r *catalog.Resource) bool {
 	return r.Conversion != nil || c.function(r) != nil
 }
@@ -95,8 +94,8 @@ func (c *Converter) function(r *catalog.Resource) Function {
 	return c.options.Functions[gvk.GroupKind{Group: r.Group, Kind: r.Kind}]
 }
 
-// Convert returns obj, an object of version from as a request brings it, as one of version to. obj is not changed; it
-// is returned if from is to.
+// Convert converts obj, an object of version from as in a request, to version to. It does not change obj, and returns
+// it if from is to.
 func (c *Converter) Convert(
 	ctx context.Context, r *catalog.Resource, from, to *catalog.Version, obj object.Object,
 ) (object.Object,
@@ -128,7 +127,7 @@ func (c *Converter) ConvertAll(
 	out, errs := c.call(ctx, r, r.APIVersion(to), objs)
 	if err := firstOf(errs); err != nil {
 		if ctx.Err() != nil {
-			return nil, ctx.Err() // the request is over, whatever the webhook had to say
+			return nil, ctx.Err() // the request is over, whatever the webhook's result
 		}
 		return nil, err
 	}
@@ -140,16 +139,16 @@ func (c *Converter) ConvertAll(
 	return out, nil
 }
 
-// hasContent reports whether obj is more than its kind. Where structured-merge-diff has taken away all that an object
-// had, no webhook is asked about the rest, as in Kubernetes.
+// hasContent reports whether obj has more than its kind. If structured-merge-diff has removed everything else, no
+// webhook is called, as in Kubernetes.
 func hasContent(obj object.Object) bool {
 	_, kind := obj["kind"]
 	_, apiVersion := obj["apiVersion"]
 	return len(obj) != 2 || !kind || !apiVersion
 }
 
-// Reread returns obj, an object of version from as it would be stored, as a read in version to would show it. obj is
-// changed. It asks the webhook, and keeps nothing.
+// Reread converts obj, an object of version from as it would be stored, to the form that a read in version to would
+// return. It changes obj. It calls the webhook and bypasses the cache.
 func (c *Converter) Reread(
 	ctx context.Context, r *catalog.Resource, from, to *catalog.Version, obj object.Object,
 ) (object.Object,
@@ -169,9 +168,8 @@ func firstOf(errs []error) error {
 	return nil
 }
 
-// Present brings a decoded stored object into version to, in place, as a read shows it, where that takes no call. What
-// is in storage gets the defaults of the version it was stored in and loses what that version does not declare, then
-// it is converted.
+// Present converts a decoded stored object to version to, in place, without a webhook. First it applies the defaults of
+// the stored version and drops fields that the version does not declare.
 func Present(r *catalog.Resource, to *catalog.Version, obj object.Object) error {
 	from := storedIn(r, obj["apiVersion"])
 	if from == nil {
@@ -188,8 +186,8 @@ func Present(r *catalog.Resource, to *catalog.Version, obj object.Object) error 
 	return rename(r, from, to, obj)
 }
 
-// Settled reports whether the JSON of a stored object is certain to be what Present makes of it in version to, so that
-// it need not be decoded and encoded again. Nearly all that this server has stored under today's definition is.
+// Settled reports whether Present certainly leaves a stored object's JSON unchanged for version to, so that it need not
+// be decoded. That holds for nearly all objects stored by this server under the current definition.
 func Settled(r *catalog.Resource, to *catalog.Version, raw []byte) bool {
 	if rules := r.StrategyFor(to); rules != nil && (rules.Decode != nil || rules.Default != nil || rules.Read != nil) {
 		return false
@@ -198,7 +196,7 @@ func Settled(r *catalog.Resource, to *catalog.Version, raw []byte) bool {
 	return err == nil && sch != nil && sch.Settled(raw, r.APIVersion(to), r.Kind)
 }
 
-// storedIn returns the version of r that a stored apiVersion names, nil if the definition has it no more.
+// storedIn returns the version of r for a stored apiVersion, nil if the definition no longer has it.
 func storedIn(r *catalog.Resource, apiVersion any) *catalog.Version {
 	for _, v := range r.Versions {
 		if r.APIVersion(v) == apiVersion {
@@ -208,7 +206,7 @@ func storedIn(r *catalog.Resource, apiVersion any) *catalog.Version {
 	return nil
 }
 
-// restore does to a stored object what NormalizeRequest did when it was written, by today's schema.
+// restore repeats NormalizeRequest on a stored object, with the current schema.
 func restore(r *catalog.Resource, v *catalog.Version, obj object.Object) error {
 	if err := schema.SalvageMetadata(obj); err != nil {
 		return fmt.Errorf("metadata of a stored %s: %w", r.Kind, err)
@@ -235,7 +233,7 @@ func restore(r *catalog.Resource, v *catalog.Version, obj object.Object) error {
 	return nil
 }
 
-// repairGeneration gives an object that was stored before generations were counted its first one, as Kubernetes does.
+// repairGeneration sets the generation of an object stored before generations were counted to 1, as Kubernetes does.
 func repairGeneration(obj object.Object) {
 	meta, _ := obj["metadata"].(object.Object)
 	if generation, _ := meta["generation"].(int64); meta != nil && generation == 0 {
@@ -243,8 +241,8 @@ func repairGeneration(obj object.Object) {
 	}
 }
 
-// rename converts obj, of version from, in place where that takes no call: built-in kinds by code of their own, custom
-// ones by the strategy None.
+// rename converts obj from version from in place, without a webhook: built-in kinds by their own code, custom ones by
+// the strategy None.
 func rename(r *catalog.Resource, from, to *catalog.Version, obj object.Object) error {
 	if r.Convert != nil {
 		if err := r.Convert(from, to, obj); err != nil {
@@ -257,7 +255,7 @@ func rename(r *catalog.Resource, from, to *catalog.Version, obj object.Object) e
 	return prune(r, to, obj)
 }
 
-// prune drops from an object that was converted into version to what that version does not declare.
+// prune drops fields from an object that its new version to does not declare.
 func prune(r *catalog.Resource, to *catalog.Version, obj object.Object) error {
 	sch, err := to.Schema()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// twoVersions is a kind whose v1 has spec.a with a default, and whose v2 has spec.b.
+// twoVersions returns a kind with spec.a and a default in v1, and spec.b in v2.
 func twoVersions() *catalog.Resource {
 	version := func(name, field string) *catalog.Version {
 		return &catalog.Version{Name: name, Source: func() (*apiextensionsv1.JSONSchemaProps, error) {
@@ -56,7 +56,7 @@ func TestNone(t *testing.T) {
 	}
 }
 
-// TestPresentRepairsGeneration: what was stored before generations were counted has the first one.
+// TestPresentRepairsGeneration checks that objects stored before generations were counted get generation 1.
 func TestPresentRepairsGeneration(t *testing.T) {
 	r := twoVersions()
 	for _, c := range []struct {

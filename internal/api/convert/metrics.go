@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The ways in which a call can fail, as values of the label failure_type. They are kube's.
+// The failures of a call, as Kubernetes' values of the label failure_type.
 const (
 	callFailure    = "conversion_webhook_call_failure"
 	malformedReply = "conversion_webhook_malformed_response_failure"
@@ -15,7 +15,7 @@ const (
 	invalidObject  = "conversion_webhook_invalid_converted_object_failure"
 )
 
-// metrics are those of kube-apiserver, counted per call of a webhook. In Kubernetes a call carries one object.
+// metrics holds kube-apiserver's metrics, counted for each webhook call. In Kubernetes a call carries one object.
 type metrics struct {
 	requests     *prometheus.CounterVec
 	durations    *prometheus.HistogramVec

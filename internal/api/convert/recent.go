@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// recent knows the JSON of values that have just been encoded, so that what this server writes comes back from the
-// store without being decoded. It forgets a value when it is asked for it, or when another needs its room; a write that
-// failed leaves it until then.
+// recent caches the JSON of recently encoded values, so that a server's own writes need no decoding when they return
+// from the store. A value is dropped when it is taken, or when another needs its slot; a failed write leaves it until
+// then.
 type recent struct {
 	seed maphash.Seed
 	mu   struct {
 		sync.Mutex
-		values [recentValues]recentValue // by the hash of stored
+		values [recentValues]recentValue // indexed by the hash of stored
 	}
 }
 
@@ -22,7 +22,7 @@ type recentValue struct {
 	documents    []string
 }
 
-// At most so many values are known, of so many bytes each: at the most 12 MB, and more than are under way at a time.
+// Bounds on the number and size of cached values: at most 12 MB, and more than are in progress at a time.
 const (
 	recentValues = 256
 	recentBytes  = 48 << 10
@@ -30,7 +30,7 @@ const (
 
 func newRecent() *recent { return &recent{seed: maphash.MakeSeed()} }
 
-// keep notes what was encoded, and from what. Nothing of it is changed from here on.
+// keep caches an encoded value and its source. Neither may change afterwards.
 func (r *recent) keep(stored, json []byte, documents []string) {
 	if len(stored)+len(json) > recentBytes {
 		return
@@ -41,7 +41,7 @@ func (r *recent) keep(stored, json []byte, documents []string) {
 	r.mu.Unlock()
 }
 
-// take returns what a value was encoded from; JSON is nil if it is not known.
+// take returns the source of an encoded value; JSON is nil if it is not cached.
 func (r *recent) take(stored []byte) (json []byte, documents []string) {
 	if r == nil || len(stored) > recentBytes {
 		return nil, nil

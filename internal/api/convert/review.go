@@ -22,7 +22,7 @@ import (
 // reviewGroup is the group of ConversionReview, in both of its versions.
 const reviewGroup = "apiextensions.k8s.io"
 
-// reviewVersion chooses the version of ConversionReview to talk in: the first in the definition's list that we know.
+// reviewVersion returns the first supported version of ConversionReview in the definition's list.
 func reviewVersion(wanted []string) (string, error) {
 	for _, v := range wanted {
 		if v == "v1" || v == "v1beta1" {
@@ -32,7 +32,7 @@ func reviewVersion(wanted []string) (string, error) {
 	return "", errors.New("no supported conversion review versions")
 }
 
-// appendReview appends the ConversionReview that asks for objs in version apiVersion.
+// appendReview appends the ConversionReview request for objs in version apiVersion.
 func appendReview(dst []byte, version, uid, apiVersion string, objs []object.Object) []byte {
 	dst = append(dst, `{"kind":"ConversionReview","apiVersion":"`+reviewGroup+`/`...)
 	dst = append(dst, version...)
@@ -47,16 +47,16 @@ func appendReview(dst []byte, version, uid, apiVersion string, objs []object.Obj
 		}
 		dst = codec.AppendJSON(dst, obj)
 	}
-	// Kubernetes sends the empty response along; there are webhooks that fill it in and send the whole review back.
+	// Kubernetes includes the empty response; some webhooks fill it in and return the whole review.
 	return append(dst, `]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}`...)
 }
 
-// parseReply returns the converted objects of an answer, encoded. version and uid are those of the question.
+// parseReply returns the encoded converted objects of a response. version and uid are those of the request.
 //
-// Replies of v1beta1 are not checked for their uid and kind, as in Kubernetes: webhooks of that age leave them out.
+// As in Kubernetes, the uid and kind of v1beta1 replies are not checked: webhooks of that age omit them.
 func parseReply(answer []byte, version, uid string) ([]runtime.RawExtension, error) {
 	want := gvk.GroupVersionKind{Group: reviewGroup, Version: version, Kind: "ConversionReview"}
-	review := &apiextensionsv1.ConversionReview{} // of v1beta1 too: the replies have the same form
+	review := &apiextensionsv1.ConversionReview{} // for v1beta1 too: its replies have the same form
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(answer, review); err != nil ||
 		review.GroupVersionKind() != want {
 		if review, err = decodeReview(answer, want); err != nil {
@@ -82,8 +82,8 @@ func parseReply(answer []byte, version, uid string) ([]runtime.RawExtension, err
 	return response.ConvertedObjects, nil
 }
 
-// decodeReview decodes an answer that is not plainly what was asked for in the way of kube's clients, which take YAML,
-// fill in a missing kind, and have words of their own for everything else.
+// decodeReview decodes an unusual response like Kubernetes' clients, which accept YAML, fill in a missing kind, and
+// have their own error texts.
 func decodeReview(answer []byte, want gvk.GroupVersionKind) (*apiextensionsv1.ConversionReview, error) {
 	decoder, err := reviewDecoder()
 	if err != nil {
@@ -107,7 +107,7 @@ func decodeReview(answer []byte, want gvk.GroupVersionKind) (*apiextensionsv1.Co
 	return review, nil
 }
 
-// reviewDecoder knows both versions of ConversionReview. It is made when the first odd answer comes.
+// reviewDecoder decodes both versions of ConversionReview. It is created for the first unusual response.
 var reviewDecoder = sync.OnceValues(func() (runtime.Decoder, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{apiextensionsv1beta1.AddToScheme, apiextensionsv1.AddToScheme} {
@@ -119,7 +119,7 @@ var reviewDecoder = sync.OnceValues(func() (runtime.Decoder, error) {
 		apiextensionsv1beta1.SchemeGroupVersion), nil
 })
 
-// decodeConverted decodes one converted object. Its error is the one of kube's decoder.
+// decodeConverted decodes one converted object. Its error is that of Kubernetes' decoder.
 func decodeConverted(rx runtime.RawExtension) (object.Object, error) {
 	u := unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(rx.Raw); err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// Cipher encrypts what is stored, by the prefix of its resource and its key.
+// Cipher encrypts stored values, depending on the resource's prefix and the key.
 type Cipher interface {
-	// Covers reports whether the objects below a prefix may be encrypted.
+	// Covers reports whether objects below a prefix may be encrypted.
 	Covers(prefix string) bool
-	// Instead returns the prefix as whose objects those below another, with sensitive fields, are encrypted if nothing
-	// is said of these; "" is none.
+	// Instead returns the prefix that configures the encryption of objects with sensitive fields below another prefix,
+	// if the configuration omits that one; "" means none.
 	Instead(prefix string) string
-	// Encrypt returns the bytes that stand in the store for the value of a key.
+	// Encrypt returns the bytes to store for the value of a key.
 	Encrypt(ctx context.Context, prefix, key string, value []byte) ([]byte, error)
-	// Stale reports whether the stored value of a key would be encrypted otherwise today.
+	// Stale reports whether the stored value of a key would now be encrypted differently.
 	Stale(prefix, key string, stored []byte) bool
 }
 
@@ -33,8 +33,7 @@ func jsonOfCBOR(value []byte) ([]byte, error) {
 	return json.Marshal(obj)
 }
 
-// withoutDocuments returns the JSON of an object that is stored as JSON, and the documents within it, nil if that says
-// it.
+// withoutDocuments returns the JSON of an object stored as JSON, and the documents within it, nil if the JSON suffices.
 func withoutDocuments(kind *catalog.Resource, value []byte) (doc []byte, documents []string) {
 	if !kind.Storage.HoldsDocuments() {
 		return value, nil
@@ -53,8 +52,8 @@ func withoutDocuments(kind *catalog.Resource, value []byte) (doc []byte, documen
 	return codec.AppendJSON(nil, v), documents
 }
 
-// jsonOfProtobuf decodes what kube-apiserver has stored of a built-in kind. A version that is none of the kind's
-// has the same fields as the one that objects are stored in.
+// jsonOfProtobuf decodes a built-in object stored by kube-apiserver. An unknown version has the same fields as the
+// storage version.
 func jsonOfProtobuf(kind *catalog.Resource, value []byte) (doc []byte, documents []string, err error) {
 	envelope, err := codec.OpenEnvelope(value)
 	if err != nil {
@@ -71,14 +70,14 @@ func jsonOfProtobuf(kind *catalog.Resource, value []byte) (doc []byte, documents
 		return nil, nil, err
 	}
 	if documents = codec.Verbatim(codec.Documents(into, nil)); documents != nil {
-		v, err := codec.DecodeJSON(doc) // which has them as they are, but for whitespace
+		v, err := codec.DecodeJSON(doc) // it preserves them, except for whitespace
 		return codec.AppendJSON(nil, v), documents, err
 	}
 	return doc, nil, nil
 }
 
-// StoredKind returns the function that finds the resource whose objects lie below a prefix: a built-in one, or one that
-// a definition may have, since the names of their groups have a dot. It is not ok for the leases and allocations of a
+// StoredKind returns a function that maps a prefix in the store to its resource: a built-in one, or one that a
+// definition may have, since custom groups contain a dot. ok is false for the leases and allocations of a
 // kube-apiserver that shares the store.
 func StoredKind(resources []*catalog.Resource) func(prefix string) (gr schema.GroupResource, ok bool) {
 	known := map[string]schema.GroupResource{}

@@ -13,7 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// TestDecode reads what kube-apiserver may have stored, and this server under other settings.
+// TestDecode decodes values that kube-apiserver may have stored, and this server under other settings.
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	newest := &catalog.Version{Name: "v2", New: func() any { return &autoscalingv2.HorizontalPodAutoscaler{} }}

@@ -19,14 +19,14 @@ const (
 	asCompressed
 )
 
-// MediaTypes are those in which built-in kinds can be stored.
+// MediaTypes returns the supported encodings of stored built-in kinds.
 func MediaTypes() []string { return []string{codec.JSON, codec.Protobuf, codec.YAML, CompressedJSON} }
 
-// alwaysJSON are the groups whose kinds are JSON whatever the others are: in kube-apiserver servers of their own have
-// them, which know no other encoding.
+// alwaysJSON lists groups that are always stored as JSON: in kube-apiserver separate components serve them, which
+// support no other encoding.
 var alwaysJSON = map[string]bool{"apiextensions.k8s.io": true, "apiregistration.k8s.io": true}
 
-// Storing encodes objects for the store and decodes what lies there. The zero value and nil write JSON. It is safe for
+// Storing encodes objects for the store and decodes stored values. The zero value and nil write JSON. It is safe for
 // concurrent use.
 type Storing struct {
 	media  watchcache.Encoding // of built-in kinds
@@ -35,16 +35,15 @@ type Storing struct {
 	recent *recent // nil if all is JSON
 }
 
-// StoringOptions say how objects are stored.
+// StoringOptions selects the encoding of stored objects.
 type StoringOptions struct {
-	// Media is one of MediaTypes, "" being JSON: what built-in kinds are stored in, if they have such a form.
+	// Media is one of MediaTypes, "" means JSON: the encoding of built-in kinds that support it.
 	Media string
-	// CBOR is true if custom objects are CBOR. Otherwise they are JSON.
+	// CBOR selects CBOR for custom objects; otherwise they are JSON.
 	CBOR bool
 }
 
-// NewStoring returns what encodes and decodes objects. resources are the built-in kinds, and whatever else is stored as
-// they are.
+// NewStoring returns a Storing. resources are the built-in kinds, and other kinds with the same encoding.
 func NewStoring(resources []*catalog.Resource, o StoringOptions) *Storing {
 	s := &Storing{kinds: map[string]*catalog.Resource{}}
 	for _, r := range resources {
@@ -69,8 +68,8 @@ func NewStoring(resources []*catalog.Resource, o StoringOptions) *Storing {
 	return s
 }
 
-// Encode returns the bytes that go into the store for the JSON of an object of the resource and the documents within it
-// (what Keep returned), and what they are. What has no other form stays JSON, which is read as well.
+// Encode returns the bytes to store for an object's JSON and the documents within it (the result of Keep), and their
+// encoding. Objects without another form stay JSON, which can always be read.
 func (s *Storing) Encode(
 	r *catalog.Resource, raw []byte, documents ...string,
 ) ([]byte, watchcache.Encoding) {
@@ -110,15 +109,15 @@ func (s *Storing) Encode(
 	if err != nil {
 		return doc, asJSON
 	}
-	if r.Form == nil || r.Form.Version == "" { // else the store gives back what another version holds of the object
+	if r.Form == nil || r.Form.Version == "" { // otherwise the stored form does not contain the whole object
 		s.recent.keep(out, raw, documents)
 	}
 	return out, as
 }
 
-// Keep returns the documents within an object of the resource as the store gives them back, nil if its JSON says it.
-// raw is that JSON, which is about to be stored; what it has may be among the documents that the request has sent, or
-// else among those that are there. Protobuf keeps them as they are, JSON compact, YAML not at all, as in Kubernetes.
+// Keep returns the documents within an object as the store will return them, nil if its JSON suffices. raw is the JSON
+// about to be stored; its documents come from the request (sent) or the stored object (there). As in Kubernetes,
+// protobuf keeps their bytes, JSON compacts them, and YAML loses them.
 func (s *Storing) Keep(r *catalog.Resource, raw []byte, sent, there []string) []string {
 	if there == nil && codec.Verbatim(sent) == nil {
 		return nil
@@ -142,7 +141,7 @@ func (s *Storing) Keep(r *catalog.Resource, raw []byte, sent, there []string) []
 	return codec.Verbatim(codec.Documents(into, nil))
 }
 
-// EncodeBelow is Encode for the kind whose objects lie below a prefix. What lies below another is JSON.
+// EncodeBelow is Encode for the kind with objects below a prefix. Values below other prefixes are JSON.
 func (s *Storing) EncodeBelow(prefix string, raw []byte) []byte {
 	if s == nil || s.kinds[prefix] == nil {
 		return raw
@@ -151,17 +150,16 @@ func (s *Storing) EncodeBelow(prefix string, raw []byte) []byte {
 	return out
 }
 
-// Stale reports whether an object of the resource, which is stored in one encoding, would be in another one today. read
-// returns its JSON.
+// Stale reports whether an object stored in one encoding would now get another. read returns its JSON.
 func (s *Storing) Stale(r *catalog.Resource, as watchcache.Encoding, read func() []byte) bool {
 	if as == s.wanted(r) {
 		return false
 	}
-	_, today := s.Encode(r, read()) // what has no other form is JSON all the same
+	_, today := s.Encode(r, read()) // objects without another form are JSON anyway
 	return as != today
 }
 
-// wanted is how objects of the resource are to be stored, if they have such a form.
+// wanted returns the configured encoding of the resource, for objects that support it.
 func (s *Storing) wanted(r *catalog.Resource) watchcache.Encoding {
 	switch {
 	case s == nil:
@@ -174,8 +172,8 @@ func (s *Storing) wanted(r *catalog.Resource) watchcache.Encoding {
 	return s.media
 }
 
-// Decode makes JSON of what lies in the store under a resource's prefix, and says what it was: what Encode has written,
-// whatever the settings were then, and what kube-apiserver stores. JSON comes back as it is.
+// Decode decodes a stored value below a resource's prefix to JSON, and returns its encoding. It accepts values from
+// Encode under any settings, and from kube-apiserver. JSON is returned unchanged.
 func (s *Storing) Decode(prefix string, value []byte) (out watchcache.Decoded, err error) {
 	kind, as := s.kinds[prefix], encodingOf(value)
 	if kind == nil && as != asCBOR { // a custom kind has no other form
@@ -208,7 +206,7 @@ func (s *Storing) Decode(prefix string, value []byte) (out watchcache.Decoded, e
 	return out, err
 }
 
-// encodingOf says what a stored value is. What is nothing else is JSON, or no object.
+// encodingOf detects the encoding of a stored value. The default is JSON, valid or not.
 func encodingOf(value []byte) watchcache.Encoding {
 	switch {
 	case len(value) > 0 && value[0] == '{':
@@ -220,13 +218,13 @@ func encodingOf(value []byte) watchcache.Encoding {
 	case bytes.HasPrefix(value, []byte(compressedMagic)):
 		return asCompressed
 	case bytes.HasPrefix(value, []byte("apiVersion: ")), bytes.Contains(value, []byte("\napiVersion: ")):
-		return asYAML // whose fields are sorted, so that others may come first
+		return asYAML // its fields are sorted, so others may come first
 	}
 	return asJSON
 }
 
-// typeStored returns what makes the Go type of a kind's objects as they are encoded, nil if they have none. A version
-// that is none of the kind's has the same fields as the one that objects are stored in.
+// typeStored returns a constructor for the Go type of a kind's stored objects, nil if there is none. An unknown version
+// has the same fields as the storage version.
 func typeStored(r *catalog.Resource) func() any {
 	if r.Form != nil {
 		if v := r.Version(r.Form.Version); v != nil {

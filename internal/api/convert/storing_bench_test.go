@@ -60,7 +60,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkDecode reads what another server has written, up to an entry of the view.
+// BenchmarkDecode decodes another server's values, up to an entry of the view.
 func BenchmarkDecode(b *testing.B) {
 	for _, media := range []string{codec.JSON, codec.Protobuf, CompressedJSON} {
 		b.Run(media, func(b *testing.B) {

@@ -14,7 +14,7 @@ import (
 
 const storedMap = `{"apiVersion":"v1","data":{"a":"1"},"kind":"ConfigMap","metadata":{"name":"x"}}`
 
-// storedKinds are kinds that are stored in different ways.
+// storedKinds returns kinds that are stored in different ways.
 func storedKinds() map[string]*catalog.Resource {
 	typed := &catalog.Version{Name: "v1", New: func() any { return &corev1.ConfigMap{} }}
 	made := func(group string, v *catalog.Version) *catalog.Resource {
@@ -96,7 +96,7 @@ func TestEncode(t *testing.T) {
 	if value := (*Storing)(nil).EncodeBelow("x", []byte("{}")); string(value) != "{}" {
 		t.Errorf("without a Storing: %s", value)
 	}
-	// What is no object of its type stays what it is.
+	// A value that does not fit its type stays unchanged.
 	s := NewStoring(all, StoringOptions{Media: codec.Protobuf})
 	const none = `{"metadata":1}`
 	if value, as := s.Encode(kinds["built-in"], []byte(none)); string(value) != none || as != asJSON {
@@ -133,7 +133,7 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// What a server writes it need not decode when the store shows it, and once only.
+// TestOwnWritesAreKnown checks that a server need not decode its own writes when the store returns them, but only once.
 func TestOwnWritesAreKnown(t *testing.T) {
 	t.Parallel()
 	r := storedKinds()["built-in"]
@@ -160,8 +160,8 @@ func TestOwnWritesAreKnown(t *testing.T) {
 	}
 }
 
-// What documents within an object are like goes through the store in protobuf, in JSON without whitespace, and not in
-// YAML.
+// TestKeep checks that the store preserves the text of documents within an object in protobuf, compacts it in JSON, and
+// loses it in YAML.
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	version := &catalog.Version{Name: "v1", New: func() any { return &appsv1.ControllerRevision{} }}
@@ -178,7 +178,7 @@ func TestKeep(t *testing.T) {
 		media    string
 		sent     []string
 		want     []string
-		contains string // of what is stored
+		contains string // in the stored bytes
 	}{
 		{codec.Protobuf, []string{`{"b": 2, "a": 1.0}`}, []string{`{"b": 2, "a": 1.0}`}, `{"b": 2, "a": 1.0}`},
 		{codec.Protobuf, []string{`{"b": 2}`, `{"a": 1, "b": 2}`}, []string{`{"a": 1, "b": 2}`}, `{"a": 1, "b": 2}`},

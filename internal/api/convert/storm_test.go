@@ -23,10 +23,10 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// clients is how many ask at a time for what only the webhook can give.
+// clients is the number of concurrent requests that need the webhook.
 const clients = 200
 
-// stormy is a webhook that does what it is told to.
+// stormy is a webhook with a configurable response.
 type stormy struct {
 	*httptest.Server
 	answer atomic.Pointer[http.HandlerFunc]
@@ -145,7 +145,7 @@ func (w *world) must(method, path, body string) {
 	}
 }
 
-// touch makes the objects new to the cache.
+// touch invalidates the objects in the cache.
 func (w *world) touch(with string) {
 	w.Helper()
 	for i := range 20 {
@@ -153,7 +153,7 @@ func (w *world) touch(with string) {
 	}
 }
 
-// TestStorms shows that a conversion webhook harms only the requests that need it, whatever it does, and leaves nothing
+// TestStorms checks that a misbehaving conversion webhook harms only the requests that need it, and leaves nothing
 // behind.
 func TestStorms(t *testing.T) {
 	w := newWorld(t)
@@ -211,7 +211,7 @@ func TestStorms(t *testing.T) {
 					}
 				})
 			}
-			// Everything else goes on: the stored version, other kinds, writes.
+			// Other requests succeed: the stored version, other kinds, writes.
 			for i := range 20 {
 				wg.Go(func() {
 					name := fmt.Sprintf("%s-%d", strings.ReplaceAll(strings.ToLower(storm.name), " ", "-"), i)
@@ -244,7 +244,7 @@ func TestStorms(t *testing.T) {
 		w.must("PATCH", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.example.com",
 			`{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":null}}}}}`)
 		var wg sync.WaitGroup
-		for range clients / 5 { // each has a handshake of its own, which takes a busy machine a while
+		for range clients / 5 { // each has its own handshake, which takes a busy machine a while
 			wg.Go(func() {
 				if code, answer := w.do("GET", tabs("v2"), ""); code != 500 ||
 					!strings.Contains(answer,
@@ -261,7 +261,7 @@ func TestStorms(t *testing.T) {
 	leak.Settle(t, "bytes of heap", func() (int64, int64) { return leak.HeapInUse(), heap + 64<<20 })
 }
 
-// TestOthersGoOn shows that no other request waits while all clients wait for the webhook; then it answers them.
+// TestOthersGoOn checks that no other request waits while many clients wait for the webhook; then the webhook responds.
 func TestOthersGoOn(t *testing.T) {
 	w := newWorld(t)
 	asked, answer := make(chan struct{}), make(chan struct{})
@@ -286,7 +286,7 @@ func TestOthersGoOn(t *testing.T) {
 	w.must("GET", "/api/v1/configmaps", "")
 	w.must("DELETE", "/api/v1/namespaces/default/configmaps/c", "")
 	close(answer)
-	go func() { // those who come after the change ask again
+	go func() { // requests after the change call the webhook again
 		for range asked {
 			continue
 		}
