@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/merge"
 )
 
-// conflictError is the 409 of an apply that would change what others own, with a cause for each field. Its text is what
-// kubectl prints.
+// conflictError returns the 409 of an apply that would change other managers' fields, with a cause for each field.
+// kubectl prints its text.
 func conflictError(conflicts merge.Conflicts) error {
-	// Conflicts come from a map; what clients read should not change from one try to the next.
+	// Conflicts come from a map; sort them so that repeated requests get the same error.
 	slices.SortStableFunc(conflicts, func(a, b merge.Conflict) int { return strings.Compare(a.Manager, b.Manager) })
 	causes := make([]metav1.StatusCause, 0, len(conflicts))
 	for _, c := range conflicts {

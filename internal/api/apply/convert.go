@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// converter lets structured-merge-diff see an object in the version in which a manager owns its fields.
+// converter converts objects for structured-merge-diff to the versions of managers.
 type converter struct {
 	o *Ownership
-	// known is what has been asked for, since the same object is wanted several times in one change.
+	// known caches results, since one change needs the same object several times.
 	known map[preparedKey]*typed.TypedValue
 }
 

@@ -4,14 +4,13 @@ import (
 	"strings"
 )
 
-// diff compares two objects under a schema: which fields one has and the other has not, and which have changed. It
-// gives up, by setting unsure, on whatever is not plainly of the schema's types; the long way decides about that.
+// diff compares two objects under a schema: fields added, removed and changed. It gives up by setting unsure on any
+// value that does not clearly match the schema; then the long way decides.
 type diff struct {
 	unsure bool
-	// distinct also makes it give up on two items of one identity inside what is owned as a whole.
+	// distinct makes it also give up on two items with one identity in an atomic value.
 	distinct bool
-	// owned is the node of every field that is owned as a whole: most nodes are, and a map each is most of a tree's
-	// cost.
+	// owned is the shared node for atomic fields: most nodes are, and separate maps would be most of a tree's cost.
 	owned fields
 }
 
@@ -23,7 +22,7 @@ func (d *diff) leaf() fields {
 	return d.owned
 }
 
-// change is what diff finds at a node. nil trees are empty.
+// change is the result of diff at a node. nil trees are empty.
 type change struct {
 	added, modified, removed fields
 }
@@ -64,7 +63,7 @@ func (d *diff) objects(p place, old, new map[string]any) (c change) {
 	return c
 }
 
-// merge adds what was found below.
+// merge adds the changes below a field.
 func (c *change) merge(kind, name string, below change) {
 	if below.added == nil && below.modified == nil && below.removed == nil {
 		return
@@ -88,11 +87,11 @@ func put(f *fields, key string, value fields) {
 	(*f)[key] = value
 }
 
-// values compares two values that are both there. null is of the type of the other: built-in kinds begin with null in
-// the place of lists and times.
+// values compares two present values. null has the type of the other value, because built-in kinds write unset lists
+// and times as null.
 func (d *diff) values(p place, old, new any) (c change) {
 	if p.node.Type == "" && (old == nil) != (new == nil) {
-		d.unsure = true // structured-merge-diff compares such values once for each type that they may have
+		d.unsure = true // structured-merge-diff compares such values once for each possible type
 		return c
 	}
 	_, list, object := p.shapes()
@@ -132,14 +131,14 @@ func (d *diff) values(p place, old, new any) (c change) {
 	return c
 }
 
-// both returns two values as of one type; false if one is neither that nor null.
+// both converts two values to one type; ok is false if one is neither of that type nor null.
 func both[T any](old, new any) (was, now T, ok bool) {
 	was, wasOne := old.(T)
 	now, isOne := new.(T)
 	return was, now, (wasOne || old == nil) && (isOne || new == nil)
 }
 
-// scalar compares two values that are owned as a whole.
+// scalar compares two atomic values.
 func (d *diff) scalar(p place, old, new any) (c change) {
 	d.check(p, new)
 	if !equal(old, new) {
@@ -149,7 +148,7 @@ func (d *diff) scalar(p place, old, new any) (c change) {
 	return c
 }
 
-// lists compares lists whose items have identities.
+// lists compares lists of items with identities.
 func (d *diff) lists(p place, old, new []any) (c change) {
 	before := make(map[string]any, len(old))
 	for _, item := range old {
@@ -192,7 +191,7 @@ func (d *diff) lists(p place, old, new []any) (c change) {
 	return c
 }
 
-// whole returns the fields of a value that is on one side only.
+// whole returns the fields of a value that exists on one side only.
 func (d *diff) whole(p place, value any) fields {
 	switch value := value.(type) {
 	case map[string]any:
@@ -229,7 +228,7 @@ func (d *diff) whole(p place, value any) fields {
 			f[d.key(p, item)] = tree
 		}
 		if len(f) != len(value)+1 {
-			d.unsure = true // two items of one identity
+			d.unsure = true // two items with one identity
 		}
 		return f
 	case nil:
@@ -240,8 +239,8 @@ func (d *diff) whole(p place, value any) fields {
 	}
 }
 
-// flatAlike reports whether a and b are maps of scalars with the same keys, as the items of one list often are: they
-// have the same fields, and one tree can stand for both.
+// flatAlike reports whether a and b are maps of scalars with the same keys, like many items of one list. They have the
+// same fields, so they can share one tree.
 func flatAlike(a, b any) bool {
 	first, ok := a.(map[string]any)
 	second, both := b.(map[string]any)
@@ -257,8 +256,8 @@ func flatAlike(a, b any) bool {
 	return len(first) > 0
 }
 
-// wholeMap is whole of a map that is owned field by field. Its keys are pieces of one string: an allocation for all of
-// them.
+// wholeMap is whole for a map owned field by field. Its keys are slices of one string, which costs one allocation for
+// all.
 func (d *diff) wholeMap(p place, value map[string]any) fields {
 	size := 0
 	for name := range value {
@@ -384,7 +383,7 @@ func equal(a, b any) bool {
 			return false
 		}
 		if len(a) > 0 && &a[0] == &b[0] {
-			return true // the same list, as where a patch left it alone
+			return true // the same list, for instance untouched by a patch
 		}
 		for i := range a {
 			if !equal(a[i], b[i]) {

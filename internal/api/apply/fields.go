@@ -2,15 +2,15 @@ package apply
 
 import "maps"
 
-// fields is a set of fields as managedFields holds it (fieldsV1), decoded JSON: a tree whose keys are path elements,
-// "f:name" of a map's field, `k:{"name":"a"}` and "v:..." of a list's item. A node is in the set if it is empty or has
-// the key "."; otherwise it only leads to what is below. The root is never in the set. Every node of a tree that this
-// package makes is either in the set or leads somewhere.
+// fields is a set of fields in the format of managedFields (fieldsV1), decoded JSON: a tree with path elements as keys,
+// "f:name" for a map's field, `k:{"name":"a"}` and "v:..." for a list's item. A node is in the set if it is empty or
+// has the key "."; otherwise it only leads to nodes below. The root is never in the set. Every node of a tree made by
+// this package is in the set or leads to another.
 //
-// Nodes may be shared between trees and are not changed once they are in one.
+// Nodes may be shared between trees and must not change once they are part of one.
 type fields = map[string]any
 
-// own is the key that marks a node with children as a member itself.
+// own is the key that marks a node with children as a member.
 const own = "."
 
 func member(f fields) bool {
@@ -21,8 +21,8 @@ func member(f fields) bool {
 	return ok
 }
 
-// subtract returns f without the members of g; nil if nothing is left. changed is false if the result is f itself.
-// Both must not be empty where they are roots.
+// subtract returns f without the members of g; nil if nothing is left. changed is false if the result is f itself. As
+// roots, f and g must not be empty.
 func subtract(f, g fields) (out fields, changed bool) {
 	out = f
 	edit := func() {
@@ -66,8 +66,8 @@ func subtract(f, g fields) (out fields, changed bool) {
 	return out, true
 }
 
-// smaller returns the one with fewer nodes at its top. Many managers may own little each while a change is large, or
-// the other way about.
+// smaller returns the argument with fewer nodes at its top. Many managers may each own little while a change is large,
+// or the reverse.
 func smaller(f, g fields) fields {
 	if len(f) < len(g) {
 		return f
@@ -106,7 +106,7 @@ func uniteNodes(f, g fields) fields {
 	}
 	out := unite(f, g)
 	if member(f) || member(g) {
-		out[own] = fields{} // out is new: not both are nil
+		out[own] = fields{} // out is new: one of them is not nil
 	}
 	return out
 }
@@ -126,15 +126,15 @@ func sameFields(a, b fields) bool {
 	return true
 }
 
-// fits reports whether f agrees with the schema at p: what is atomic there is owned as a whole, and so on down. Where
-// the schema has changed since f was written it may not. isLeaf is true for a member without children. Keys that
-// cannot be are no fit either.
+// fits reports whether f matches the schema at p: atomic values have no fields below them, and so on down. It may not
+// if the schema has changed since f was written. isLeaf is true for a member without children. Impossible keys do not
+// match either.
 func fits(p place, f fields, isLeaf bool) bool {
 	scalar, list, object := p.shapes()
 	switch {
 	case object:
 		if rest, ok := p.rest(); ok && len(p.node.Properties) == 0 && !p.root && guessed(rest) {
-			return true // nothing is declared here, nothing can have changed
+			return true // nothing is declared here, so nothing can have changed
 		}
 		if p.atomicMap() {
 			return isLeaf || len(f) == 0

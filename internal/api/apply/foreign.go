@@ -9,14 +9,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// Foreign converts objects of kinds whose versions differ in more than their name. A webhook has to be asked for that,
-// so it is done for versions only in which a manager owns fields, that are served, and only if the change is about more
-// than metadata, which all versions share. Managers of a version that is not served keep what they own as it is:
-// no client can write in it.
+// Foreign converts objects of kinds with a conversion webhook. Webhook calls are costly, so they are limited to served
+// versions in which a manager owns fields, and to changes beyond metadata, which all versions share. Managers in an
+// unserved version keep their fields unchanged: no client can write in it.
 type Foreign struct {
-	// Convert returns objs, which it does not change, in another version.
+	// Convert returns objs in another version. It does not change objs.
 	Convert func(objs []map[string]any, apiVersion string) ([]map[string]any, error)
-	// Served reports whether clients can use a version.
+	// Served reports whether a version is served.
 	Served func(apiVersion string) bool
 }
 
@@ -27,8 +26,8 @@ func (o *Ownership) With(f Foreign) *Ownership {
 	return &with
 }
 
-// prepared converts by looking up what was converted before. Where there is nothing, it gives the object's metadata
-// only: as far as the versions are concerned, nothing else has changed then, and managers keep what they own.
+// prepared looks up earlier conversions. If one is missing, it returns only the object's metadata: then nothing else
+// has changed, and managers keep their fields.
 type prepared struct {
 	o    *Ownership
 	made map[preparedKey]*typed.TypedValue
@@ -64,8 +63,8 @@ func (p prepared) Convert(object *typed.TypedValue, version fieldpath.APIVersion
 
 func (prepared) IsMissingVersionError(err error) bool { return errors.As(err, new(errNoVersion)) }
 
-// prepare returns the converter for an update of live to obj that m's managers are to be told of. A version that
-// cannot be had does not stop the update: it is not the one that the client writes in.
+// prepare returns the converter for an update of live to obj, for the managers of m. A failed conversion does not stop
+// the update, because it concerns another version than the client's.
 func (o *Ownership) prepare(
 	live, obj map[string]any, liveTyped, newTyped *typed.TypedValue, m *managed,
 ) merge.Converter {
@@ -103,7 +102,7 @@ func sameBeyondMetadata(a, b map[string]any) bool {
 	return true
 }
 
-// unserved takes the managers of versions that are not served out of m, and returns the function that puts them back.
+// unserved removes the managers in unserved versions from m, and returns a function that restores them.
 func (o *Ownership) unserved(m *managed) (restore func(*managed)) {
 	if o.foreign == nil {
 		return func(*managed) {}

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// identity tells the items of one list apart; it costs less than key and means nothing elsewhere.
+// identity distinguishes the items of one list; it is cheaper than key and valid only within the list.
 func (d *diff) identity(p place, item any) string {
 	if p.node.ListType == "map" && len(p.node.ListMapKeys) == 1 {
 		if m, ok := item.(map[string]any); ok {
@@ -35,7 +35,7 @@ func (d *diff) key(p place, item any) string {
 		if !ok {
 			below, declared, _ := p.item().field(name)
 			if !declared || below.node.Default == nil {
-				d.unsure = true // a key may be left out, but seldom is
+				d.unsure = true // a key may be omitted, but rarely is
 				return ""
 			}
 			value = below.node.Default
@@ -69,7 +69,7 @@ func (d *diff) appendValue(out []byte, value any) []byte {
 	case bool:
 		return strconv.AppendBool(out, value)
 	}
-	d.unsure = true // null, a fraction, or no scalar at all
+	d.unsure = true // null, a fraction, or not a scalar
 	return out
 }
 
@@ -84,7 +84,7 @@ func (d *diff) appendString(out []byte, s string) []byte {
 			const hex = "0123456789abcdef"
 			out = append(out, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		case c < ' ' || c == 0xe2 || c == utf8.RuneSelf-1:
-			d.unsure = true // encoders differ about control characters and line separators
+			d.unsure = true // encoders disagree about control characters and line separators
 			return out
 		default:
 			out = append(out, c)

@@ -15,17 +15,17 @@ import (
 const (
 	// maxOperations is how many operations a JSON patch may have. Kube's figure for patches of users.
 	maxOperations = 10000
-	// maxCopied bounds what the copy operations of one patch may add, in bytes of JSON. kube-apiserver's default.
+	// maxCopied bounds the bytes of JSON that the copy operations of one patch may add. It is kube-apiserver's default.
 	maxCopied = 3 << 20
-	// maxDepth is how deep arrays and objects of a patched object may nest, as in encoding/json.
+	// maxDepth is the maximum nesting of arrays and objects in a patched object, as in encoding/json.
 	maxDepth = 10000
 )
 
-// JSONPatch applies a JSON patch (RFC 6902) to obj, which it changes, and returns what becomes of it: decoded JSON, an
-// object unless the patch replaces the whole by an array. After an error obj is of no use.
+// JSONPatch applies a JSON patch (RFC 6902) to obj in place and returns the result: decoded JSON, an object unless the
+// patch replaces the root by an array. After an error obj is unusable.
 //
-// The error is a *apierrors.StatusError as kube-apiserver answers it: 400 for a patch that cannot be decoded, 413 for
-// too many operations, 422 for one that cannot be applied. It is ctx's if that ends meanwhile.
+// The error is a *apierrors.StatusError as in kube-apiserver: 400 for a patch that cannot be decoded, 413 for too many
+// operations, 422 for a patch that cannot be applied. If ctx ends, it is ctx's error.
 func JSONPatch(ctx context.Context, obj map[string]any, patch []byte) (any, error) {
 	operations, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
@@ -43,13 +43,12 @@ func JSONPatch(ctx context.Context, obj map[string]any, patch []byte) (any, erro
 	return out, err
 }
 
-// ApplyOperations applies the operations of a decoded JSON patch to obj, which it changes, and returns what becomes of
-// it, as JSONPatch does. It refuses patches that have more operations or copy more than a user's may.
+// ApplyOperations applies the operations of a decoded JSON patch to obj in place and returns the result, like
+// JSONPatch. It refuses patches with more operations or larger copies than a user's patch may have.
 //
-// Results and error texts are those of the library that Kubernetes applies patches with, whose limits are package
-// variables and which looks at no context. Where the library panics there is an error here, numbers are equal by value,
-// and strings however they are escaped (RFC 6902, section 4.6). The error of a failed test wraps
-// jsonpatch.ErrTestFailed.
+// Results and error texts match the library that Kubernetes uses, which has its limits in package variables and ignores
+// contexts. Where the library panics, ApplyOperations returns an error. Numbers are compared by value, and strings
+// after unescaping (RFC 6902, section 4.6). The error of a failed test wraps jsonpatch.ErrTestFailed.
 func ApplyOperations(ctx context.Context, obj map[string]any, operations jsonpatch.Patch) (any, error) {
 	if n := len(operations); n > maxOperations {
 		return nil, fmt.Errorf("a JSON patch may have %d operations, this one has %d", maxOperations, n)
@@ -77,13 +76,13 @@ type jsonPatchOp struct {
 	Value any    `json:"value"`
 }
 
-// CheckJSONPatch looks at a JSON patch as fieldValidation Warn and Strict do, before it is applied. It returns what is
-// wrong with its fields (`json patch unknown field "[0].foo"`); the error is a 400 for a patch that cannot be decoded.
+// CheckJSONPatch validates a JSON patch before it is applied, for fieldValidation Warn and Strict. It returns the
+// problems of its fields (`json patch unknown field "[0].foo"`); the error is a 400 for a patch that cannot be decoded.
 func CheckJSONPatch(patch []byte) (strictErrs []string, err error) {
 	var operations []jsonPatchOp
 	errs, err := kjson.UnmarshalStrict(patch, &operations)
 	if err != nil {
-		// Kube's message names the Go type of its own decoder.
+		// Kubernetes' message names the Go type of its own decoder.
 		text := strings.ReplaceAll(err.Error(), "apply.jsonPatchOp", "handlers.jsonPatchOp")
 		return nil, apierrors.NewBadRequest("error decoding patch: " + text)
 	}

@@ -100,7 +100,7 @@ func (p *patching) replace(op jsonpatch.Operation) error {
 		return fmt.Errorf("replace operation does not apply: doc is missing key: %s: %w", path, jsonpatch.ErrMissing)
 	}
 	if err != nil {
-		return fmt.Errorf("error in remove for path: '%s': %w", path, err) // the library's word
+		return fmt.Errorf("error in remove for path: '%s': %w", path, err) // the library's wording
 	}
 	at.set(value)
 	return nil
@@ -205,15 +205,15 @@ func (p *patching) duplicate(v any) (any, error) {
 	return runtime.DeepCopyJSONValue(v), nil
 }
 
-// location is what a path leads to: key in container, which is the value of under in parent. parent is nil if
-// container is the root. container and parent are map[string]any or []any; key need not be in container.
+// location is the target of a path: key in container, which is the value of under in parent. parent is nil if container
+// is the root. container and parent are map[string]any or []any; key need not be in container.
 type location struct {
 	container, parent any
 	key, under        string
 }
 
-// find returns the location of a path (RFC 6901). It is false if the path leads through what is no object or array.
-// What stands before the first slash does not count, as in the library.
+// find returns the location of a path (RFC 6901). ok is false if the path leads through a value other than an object or
+// array. As in the library, text before the first slash is ignored.
 func (p *patching) find(path string) (location, bool) {
 	_, rest, ok := strings.Cut(path, "/")
 	if !ok {
@@ -247,7 +247,7 @@ func unescape(segment string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(segment, "~1", "/"), "~0", "~")
 }
 
-// get returns the value at the location. What an object does not have is nil, without an error.
+// get returns the value at the location. A missing field of an object is nil, without an error.
 func (at *location) get() (any, error) {
 	if m, ok := at.container.(map[string]any); ok {
 		return m[at.key], nil
@@ -260,7 +260,7 @@ func (at *location) get() (any, error) {
 	return list[i], nil
 }
 
-// set puts a value in the place of one that get has returned.
+// set replaces a value that get has returned.
 func (at *location) set(value any) {
 	if m, ok := at.container.(map[string]any); ok {
 		m[at.key] = value
@@ -293,7 +293,7 @@ func (p *patching) insert(at location, value any) error {
 	return nil
 }
 
-// take removes what is at the location.
+// take removes the value at the location.
 func (p *patching) take(at location) error {
 	if m, ok := at.container.(map[string]any); ok {
 		if _, ok := m[at.key]; !ok {
@@ -321,7 +321,7 @@ func (p *patching) hang(at location, list []any) {
 	above.set(list)
 }
 
-// index reads an index of an array, which may count from its end: from -size to last.
+// index parses an array index, which may count from the end: from -size to last.
 func index(key string, size, last int) (int, error) {
 	i, err := strconv.Atoi(key)
 	if err != nil {

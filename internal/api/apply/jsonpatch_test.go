@@ -15,8 +15,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// comparePatch applies a JSON patch to a document as the library does and as ApplyOperations does. Both make the same
-// of it or fail with the same text.
+// comparePatch applies a JSON patch by the library and by ApplyOperations. Both must have the same result or error
+// text.
 func comparePatch(t *testing.T, doc, patch []byte) {
 	t.Helper()
 	var obj map[string]any
@@ -43,9 +43,8 @@ func comparePatch(t *testing.T, doc, patch []byte) {
 	}
 }
 
-// byLibrary returns what the library makes of a patch. ok is false if it panics, or makes what cannot be compared: it
-// takes null for an array's or object's value where a copy has put it, and knows numbers and strings by how they are
-// written.
+// byLibrary applies a patch by the library. ok is false if it panics, or if the results are not comparable: the library
+// uses null for the value of an array or object copied from there, and compares numbers and strings by their text.
 func byLibrary(doc []byte, operations jsonpatch.Patch) (v any, err error, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -156,7 +155,7 @@ func FuzzJSONPatch(f *testing.F) {
 	f.Fuzz(comparePatch)
 }
 
-// TestHostileJSONPatches applies patches that are small and ask for a lot.
+// TestHostileJSONPatches applies small patches with large effects.
 func TestHostileJSONPatches(t *testing.T) {
 	nested := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
 	inner := strings.Repeat("/0", 4999)
@@ -206,7 +205,7 @@ func TestHostileJSONPatches(t *testing.T) {
 	}
 }
 
-// TestJSONPatchEnds: a patch whose time is over is not applied any further, and is not to blame.
+// TestJSONPatchEnds checks that a patch stops when its context ends, with the context's error.
 func TestJSONPatchEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

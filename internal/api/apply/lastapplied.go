@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// kubectl is the field manager whose users move from client-side to server-side apply.
+	// kubectl is the field manager of users who move from client-side to server-side apply.
 	kubectl = "kubectl"
-	// lastAppliedAnnotation holds what client-side apply applied last.
+	// lastAppliedAnnotation holds the last configuration of client-side apply.
 	lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
-// lastApplied returns the fields that client-side apply wrote and that still have the values it wrote.
+// lastApplied returns the fields written by client-side apply that still have the written values.
 func (o *Ownership) lastApplied(live map[string]any) (*fieldpath.Set, error) {
 	doc := annotation(live, lastAppliedAnnotation)
 	if doc == "" {

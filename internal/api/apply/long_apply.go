@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// Apply is server-side apply: it returns live with the fields of applied, without those that name applied before and
-// does not now, and with managedFields kept. live is nil if the object does not exist. Both are read only; the result
+// Apply is server-side apply: it returns live with the fields of applied, without fields that name applied before and
+// omits now, and with updated managedFields. live is nil if the object does not exist. Both are read only; the result
 // may share parts of them. If nothing changes, the result equals live.
 //
-// Conflicts with other managers are a *apierrors.StatusError (409) unless force takes the fields over; what the client
-// did wrong is one too (400). The result is not pruned or defaulted: the caller does that.
+// Conflicts with other managers are a *apierrors.StatusError (409) unless force takes the fields over; so are invalid
+// requests (400). The result is not pruned or defaulted: the caller does that.
 func (o *Ownership) Apply(live, applied map[string]any, name string, force bool, now time.Time) (map[string]any,
 	error) {
 	if err := o.checkApplied(applied); err != nil {
@@ -68,7 +68,7 @@ func (o *Ownership) checkApplied(applied map[string]any) error {
 	return nil
 }
 
-// applyOver is one apply; kubectl's first server-side apply after client-side ones is forced for what those wrote.
+// applyOver runs one apply. kubectl's first server-side apply after client-side ones is forced for their fields.
 func (o *Ownership) applyOver(
 	live, applied map[string]any, m *managed, name string, force bool, now time.Time,
 ) (map[string]any, *managed, error) {
@@ -98,7 +98,7 @@ func (o *Ownership) applyOnce(
 ) (map[string]any, *managed, error) {
 	m = m.clone()
 	if len(m.fields) == 0 {
-		// Who wrote the fields that are there is unknown; they get an owner of their own.
+		// The writers of existing fields are unknown; these fields get a separate owner.
 		var err error
 		if m, err = o.update(nil, live, m, beforeFirstApply, now); err != nil {
 			return nil, nil, fmt.Errorf("failed to create manager for existing fields: %w", err)
@@ -137,6 +137,6 @@ func (o *Ownership) applyOnce(
 				newTyped.AsValue().Unstructured())
 	}
 	m.times[who] = &metav1.Time{Time: now.UTC()}
-	// The merged object is made of parts of live and applied; the caller goes on to change it.
+	// The merged object consists of parts of live and applied, and the caller changes it afterwards.
 	return runtime.DeepCopyJSON(result), m, nil
 }

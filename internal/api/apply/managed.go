@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// manager identifies an entry of managedFields. An applier is one manager whatever version it applied in.
+// manager identifies an entry of managedFields. An applier is one manager, whatever the version of its applies.
 type manager struct {
 	name        string
 	operation   metav1.ManagedFieldsOperationType
@@ -45,7 +45,7 @@ func managerOf(id string) manager {
 	return manager{e.Manager, e.Operation, e.APIVersion, e.Subresource}
 }
 
-// managed is a decoded managedFields: who owns what, and since when.
+// managed is a decoded managedFields: the managers with their fields and times.
 type managed struct {
 	fields fieldpath.ManagedFields
 	times  map[string]*metav1.Time
@@ -55,7 +55,8 @@ func noManagers() *managed {
 	return &managed{fields: fieldpath.ManagedFields{}, times: map[string]*metav1.Time{}}
 }
 
-// entriesOf reads metadata.managedFields of an object, leniently: what is not a list of entries counts as absent (nil).
+// entriesOf reads metadata.managedFields of an object, leniently: a value other than a list of entries counts as absent
+// (nil).
 func entriesOf(obj map[string]any) []metav1.ManagedFieldsEntry {
 	return (&unstructured.Unstructured{Object: obj}).GetManagedFields()
 }
@@ -92,15 +93,15 @@ func decodeEntries(entries []metav1.ManagedFieldsEntry) (*managed, error) {
 	return m, nil
 }
 
-// ValidateManagedFields says what is wrong with managedFields that a client sent; nil if nothing is.
+// ValidateManagedFields returns the error in a client's managedFields; nil if they are valid.
 func ValidateManagedFields(entries []metav1.ManagedFieldsEntry) error {
 	_, err := decodeEntries(entries)
 	return err
 }
 
-// requested decides which managers an update starts from: those that the new object states, if they are good, else
-// those of the live one, so that clients that do not know managedFields cannot delete them. A list of one empty entry,
-// or of none, asks for a fresh start.
+// requested chooses the managers that an update starts from: the new object's, if valid, otherwise the live
+// object's, so that clients that ignore managedFields cannot delete them. A list of one empty entry, or an empty list,
+// requests a fresh start.
 func requested(live, obj map[string]any, subresource string) *managed {
 	if subresource == "" {
 		entries := entriesOf(obj)
@@ -139,7 +140,7 @@ func (m *managed) encode() ([]any, error) {
 	return sorted(entries), nil
 }
 
-// entry is one element of managedFields, decoded JSON. fields becomes a part of it.
+// entry returns one element of managedFields, decoded JSON. fields becomes a part of it.
 func entry(who manager, apiVersion string, at *metav1.Time, fields map[string]any) map[string]any {
 	e := map[string]any{"operation": string(who.operation), "fieldsType": "FieldsV1", "fieldsV1": fields}
 	if apiVersion != "" {
@@ -204,7 +205,7 @@ func (m *managed) clone() *managed {
 	return c
 }
 
-// strip takes from a manager what no manager owns: the fields that identify an object and those that the server keeps.
+// strip removes the fields that no manager owns: those that identify an object and those maintained by the server.
 func (m *managed) strip(id string) {
 	set, ok := m.fields[id]
 	if !ok {
@@ -238,12 +239,12 @@ const (
 	ancientChanges = "ancient-changes"
 )
 
-// limit puts the oldest updaters of each version together until there are at most maxUpdaters.
+// limit merges the oldest updaters of each version until at most maxUpdaters remain.
 func (m *managed) limit() {
 	updaters := m.updaters()
-	first := map[string]string{} // by version: the oldest updater, which becomes the start of the bucket
-	// buckets are what the buckets are made of besides their start. They are united in the end: a union costs as much
-	// as both of its sets are large.
+	first := map[string]string{} // the oldest updater by version, the start of its bucket
+	// buckets holds the sets to add to each bucket. They are united at the end, because the cost of a union grows with
+	// both of its sets.
 	buckets := map[string][]*fieldpath.Set{}
 	for i, left := 0, len(updaters); i < len(updaters) && left > maxUpdaters; i++ {
 		id := updaters[i]
@@ -264,7 +265,7 @@ func (m *managed) limit() {
 		}
 		buckets[bucket] = append(buckets[bucket], set.Set())
 		if delete(m.fields, id); id == bucket {
-			delete(buckets, bucket) // as in kube
+			delete(buckets, bucket) // as in Kubernetes
 		}
 		left--
 		m.times[bucket] = m.times[id]
@@ -296,7 +297,7 @@ func (m *managed) updaters() []string {
 	return updaters
 }
 
-// union unites sets, of which there is at least one, in pairs.
+// union unites one or more sets, in pairs.
 func union(sets []*fieldpath.Set) *fieldpath.Set {
 	if len(sets) == 1 {
 		return sets[0]

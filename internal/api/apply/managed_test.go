@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// updatersOf returns n updaters of two versions, each of which owns a label of its own and one that all own.
+// updatersOf returns n updaters of two versions; each owns one label alone and shares one with all.
 func updatersOf(n int) *managed {
 	m := noManagers()
 	for i := range n {
@@ -26,7 +26,7 @@ func updatersOf(n int) *managed {
 	return m
 }
 
-// TestManyUpdaters: the oldest updaters of each version become one entry, which owns what they owned.
+// TestManyUpdaters checks that the oldest updaters of each version are merged into one entry with all their fields.
 func TestManyUpdaters(t *testing.T) {
 	const n = 200
 	m := updatersOf(n)

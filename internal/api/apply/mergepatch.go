@@ -8,11 +8,11 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// MergePatch returns target with the JSON merge patch applied (RFC 7386). Both are decoded JSON. Maps of target and of
+// MergePatch returns target with the JSON merge patch applied (RFC 7386). Both are decoded JSON. Maps of target and
 // patch may be changed and become part of the result: the caller owns both.
 //
-// Where kube's library differs from the RFC, kube is followed: nulls inside the arrays of a field that is new stay,
-// those of objects inside them go.
+// Where Kubernetes' library differs from the RFC, MergePatch follows it: nulls inside the arrays of a new field stay,
+// nulls in objects inside these arrays are dropped.
 func MergePatch(target, patch any) any {
 	patchMap, ok := patch.(map[string]any)
 	if !ok {
@@ -42,7 +42,7 @@ func MergePatch(target, patch any) any {
 	return targetMap
 }
 
-// dropNulls removes the fields that are null from all objects in v.
+// dropNulls removes null fields from all objects in v.
 func dropNulls(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -61,7 +61,7 @@ func dropNulls(v any) {
 }
 
 // DecodeMergePatch decodes a merge patch. strict, for fieldValidation Warn and Strict, also reports duplicate fields
-// and refuses a patch that is not an object. The error is a 400 with kube's text.
+// and refuses a patch that is not an object. The error is a 400 with Kubernetes' text.
 func DecodeMergePatch(patch []byte, strict bool) (decoded any, strictErrs []string, err error) {
 	if strict {
 		object := map[string]any{}
@@ -84,7 +84,7 @@ func DecodeMergePatch(patch []byte, strict bool) (decoded any, strictErrs []stri
 	case map[string]any:
 		return decoded, nil, nil
 	case []any:
-		dropNulls(decoded) // the result is an array, which the caller refuses as no object
+		dropNulls(decoded) // the result is an array, which the caller refuses
 		return decoded, nil, nil
 	default:
 		return nil, nil, apierrors.NewBadRequest(jsonpatch.ErrBadJSONPatch.Error())

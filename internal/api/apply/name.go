@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 )
 
-// ManagerName returns the name under which a request writes: the fieldManager parameter, or what the User-Agent begins
-// with, up to the first slash, without what cannot be printed and cut to the length that names may have.
+// ManagerName returns the field manager of a request: the fieldManager parameter, or the beginning of the User-Agent up
+// to the first slash, without unprintable characters and cut to the maximum length of names.
 func ManagerName(fieldManager, userAgent string) string {
 	if fieldManager != "" {
 		return fieldManager

@@ -12,12 +12,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// Overlay returns live with the fields of patch, an apply configuration, merged into it by the types of version v.
-// No manager comes to own them: mutating policies change objects so. Neither is changed; the result may share parts of
-// both.
+// Overlay returns live with the fields of patch, an apply configuration, merged by the types of version v. No manager
+// owns these fields: mutating policies use it. Neither argument is changed; the result may share parts of both.
 //
-// A patch may not touch what can only be replaced as a whole (atomic lists, maps and structs): a client that means to
-// change one field of it would remove the others. Errors are those of Kubernetes.
+// A patch must not touch atomic values (lists, maps and structs), which can only be replaced as a whole: a client that
+// means to change one field would remove the others. Errors are Kubernetes'.
 func Overlay(v *catalog.Version, live, patch map[string]any) (map[string]any, error) {
 	t, err := typeOf(v)
 	if err != nil {
@@ -47,7 +46,7 @@ func Overlay(v *catalog.Version, live, patch map[string]any) (map[string]any, er
 	return obj, nil
 }
 
-// atomics returns the paths of the values in v that are atomic lists, maps or structs.
+// atomics returns the paths of values in v that are atomic lists, maps or structs.
 func atomics(path fieldpath.Path, s *smdschema.Schema, ref smdschema.TypeRef, v value.Value) (found []string) {
 	a, ok := s.Resolve(ref)
 	if !ok {

@@ -17,8 +17,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// Ownership knows who owns which field of the objects of one resource, in the version and at the subresource that a
-// request names. It is immutable and shared by requests.
+// Ownership maintains the field owners of one resource's objects, for requests to one version and subresource. It is
+// immutable and shared by requests.
 type Ownership struct {
 	group, kind string
 	apiVersion  string
@@ -26,20 +26,19 @@ type Ownership struct {
 	types       func(apiVersion string) (*objectType, error)
 	// foreign is nil where versions differ in name only.
 	foreign *Foreign
-	// blank is an object of the kind before anything is set, to be copied; nil for custom kinds, which then have
-	// apiVersion and kind alone. Built-in kinds have the fields that their Go type always writes: no manager owns an
-	// empty spec.
+	// blank is an empty object of the kind, to be copied; nil for custom kinds, which then have only apiVersion and
+	// kind. Built-in kinds have the fields that their Go type always writes: no manager owns an empty spec.
 	blank map[string]any
-	// reach is what the endpoint lets its callers change in version apiVersion. filters says the same, of all
-	// versions, to structured-merge-diff.
+	// reach limits the fields that the endpoint can change, in version apiVersion. filters is the same limit for
+	// structured-merge-diff, in all versions.
 	reach   catalog.ResetFields
 	filters map[fieldpath.APIVersion]fieldpath.Filter
 }
 
-// objectType is what ownership knows of one version of a resource.
+// objectType holds the types of one version of a resource.
 type objectType struct {
 	root place
-	// long makes the type for the long way.
+	// long returns the type for the long way.
 	long func() typed.ParseableType
 }
 
@@ -47,7 +46,7 @@ func newObjectType(root place) *objectType {
 	return &objectType{root: root, long: sync.OnceValue(func() typed.ParseableType { return parseable(root) })}
 }
 
-// typeKey and ownershipKey are keys of what versions keep for this package.
+// typeKey and ownershipKey are keys of values that versions cache for this package.
 type (
 	typeKey      struct{}
 	ownershipKey struct{ subresource string }
@@ -73,8 +72,8 @@ func typeOf(v *catalog.Version) (*objectType, error) {
 	return d.typ, d.err
 }
 
-// NewOwnership returns the ownership of r's objects as version v and subresource ("", "status", ...) write them. It is
-// kept with v; calling it for each request is fine. Other versions convert as strategy None does; see With.
+// NewOwnership returns the ownership of r's objects for writes in version v to subresource ("", "status", ...). It is
+// cached with v, so it may be called for each request. Other versions convert by strategy None; see With.
 func NewOwnership(r *catalog.Resource, v *catalog.Version, subresource string) (*Ownership, error) {
 	if _, err := typeOf(v); err != nil {
 		return nil, fmt.Errorf("types of %s: %w", r.Qualified(), err)
@@ -143,7 +142,7 @@ func onlyFilter(paths [][]string) fieldpath.Filter {
 	return fieldpath.NewIncludeMatcherFilter(matchers...)
 }
 
-// elements are the parts of a path as structured-merge-diff takes them.
+// elements returns the parts of a path in structured-merge-diff's form.
 func elements(path []string) []any {
 	out := make([]any, len(path))
 	for i, name := range path {
@@ -164,17 +163,17 @@ func rename(obj map[string]any, apiVersion string) map[string]any {
 	return out
 }
 
-// errNoVersion says that the resource has no such version, or no longer: what was owned in it is forgotten.
+// errNoVersion: the resource does not have the version, or no longer; ownership in it is dropped.
 type errNoVersion struct{ apiVersion string }
 
 func (e errNoVersion) Error() string { return "no version " + e.apiVersion }
 
 // Update records in obj.metadata.managedFields that name has written obj: a create (live is nil), an update or a patch
-// other than apply. live, the object before, is read only; obj may come to share parts of its managedFields.
+// other than apply. live, the object before, is read only; obj may share parts of its managedFields.
 //
-// What obj itself says in managedFields is taken up if it is good (subresources ignore it). now is the entry's time if
-// the fields that name owns changed. An error leaves obj without managedFields, as kube does; it means that the object
-// does not have the types of its schema, which validation will say better.
+// managedFields in obj itself are used if they are valid (subresources ignore them). now becomes the entry's time if
+// the fields of name changed. After an error obj has no managedFields, as in Kubernetes. The error means that the
+// object does not match the types of its schema, which validation reports in better words.
 func (o *Ownership) Update(live, obj map[string]any, name string, now time.Time) error {
 	if o.updateShort(live, obj, name, now) {
 		return nil
@@ -198,7 +197,7 @@ func (o *Ownership) updateLong(live, obj map[string]any, name string, now time.T
 // update returns the managers after name has changed live to obj.
 func (o *Ownership) update(live, obj map[string]any, m *managed, name string, now time.Time) (*managed, error) {
 	if len(m.fields) == 0 && uid(live) != "" {
-		return m, nil // fields of an object that was never tracked are not tracked from the middle on
+		return m, nil // an object that was never tracked stays untracked
 	}
 	if live == nil {
 		live = o.empty()
@@ -235,14 +234,13 @@ func (o *Ownership) update(live, obj map[string]any, m *managed, name string, no
 	return m, nil
 }
 
-// self stands for the writer while an update is worked out, so that the fields it owned before can be told from those
-// it writes now.
+// self is the writer's temporary name during an update, to distinguish its new fields from its old ones.
 const self = "current-operation"
 
-// beforeFirstApply owns the fields of an object that had no managers when it is first applied to.
+// beforeFirstApply owns the fields of an object that had no managers before its first apply.
 const beforeFirstApply = "before-first-apply"
 
-// manager is the identity under which name writes.
+// manager returns the identity of a writer with the given name.
 func (o *Ownership) manager(name string, operation metav1.ManagedFieldsOperationType) manager {
 	if name == "" {
 		name = "unknown"
@@ -254,7 +252,7 @@ func (o *Ownership) manager(name string, operation metav1.ManagedFieldsOperation
 	return m
 }
 
-// empty returns an object of the kind in which nothing is set.
+// empty returns an empty object of the kind.
 func (o *Ownership) empty() map[string]any {
 	if o.blank != nil {
 		return runtime.DeepCopyJSON(o.blank)
@@ -285,7 +283,7 @@ func (o *Ownership) describe(obj map[string]any) string {
 	return fmt.Sprintf("%v/%v; %v", namespace, name, kindOf(obj))
 }
 
-// kindOf is what an object says it is; nothing if its apiVersion is malformed.
+// kindOf returns the kind and version of an object; zero if its apiVersion is malformed.
 func kindOf(obj map[string]any) gvk.GroupVersionKind {
 	apiVersion, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)

@@ -62,7 +62,7 @@ func widget(counter int64) map[string]any {
 	}
 }
 
-// stored is obj as the store would give it back.
+// stored returns obj as the store would return it.
 func stored(obj map[string]any) map[string]any {
 	obj = runtime.DeepCopyJSON(obj)
 	meta := obj["metadata"].(map[string]any)
@@ -202,8 +202,8 @@ func TestShortWayIsTaken(t *testing.T) {
 	}
 }
 
-// TestShortWayIsTakenFromNull has what built-in kinds begin with, null in the place of lists and times, take the short
-// way too, and come to what the long one says.
+// TestShortWayIsTakenFromNull checks that built-in kinds with null for unset lists and times take the short way, too,
+// with the result of the long way.
 func TestShortWayIsTakenFromNull(t *testing.T) {
 	r := resource(t, "Pod", `{"type":"object","properties":{
 		"spec":{"type":"object","properties":{"nodeName":{"type":"string"},

@@ -2,25 +2,25 @@ package apply
 
 import "github.com/bowsprit/bowsprit/internal/object/schema"
 
-// place is a position in an object's schema, as ownership sees it: which shapes a value may have, and which of them are
-// granular (owned field by field) or atomic (owned as a whole). The rules are those by which Kubernetes turns the
-// OpenAPI schema of a definition into one of structured-merge-diff (k8s.io/kube-openapi/pkg/schemaconv).
+// place is a position in an object's schema, as seen by ownership: the possible shapes of a value, and whether it is
+// granular (owned field by field) or atomic (owned as a whole). The rules are those by which Kubernetes converts the
+// OpenAPI schema of a definition for structured-merge-diff (k8s.io/kube-openapi/pkg/schemaconv).
 type place struct {
 	node *schema.Node
-	// preserve is true if unknown fields are kept here: x-kubernetes-preserve-unknown-fields is passed on to all
+	// preserve is true if unknown fields are kept here: x-kubernetes-preserve-unknown-fields applies to all
 	// descendants.
 	preserve bool
-	// root is true where apiVersion, kind and metadata are implied: at the top and in embedded resources.
+	// root is true where apiVersion, kind and metadata are implicit: at the top and in embedded resources.
 	root bool
-	// global is what preserve starts from inside metadata: spec.preserveUnknownFields of the definition.
+	// global is the initial value of preserve inside metadata: spec.preserveUnknownFields of the definition.
 	global bool
 }
 
-// What is not declared by a schema is of one of these types. They are compared by address.
+// Undeclared values have one of these types. They are compared by address.
 var (
-	// deduced values are maps owned field by field, and lists and scalars owned as a whole.
+	// deduced values are granular maps, and atomic lists and scalars.
 	deduced = &schema.Node{}
-	// untyped values are owned as a whole, whatever they are.
+	// untyped values are atomic.
 	untyped = &schema.Node{}
 
 	stringNode = &schema.Node{Type: "string"}
@@ -58,8 +58,8 @@ func rootOf(root *schema.Node, preserveUnknown bool) place {
 	return place{node: root, preserve: preserveUnknown || root.PreserveUnknown, root: true, global: preserveUnknown}
 }
 
-// at is the place of n below p. What is sensitive is owned as a whole: the names of what is in it are not for everyone
-// who may see who owns what.
+// at returns the place of n below p. Sensitive values are atomic, because managedFields must not show the names inside
+// them to everyone.
 func (p place) at(n *schema.Node) place {
 	if n.Sensitive {
 		return place{node: untyped, global: p.global}
@@ -67,7 +67,7 @@ func (p place) at(n *schema.Node) place {
 	return place{node: n, preserve: p.preserve || n.PreserveUnknown, root: n.Embedded, global: p.global}
 }
 
-// shapes tells what a value here may be, null aside.
+// shapes returns the possible shapes of a value here, apart from null.
 func (p place) shapes() (scalar, list, object bool) {
 	switch p.node.Type {
 	case "":
@@ -101,7 +101,7 @@ func (p place) implied(name string) *schema.Node {
 	return nil
 }
 
-// field is the place of a field. declared is false for one that the schema does not name, ok for one that may not
+// field returns the place of a field. declared is false if the schema does not name it, ok is false if it must not
 // exist.
 func (p place) field(name string) (child place, declared, ok bool) {
 	if p.node == deduced || p.node == untyped {

@@ -12,16 +12,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// What the owners of a Scale are called by.
+// The apiVersion and kind in the managedFields of a Scale.
 const (
 	scaleAPIVersion = "autoscaling/v1"
 	scaleKind       = "Scale"
 )
 
-// NewScaleOwnership returns the ownership of autoscaling/v1 Scale objects, as /scale of any resource shows them.
+// NewScaleOwnership returns the ownership of autoscaling/v1 Scale objects, for /scale of any resource.
 //
-// A write to /scale takes ScaleEntries of the object into the Scale before, Update or Apply of this ownership between,
-// and TakeScaleEntries back into the object behind.
+// A write to /scale first copies ScaleEntries of the object to the Scale, then runs Update or Apply of this ownership,
+// and finally writes the result back with TakeScaleEntries.
 func NewScaleOwnership() *Ownership {
 	replicas := &schema.Node{Type: "object", Properties: map[string]*schema.Node{"replicas": intNode}}
 	typ := newObjectType(rootOf(&schema.Node{Type: "object", Properties: map[string]*schema.Node{
@@ -53,7 +53,7 @@ func ScaleEntries(r *catalog.Resource, v *catalog.Version, obj map[string]any) (
 	return list, nil
 }
 
-// TakeScaleEntries writes managedFields of a Scale back into obj, the object that it scales, which has its old ones.
+// TakeScaleEntries merges the managedFields of a Scale into obj, the scaled object, which has its previous ones.
 func TakeScaleEntries(r *catalog.Resource, v *catalog.Version, obj, scale map[string]any) error {
 	entries, err := scaleHandler(r, v, obj).ToParent(entriesOf(scale))
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The short way does what the long one does for objects that have the types of their schema, whose managers all work in
-// the version at hand, and whose list items have one identity each. It works on managedFields as they are stored and
-// touches only what changes. Where it is not sure it says so, and has changed nothing.
+// The short way handles objects that match the types of their schema, with managers in the current version only and
+// list items with unique identities. It works on stored managedFields and touches only the changes. In other cases it
+// reports that, and has changed nothing.
 
-// updateShort is Update by the short way; false if it does not know.
+// updateShort is Update by the short way; it returns false if the short way does not apply.
 func (o *Ownership) updateShort(live, obj map[string]any, name string, now time.Time) bool {
 	root, ok := o.here(obj)
 	if !ok || live != nil && !o.isHere(live) {
@@ -28,13 +28,13 @@ func (o *Ownership) updateShort(live, obj map[string]any, name string, now time.
 	case isSent && live == nil:
 		return false
 	case isSent && o.subresource == "" && !equal(sent, stored):
-		return false // the client has ideas of its own
+		return false // the client sends its own managedFields
 	case !wasStored && live != nil:
 		if uid(live) == "" {
 			return false
 		}
 		delete(meta, "managedFields")
-		return true // never tracked, and not from here on
+		return true // never tracked, and still not
 	}
 	entries, ok := o.decodeShort(root, stored)
 	if !ok {
@@ -52,7 +52,7 @@ func (o *Ownership) updateShort(live, obj map[string]any, name string, now time.
 	return true
 }
 
-// here returns the type of obj if it is of the kind and version that o writes.
+// here returns the type of obj if it has o's kind and version.
 func (o *Ownership) here(obj map[string]any) (place, bool) {
 	t, err := o.types(o.apiVersion)
 	if err != nil || t.root.atomicMap() || o.reach.Only != nil || !o.isHere(obj) {
@@ -65,14 +65,14 @@ func (o *Ownership) isHere(obj map[string]any) bool {
 	return obj["apiVersion"] == o.apiVersion && obj["kind"] == o.kind
 }
 
-// storedEntries returns managedFields of a live object; false if there are none.
+// storedEntries returns the managedFields of a live object; ok is false if there are none.
 func storedEntries(live map[string]any) ([]any, bool) {
 	meta, _ := live["metadata"].(map[string]any)
 	entries, _ := meta["managedFields"].([]any)
 	return entries, len(entries) > 0
 }
 
-// shortEntry is one entry of managedFields. raw is what was stored, and is not changed.
+// shortEntry is one entry of managedFields. raw is the stored entry, and must not change.
 type shortEntry struct {
 	manager
 	raw    map[string]any
@@ -80,8 +80,8 @@ type shortEntry struct {
 	time   string
 }
 
-// decodeShort reads stored entries. It wants them as this server writes them: all of this version, one of each manager,
-// and in accord with the schema.
+// decodeShort decodes stored entries. It requires entries like this server's: all in this version, one for each
+// manager, and matching the schema.
 func (o *Ownership) decodeShort(root place, stored []any) ([]shortEntry, bool) {
 	entries := make([]shortEntry, 0, len(stored)+1)
 	var managers managerSet
@@ -121,7 +121,7 @@ func (o *Ownership) decodeShort(root place, stored []any) ([]shortEntry, bool) {
 	return entries, true
 }
 
-// managerSet is a set of managers: a list while there are few, as nearly always, else a map.
+// managerSet is a set of managers: a list while it is small, as nearly always, else a map.
 type managerSet struct {
 	few  []manager
 	many map[manager]struct{}
@@ -182,12 +182,12 @@ func (o *Ownership) recordShort(
 		}
 	}
 	if updaters > maxUpdaters {
-		return nil, false // some have to be put together
+		return nil, false // some must be merged
 	}
 	return encodeShort(entries, o.apiVersion), true
 }
 
-// filter drops from c what is out of the endpoint's reach.
+// filter drops changes outside of the endpoint's reach.
 func (o *Ownership) filter(c *change) {
 	for _, f := range []*fields{&c.added, &c.modified, &c.removed} {
 		if *f = o.within(*f); len(*f) == 0 {
@@ -196,7 +196,7 @@ func (o *Ownership) filter(c *change) {
 	}
 }
 
-// within returns f without what is out of the endpoint's reach. It may change the top of f.
+// within returns f without fields outside of the endpoint's reach. It may change the top of f.
 func (o *Ownership) within(f fields) fields {
 	for _, path := range o.reach.Except {
 		f = without(f, path)
@@ -204,7 +204,7 @@ func (o *Ownership) within(f fields) fields {
 	return f
 }
 
-// without returns f without a path. It changes the top of f; what is below may be shared, and is copied.
+// without returns f without a path. It changes the top of f; shared nodes below are copied.
 func without(f fields, path []string) fields {
 	key := "f:" + path[0]
 	below, ok := f[key].(fields)
@@ -220,7 +220,7 @@ func without(f fields, path []string) fields {
 	return f
 }
 
-// lose takes from all managers what has changed or gone, and drops those that own nothing any more.
+// lose removes changed and removed fields from all managers, and drops managers without fields.
 func lose(entries []shortEntry, c change) []shortEntry {
 	kept := entries[:0]
 	for _, e := range entries {
@@ -240,7 +240,7 @@ func lose(entries []shortEntry, c change) []shortEntry {
 	return kept
 }
 
-// strip returns f, which is not shared at its top and in metadata, without the fields that no manager owns.
+// strip returns f without the fields that no manager owns. Its top and its metadata must not be shared.
 func strip(f fields) fields {
 	delete(f, "f:apiVersion")
 	delete(f, "f:kind")
@@ -270,7 +270,7 @@ func strip(f fields) fields {
 	return f
 }
 
-// encodeShort makes managedFields of entries; nil if there are none.
+// encodeShort returns entries as managedFields; nil if there are none.
 func encodeShort(entries []shortEntry, apiVersion string) []any {
 	if len(entries) == 0 {
 		return nil

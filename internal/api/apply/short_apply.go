@@ -8,9 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// applyShort is Apply by the short way; ok is false if it does not know, and for everything that ends in an error. It
-// does applies that take nothing out of the object: a manager's first, and those that name all fields that they named
-// before.
+// applyShort is Apply by the short way; ok is false if the short way does not apply, and in all cases of errors. It
+// handles applies that remove nothing: a manager's first, and later ones with all fields of the previous one.
 func (o *Ownership) applyShort(
 	live, applied map[string]any, name string, force bool, now time.Time,
 ) (result map[string]any, ok bool) {
@@ -24,7 +23,7 @@ func (o *Ownership) applyShort(
 	}
 	stored, tracked := storedEntries(live)
 	if !tracked && (uid(live) != "" || len(live) > len(o.empty())) {
-		return nil, false // who owns what is there has to be made up first
+		return nil, false // the owners of existing fields must be determined first
 	}
 	entries, ok := o.decodeShort(root, stored)
 	if !ok {
@@ -41,7 +40,7 @@ func (o *Ownership) applyShort(
 	who := o.manager(name, metav1.ManagedFieldsOperationApply)
 	self := slices.IndexFunc(entries, func(e shortEntry) bool { return e.manager == who })
 	if self >= 0 && !contains(claimed, entries[self].fields) {
-		return nil, false // something was applied before and is not now: it may have to go
+		return nil, false // a previously applied field is missing and may have to be removed
 	}
 
 	before := copyObject(live)
@@ -68,7 +67,7 @@ func (o *Ownership) applyShort(
 	return result, true
 }
 
-// take gives who the claimed fields and takes from the others those that change in value; not if that is a conflict.
+// take gives who the claimed fields, and takes changed values from other managers; ok is false if that is a conflict.
 func (o *Ownership) take(entries []shortEntry, who manager, claimed fields, c change, force bool) ([]shortEntry, bool) {
 	others := make([]shortEntry, 0, len(entries)+1)
 	mine := shortEntry{manager: who}
@@ -125,8 +124,8 @@ func overlap(f, g fields) bool {
 	return false
 }
 
-// claims returns the fields that an applied configuration names: its leaves and the items of its lists, and of maps
-// those that are empty or that the schema does not declare.
+// claims returns the fields named by an applied configuration: its leaves and list items, and maps that are empty or
+// undeclared.
 func (d *diff) claims(p place, obj map[string]any) fields {
 	f := fields{}
 	for name, value := range obj {
@@ -142,7 +141,7 @@ func (d *diff) claims(p place, obj map[string]any) fields {
 	return f
 }
 
-// claim is claims of any value; nil if it claims nothing. self is true if the value itself is claimed in any case.
+// claim is claims for any value; nil if it claims nothing. self is true if the value itself is always claimed.
 func (d *diff) claim(p place, value any, self bool) fields {
 	var f fields
 	switch value := value.(type) {
@@ -173,7 +172,7 @@ func (d *diff) claim(p place, value any, self bool) fields {
 			f[d.key(p, item)] = d.claim(below, item, true)
 		}
 		if len(f) != len(value) {
-			d.unsure = true // two items of one identity
+			d.unsure = true // two items with one identity
 		}
 	default:
 		d.check(p, value)
@@ -188,8 +187,8 @@ func (d *diff) claim(p place, value any, self bool) fields {
 	return f
 }
 
-// union returns what applied makes of old at p: its values where it has some, old's elsewhere. The result shares
-// nothing with either.
+// union merges applied into old at p: applied's values where it has some, otherwise old's. The result shares nothing
+// with either.
 func (d *diff) union(p place, old, applied any) any {
 	switch applied := applied.(type) {
 	case map[string]any:
@@ -237,8 +236,8 @@ func (d *diff) union(p place, old, applied any) any {
 	return nil
 }
 
-// unionLists merges lists whose items have identities and whose common items are in the same order. Before each common
-// item come those that only old has, then those that only applied has.
+// unionLists merges lists of items with identities, with common items in the same order. Before each common item come
+// the items only in old, then the items only in applied.
 func (d *diff) unionLists(p place, old, applied []any) any {
 	position := make(map[string]int, len(applied))
 	for i, item := range applied {

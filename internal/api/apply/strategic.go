@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// StrategicMerge applies a strategic merge patch. original and patch are decoded JSON, which the caller owns; typ is a
-// value of the kind's Go type (corev1.ConfigMap{} or a pointer to one), whose tags say how lists merge. The error is a
-// *apierrors.StatusError where kube-apiserver has one.
+// StrategicMerge applies a strategic merge patch. original and patch are decoded JSON owned by the caller. typ is a
+// value of the kind's Go type (corev1.ConfigMap{} or a pointer to it); its tags define how lists merge. The error is a
+// *apierrors.StatusError where kube-apiserver returns one.
 //
-// The library panics at some directives with values of wrong types ($retainKeys with objects), for which kube-apiserver
-// breaks the connection. They are bad requests here.
+// The library panics at some directives with values of wrong types ($retainKeys with objects), and kube-apiserver then
+// closes the connection. Here they are bad requests.
 func StrategicMerge(original, patch map[string]any, typ any) (out map[string]any, err error) {
 	defer func() {
 		if recover() != nil {

@@ -1,8 +1,7 @@
 package apply
 
-// KeepTimes gives the entries of obj's managedFields the times that they have in live if these times are all that tells
-// the two objects apart, so that writing the same again is no write. It belongs behind everything that changes obj in
-// an update. live is read only.
+// KeepTimes copies the times of live's managedFields to obj if only these times differ, so that a repeated write
+// changes nothing. Call it after all other changes of an update. live is read only.
 func KeepTimes(live, obj map[string]any) {
 	before, _ := storedEntries(live)
 	after, _ := storedEntries(obj)
@@ -31,7 +30,7 @@ func KeepTimes(live, obj map[string]any) {
 	setManagedFields(obj, before)
 }
 
-// equalBut compares two maps, one field of them by same; nil same passes over a field that either may lack.
+// equalBut compares two maps, with the given field compared by same; a nil same ignores the field.
 func equalBut(a, b map[string]any, field string, same func(a, b any) bool) bool {
 	if same != nil && len(a) != len(b) {
 		return false

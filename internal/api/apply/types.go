@@ -5,15 +5,15 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// Names of the types of what schemas do not declare. Structured-merge-diff knows the second by this name.
+// Names of the types of undeclared values. structured-merge-diff defines the second.
 var (
 	untypedName = "__untyped_atomic_"
 	deducedName = "__untyped_deduced_"
 	rootName    = "object"
 )
 
-// parseable makes the type of structured-merge-diff for objects at p: what the long way works with. It costs a few
-// times the compiled schema, so it is made when it is first needed.
+// parseable returns structured-merge-diff's type for objects at p, for the long way. It is a few times as large as the
+// compiled schema, so it is made on first use.
 func parseable(p place) typed.ParseableType {
 	if p.node == deduced {
 		return typed.DeducedParseableType
