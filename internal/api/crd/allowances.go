@@ -11,11 +11,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 )
 
-// allowances is what an update may keep because the stored definition has it already: a check that was added to
-// Kubernetes must not make definitions unchangeable that it had accepted before.
+// allowances holds the violations that an update may keep because the stored definition has them already: a check added
+// to Kubernetes later must not make accepted definitions unchangeable.
 type allowances struct {
-	beta             bool // of v1beta1: unknown fields may stay, and Kubernetes' groups need no approval
-	unknownReviews   bool // conversionReviewVersions without one that the server speaks
+	beta             bool // for v1beta1: unknown fields may stay, and Kubernetes' groups need no approval
+	unknownReviews   bool // conversionReviewVersions without a supported version
 	noSchema         bool // versions without a schema
 	unknownTypes     bool
 	nonStructural    bool
@@ -26,13 +26,14 @@ type allowances struct {
 
 	// rules and messageExpressions are the CEL expressions that the stored definition has.
 	rules, messageExpressions map[string]bool
-	// unchanged are the versions whose schema does not change.
+	// unchanged holds the versions with an unchanged schema.
 	unchanged map[string]bool
-	// manySelectable are the versions that keep more selectable fields than there may be; "" stands for all versions.
+	// manySelectable holds the versions with more selectable fields than allowed; "" stands for all versions.
 	manySelectable map[string]bool
 }
 
-// newAllowances is for new definitions. A bad CA bundle keeps them from being established, but may be stored.
+// newAllowances returns the allowances for new definitions. A definition with a bad CA bundle may be stored, but is not
+// established.
 func newAllowances() allowances { return allowances{badCABundle: true} }
 
 func allowancesOf(a *hoisted, old *apiextensionsv1.CustomResourceDefinition, was *hoisted) allowances {
@@ -90,8 +91,8 @@ func nonStructural(p *apiextensionsv1.JSONSchemaProps) bool {
 	return schema.CheckSupported(p) != nil || len(schema.CheckStructural(p, nil)) > 0
 }
 
-// unchangedSchemas returns the versions whose schema is what the stored definition has for that name. If all stored
-// versions share one schema, it has that for every name: a new version with the same schema is unchanged, too.
+// unchangedSchemas returns the versions with the same schema as in the stored definition. If all stored versions share
+// one schema, a new version with that schema is unchanged, too.
 func unchangedSchemas(a, was *hoisted) map[string]bool {
 	names := map[string]bool{}
 	for _, v := range a.Versions {

@@ -22,8 +22,7 @@ func checkRules(root *schema.Node, path *field.Path, c RuleCheck) field.ErrorLis
 	})
 }
 
-// checkDefaultRules evaluates rules twice, for a default that was there before and for one that comes new: rules that
-// use oldSelf tell the two apart.
+// checkDefaultRules evaluates rules twice, for an existing and a new default: rules with oldSelf distinguish the two.
 func checkDefaultRules(node *schema.Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList,
 	int64) {
 	rules := cel.New(node, resource)

@@ -57,8 +57,8 @@ func isTrue(
 	return c != nil && c.Status == apiextensionsv1.ConditionTrue
 }
 
-// establish sets Established from NamesAccepted. Once true it stays true: a definition whose new names conflict goes on
-// being served under the old ones.
+// establish sets Established from NamesAccepted. Once true it stays true: a definition with conflicting new names is
+// still served under its old ones.
 func (c conditions) establish(def *apiextensionsv1.CustomResourceDefinition) {
 	have := findCondition(*c.list, apiextensionsv1.Established)
 	if have != nil && have.Status == apiextensionsv1.ConditionTrue {
@@ -70,8 +70,7 @@ func (c conditions) establish(def *apiextensionsv1.CustomResourceDefinition) {
 	names := findCondition(*c.list, apiextensionsv1.NamesAccepted)
 	switch {
 	case names == nil:
-		// The names equal the accepted ones and no condition says that they were accepted; kube-apiserver says nothing
-		// either.
+		// The names equal the accepted ones, but no condition accepts them; kube-apiserver sets none either.
 		return
 	case names.Status != apiextensionsv1.ConditionTrue:
 		if have != nil {
@@ -93,7 +92,7 @@ func badConversionCA(def *apiextensionsv1.CustomResourceDefinition) bool {
 		checkCABundle(conv.Webhook.ClientConfig.CABundle) != nil
 }
 
-// approval is the state of the annotation that a definition in one of Kubernetes' own groups must carry.
+// approval is the state of the annotation required for definitions in Kubernetes' own groups.
 type approval int
 
 const (
@@ -109,7 +108,7 @@ func protectedGroup(group string) bool {
 		strings.HasSuffix(group, ".kubernetes.io")
 }
 
-// approvalOf reads the approval annotation and says in a sentence what it found.
+// approvalOf parses the approval annotation and describes its state in a sentence.
 func approvalOf(annotations map[string]string) (approval, string) {
 	const name, see = apiextensionsv1.KubeAPIApprovedAnnotation,
 		"see https://github.com/kubernetes/enhancements/pull/1111"

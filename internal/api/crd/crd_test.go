@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// realDefinitions returns the definitions of well-known projects as JSON, by file name. They lie outside of the
+// realDefinitions returns the definitions of well-known projects as JSON, by file name. They are not part of the
 // repository.
 func realDefinitions(t testing.TB) map[string][]byte {
 	files, _ := filepath.Glob("../../../../shared/crds/real/*.yaml")
@@ -56,7 +56,8 @@ func encode(t testing.TB, v any) []byte {
 	return raw
 }
 
-// TestRealDefinitions takes each definition through a create and holds the result to a round trip through the Go type.
+// TestRealDefinitions runs each definition through a create and compares the result with a round trip through the Go
+// type.
 func TestRealDefinitions(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, raw := range realDefinitions(t) {

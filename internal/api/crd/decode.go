@@ -10,12 +10,11 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode returns the definition that obj, decoded JSON, is. Unknown fields are ignored; obj is not changed, and the
-// result shares nothing with it that could be. The error is that of kube's JSON decoder for a value of the
-// wrong type.
+// Decode decodes a definition from obj, decoded JSON. It ignores unknown fields, does not change obj, and shares no
+// mutable data with it. The error is that of Kubernetes' JSON decoder for a value of the wrong type.
 //
-// It does not go through bytes: the types of a schema's branches have decoders that scan their input again at each
-// level, which makes the detour ten times slower for deep schemas.
+// It avoids encoding to bytes: the types of a schema's branches have decoders that scan their input again at each
+// level, which is ten times slower for deep schemas.
 func Decode(obj map[string]any) (*apiextensionsv1.CustomResourceDefinition, error) {
 	def := &apiextensionsv1.CustomResourceDefinition{}
 	if err := fill(reflect.ValueOf(def).Elem(), obj, definitionShape()); err != nil {
@@ -37,7 +36,7 @@ const sliceKind = reflect.Slice
 
 func newValue(t reflect.Type) any { return reflect.New(t).Interface() }
 
-// fill sets dst, of shape s, from decoded JSON. null leaves dst as it is, as encoding/json does.
+// fill sets dst, with shape s, from decoded JSON. As in encoding/json, null leaves dst unchanged.
 func fill(dst reflect.Value, v any, s *shape) error {
 	if v == nil {
 		return nil
@@ -174,7 +173,7 @@ func fillOpaque(dst reflect.Value, v any) error {
 	return nil
 }
 
-// fillUnion decodes what is a schema or something else. What is neither is nothing, except beside a bool.
+// fillUnion decodes a schema or its alternative. Values of other types are ignored, except beside a bool.
 func fillUnion(dst reflect.Value, v any, s *shape) error {
 	schema := func() (*apiextensionsv1.JSONSchemaProps, error) {
 		p := &apiextensionsv1.JSONSchemaProps{}

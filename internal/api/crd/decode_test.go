@@ -90,7 +90,7 @@ func TestUnknownKeywords(t *testing.T) {
 	}
 }
 
-// TestSameSchemaSeesAllFields changes each field of a schema and wants the change to be seen.
+// TestSameSchemaSeesAllFields changes each field of a schema and expects sameSchema to detect it.
 func TestSameSchemaSeesAllFields(t *testing.T) {
 	for i := range reflect.TypeFor[apiextensionsv1.JSONSchemaProps]().NumField() {
 		var a, b apiextensionsv1.JSONSchemaProps
@@ -110,7 +110,7 @@ func TestSameSchemaSeesAllFields(t *testing.T) {
 	}
 }
 
-// set makes v something else than its zero value.
+// set sets v to a value other than its zero value.
 func set(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
@@ -129,8 +129,8 @@ func set(v reflect.Value) {
 	}
 }
 
-// FuzzDecodeHead: whatever the bytes are, a definition or an error comes out, and a definition's head is what the whole
-// says.
+// FuzzDecodeHead checks that any bytes give a definition or an error, and that a definition's head agrees with the
+// whole.
 func FuzzDecodeHead(f *testing.F) {
 	f.Add(encode(f, fromYAML(f, cronTab)))
 	f.Add([]byte(`{"spec":{"versions":[{"schema":{}},{"schema":[[]]},null]},"metadata":{"managedFields":[1]}}`))
@@ -142,7 +142,7 @@ func FuzzDecodeHead(f *testing.F) {
 		_, _ = DecodeSchema(raw, 0)
 		whole, err := DecodeJSON(raw)
 		if err != nil {
-			return // what the head skips may be wrong
+			return // skipped parts may be invalid
 		}
 		whole.ManagedFields = nil
 		for i := range whole.Spec.Versions {

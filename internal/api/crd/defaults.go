@@ -6,7 +6,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// SetDefaults fills in what apiextensions.k8s.io/v1 fills in on each read and write of a definition.
+// SetDefaults sets the defaults that apiextensions.k8s.io/v1 sets on each read and write of a definition.
 func SetDefaults(def *apiextensionsv1.CustomResourceDefinition) {
 	names := &def.Spec.Names
 	if names.Singular == "" {
@@ -56,7 +56,7 @@ func defaultObject(obj map[string]any) {
 	}
 }
 
-// dig returns what stands at a path of field names below m, or nil.
+// dig returns the value at a path of field names below m, or nil.
 func dig(m map[string]any, path ...string) any {
 	var v any = m
 	for _, name := range path {

@@ -8,13 +8,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Deletion is how far the deletion of a definition has come: the condition Terminating.
+// Deletion is a stage of a definition's deletion, in the condition Terminating.
 type Deletion struct {
 	status          apiextensionsv1.ConditionStatus
 	reason, message string
 }
 
-// The stages of a deletion, in order. The last two end it: the finalizer goes with them.
+// The stages of a deletion, in order. The last two end it and remove the finalizer.
 var (
 	DeletionPending = Deletion{apiextensionsv1.ConditionTrue, "InstanceDeletionPending",
 		"CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"}
@@ -26,14 +26,14 @@ var (
 		"resource was never established"}
 )
 
-// DeletionFailed is the stage at which some objects could not be deleted; the deletion is tried again.
+// DeletionFailed returns the stage after some objects could not be deleted; the deletion is retried.
 func DeletionFailed(err error) Deletion {
 	return Deletion{apiextensionsv1.ConditionTrue, "InstanceDeletionFailed",
 		fmt.Sprintf("could not issue all deletes: %v", err)}
 }
 
-// SetDeletion records a stage in a stored definition, decoded JSON, in place. A stage that ends the deletion takes the
-// finalizer away. It reports whether anything changed.
+// SetDeletion records a stage in a stored definition, decoded JSON, in place. A final stage removes the finalizer. It
+// reports whether anything changed.
 func SetDeletion(obj map[string]any, stage Deletion, now time.Time) (changed bool) {
 	status, err := statusOf(obj)
 	if err != nil {
@@ -69,7 +69,7 @@ func removeFinalizer(obj map[string]any) bool {
 	return true
 }
 
-// markDeleted is what the first deletion of a definition does to it instead of deleting it.
+// markDeleted marks a definition on its first deletion instead of deleting it.
 func markDeleted(obj map[string]any, now time.Time) {
 	metadata, _ := obj["metadata"].(map[string]any)
 	if metadata == nil {

@@ -13,10 +13,10 @@ import (
 )
 
 // DecodeWithoutSchemas decodes a stored definition without the schemas of its versions and without its managedFields,
-// which together are nearly all of it: what the catalog, Status and the conditions need. The result shares no memory
-// with raw.
+// which are nearly all of it. The rest is sufficient for the catalog, Status and the conditions. The result shares no
+// memory with raw.
 //
-// A server that starts reads every definition once; this costs one scan of the bytes and little memory.
+// A starting server reads every definition once; this costs one scan of the bytes and little memory.
 func DecodeWithoutSchemas(raw []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
 	obj, err := newScanner(raw).definition()
 	if err != nil {
@@ -40,7 +40,7 @@ func DecodeSchema(raw []byte, i int) (*apiextensionsv1.JSONSchemaProps, error) {
 	return decodeSchema(props)
 }
 
-// place says where in a definition the scan is, as far as it matters.
+// place is the scan's position in a definition, as far as it matters.
 type place int
 
 const (
@@ -52,16 +52,16 @@ const (
 	elsewhere
 )
 
-// scanner decodes a definition but for schemas and managedFields, which it skips.
+// scanner decodes a definition and skips schemas and managedFields.
 type scanner struct {
 	dec     *jsontext.Decoder
-	version int // the index of the version at hand
-	wanted  int // of the version whose "schema" is decoded, into schema; -1 for none
+	version int // index of the current version
+	wanted  int // index of the version with the "schema" to decode into schema; -1 for none
 	schema  any
 }
 
 func newScanner(raw []byte) *scanner {
-	// What is stored was checked when it was written: duplicate names cannot occur.
+	// Stored definitions were validated when they were written: they have no duplicate names.
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true),
 		jsontext.AllowInvalidUTF8(true))
 	return &scanner{dec: dec, wanted: -1}

@@ -10,8 +10,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// hoisted is a definition's spec as kube-apiserver validates it: what all versions have in common stands at the top and
-// is nil in the versions.
+// hoisted is a definition's spec in the form that kube-apiserver validates: parts common to all versions are at the top
+// and nil in the versions.
 type hoisted struct {
 	*apiextensionsv1.CustomResourceDefinitionSpec
 	versions     []apiextensionsv1.CustomResourceDefinitionVersion
@@ -71,7 +71,7 @@ func (a *hoisted) topSchema() *apiextensionsv1.JSONSchemaProps {
 	return a.validation.OpenAPIV3Schema
 }
 
-// validationOf returns what the first version of that name has as its schema, or all have.
+// validationOf returns the schema of the first version with that name, or the schema common to all.
 func (a *hoisted) validationOf(name string) (v *apiextensionsv1.CustomResourceValidation, ok bool) {
 	own := slices.ContainsFunc(a.versions,
 		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Schema != nil })
@@ -109,8 +109,8 @@ func sameSchemaPointer(a, b *apiextensionsv1.JSONSchemaProps) bool {
 	return sameSchema(a, b)
 }
 
-// sameSchema compares field by field; a test holds it to the fields that the type has. Reflection takes ten times as
-// long.
+// sameSchema compares field by field; a test checks that it covers all fields of the type. Reflection takes ten times
+// as long.
 func sameSchema(a, b *apiextensionsv1.JSONSchemaProps) bool {
 	return a.ID == b.ID && a.Schema == b.Schema && same(a.Ref, b.Ref) &&
 		a.Description == b.Description && a.Type == b.Type && a.Format == b.Format && a.Title == b.Title &&

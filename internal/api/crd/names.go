@@ -12,22 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Claim is what one definition of a group holds of the group's names.
+// Claim is one definition's claim on names of its group.
 type Claim struct {
 	Definition string // metadata.name
 	Names      apiextensionsv1.CustomResourceDefinitionNames
 }
 
-// Status returns the status that a definition has in the presence of the others of its group: accepted names,
-// NamesAccepted, Established, KubernetesAPIApprovalPolicyConformant and NonStructuralSchema. changed is false if that
-// is the status it has already.
+// Status returns the status of a definition given the other definitions of its group: accepted names, NamesAccepted,
+// Established, KubernetesAPIApprovalPolicyConformant and NonStructuralSchema. changed is false if the definition has
+// that status already.
 //
-// A name that another definition holds is not taken; what the definition held before stays accepted and served
-// . others may contain the definition itself.
-// kube-apiserver reaches the same status through four controllers and several writes, in any order.
+// A name claimed by another definition is refused; names accepted before stay accepted and served. others may contain
+// the definition itself. kube-apiserver reaches the same status through four controllers and several writes, in any
+// order.
 //
-// def may be a DecodeWithoutSchemas, except that NonStructuralSchema needs the schemas of definitions with
-// spec.preserveUnknownFields; without them the condition that def has is kept.
+// def may come from DecodeWithoutSchemas, except that NonStructuralSchema needs the schemas of definitions with
+// spec.preserveUnknownFields; without them def's condition stays.
 func Status(
 	def *apiextensionsv1.CustomResourceDefinition, others []Claim, now time.Time,
 ) (status *apiextensionsv1.CustomResourceDefinitionStatus, changed bool) {
@@ -47,7 +47,7 @@ func Status(
 	return s, !equality.Semantic.DeepEqual(s, &def.Status)
 }
 
-// acceptNames returns the names that the definition has from now on, and the condition that says so.
+// acceptNames returns the accepted names of the definition, and the corresponding condition.
 func acceptNames(
 	def *apiextensionsv1.CustomResourceDefinition, others []Claim,
 ) (apiextensionsv1.CustomResourceDefinitionNames, apiextensionsv1.CustomResourceDefinitionCondition) {

@@ -25,7 +25,7 @@ func parseNames(s string) (n names) {
 	return n
 }
 
-// TestStatusNames follows the cases that kube's naming controller knows.
+// TestStatusNames covers the cases of Kubernetes' naming controller.
 func TestStatusNames(t *testing.T) {
 	const inUse = ` is already in use`
 	tests := []struct {

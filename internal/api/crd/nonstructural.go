@@ -9,8 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// nonStructural sets or removes NonStructuralSchema. Only definitions with spec.preserveUnknownFields, which are left
-// over from v1beta1, may have a schema that is not structural.
+// nonStructural sets or removes NonStructuralSchema. Only definitions with spec.preserveUnknownFields, remnants of
+// v1beta1, may have a schema that is not structural.
 func (c conditions) nonStructural(def *apiextensionsv1.CustomResourceDefinition) {
 	if !def.Spec.PreserveUnknownFields {
 		c.remove(apiextensionsv1.NonStructuralSchema)

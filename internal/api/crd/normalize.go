@@ -11,33 +11,33 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Normalize gives a definition the form in which Kubernetes stores it, which is the form it has after a round trip
-// through the Go type: unknown fields and empty optional ones are gone, obligatory ones are there. It returns the paths
-// of the unknown fields, sorted, as strict decoding names them ("spec.versions[0].foo").
+// Normalize brings a definition into the form that Kubernetes stores, the result of a round trip through the Go type:
+// without unknown fields and empty optional ones, with required ones. It returns the sorted paths of the unknown
+// fields, as in strict decoding ("spec.versions[0].foo").
 //
-// obj is changed in place. Values that Kubernetes keeps as raw JSON (defaults, enums, examples) are not touched. As in
-// Kubernetes, unknown fields below "items" and "additionalProperties" are dropped without being reported: the types
-// that stand there have decoders of their own, which know nothing of strictness.
+// It changes obj in place. Values that Kubernetes keeps as raw JSON (defaults, enums, examples) stay. As in Kubernetes,
+// unknown fields below "items" and "additionalProperties" are dropped but not reported, because the types of these
+// fields have custom decoders without strictness.
 //
-// The error is that of kube's JSON decoder for a value of the wrong type; obj is then partly changed.
+// The error is that of Kubernetes' JSON decoder for a value of the wrong type; obj is then partly changed.
 func Normalize(obj map[string]any) (unknown []string, err error) {
 	return normalize(obj, false)
 }
 
-// decodeObject is Normalize for an object that is about to be validated: keywords of schemas that are empty stay,
-// because validation refuses some of them. dropEmpty takes them away afterwards.
+// decodeObject is Normalize for an object before validation: empty keywords of schemas stay, because validation refuses
+// some of them. dropEmpty removes them afterwards.
 func decodeObject(obj map[string]any) (unknown []string, err error) {
 	return normalize(obj, true)
 }
 
-// dropEmpty gives an object that decodeObject has left, and validation has let pass, the form of Normalize.
+// dropEmpty brings a valid object from decodeObject into the form of Normalize.
 func dropEmpty(obj map[string]any) {
 	if hasEmptyKeyword(obj["spec"]) {
-		_, _ = Normalize(obj) // which has found nothing wrong before
+		_, _ = Normalize(obj) // it succeeded before
 	}
 }
 
-// emptyKeywords are the members of a schema that validation refuses, here or there, even if they are empty.
+// emptyKeywords holds the members of a schema that validation refuses in some places even if they are empty.
 var emptyKeywords = map[string]bool{
 	"definitions": true, "patternProperties": true, "dependencies": true, "allOf": true, "anyOf": true, "oneOf": true,
 	"enum": true, "x-kubernetes-list-map-keys": true, "items": true,
@@ -77,13 +77,13 @@ func hasEmptyKeyword(v any) bool {
 
 func normalize(obj map[string]any, keepEmpty bool) (unknown []string, err error) {
 	n := normalizer{keepEmpty: keepEmpty}
-	// What the caller sent is needed for the text of the error only, and errors are rare; the text is made of what is
-	// left.
+	// Only the text of the error needs the original object, and errors are rare; the text is made from the partly
+	// changed one.
 	if _, err := n.value(obj, definitionShape(), true); err != nil {
 		return nil, decodeError(obj, err)
 	}
 	slices.Sort(n.unknown)
-	// Kubernetes stops counting there, too.
+	// Kubernetes stops counting here, too.
 	return n.unknown[:min(len(n.unknown), 100)], nil
 }
 
@@ -133,7 +133,7 @@ func (n *normalizer) value(v any, s *shape, strict bool) (any, error) {
 		case float64:
 			return v, nil
 		case int64:
-			// Kubernetes holds a float64 here, so a large integer loses digits.
+			// Kubernetes uses a float64 here, so a large integer loses digits.
 			if int64(float64(f)) != f {
 				return float64(f), nil
 			}
@@ -235,7 +235,7 @@ func (n *normalizer) list(v any, s *shape, strict bool) (any, error) {
 	return l, nil
 }
 
-// union normalizes what is a schema or something else.
+// union normalizes a schema or its alternative.
 func (n *normalizer) union(v any, s *shape) (any, error) {
 	switch x := v.(type) {
 	case map[string]any:
@@ -271,14 +271,14 @@ func (n *normalizer) union(v any, s *shape) (any, error) {
 	case s.form == schemaOrBoolForm:
 		return nil, errMismatch
 	case s.form == schemaOrListForm && n.keepEmpty:
-		return v, nil // validation says what it is not
+		return v, nil // validation reports the error
 	}
 	return nil, nil
 }
 
 func (n *normalizer) push(s string) { n.path = append(n.path, s...) }
 
-// opaque takes v through the decoder and encoder of its type.
+// opaque passes v through the decoder and encoder of its type.
 func opaque(v any, s *shape) (any, error) {
 	if v == nil {
 		return nil, nil
@@ -334,7 +334,7 @@ func zero(s *shape) any {
 	return nil
 }
 
-// decodeError returns what encoding/json, as Kubernetes has it, says of obj, which does not fit the type.
+// decodeError returns the error of encoding/json, in Kubernetes' version, for obj, which does not fit the type.
 func decodeError(obj map[string]any, cause error) error {
 	raw, err := json.Marshal(obj)
 	if err != nil {

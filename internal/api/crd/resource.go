@@ -11,12 +11,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema/cel"
 )
 
-// Resource makes the catalog's entry for a definition; a DecodeWithoutSchemas is enough. revision is the etcd revision
-// at which the definition was written. source returns the encoded definition of that revision; it is called when a
-// request needs a schema, from any goroutine, and the resource keeps nothing else of the definition alive.
+// Resource returns the catalog's entry for a definition; a result of DecodeWithoutSchemas is sufficient. revision is
+// the etcd revision of the definition's last write. source returns the encoded definition of that revision; it is
+// called from any goroutine when a request needs a schema. The resource holds no other reference to the definition.
 //
-// The names are the accepted ones: a definition whose names are in conflict goes on under the names it had. A
-// definition that is not established is in the catalog, where its names count, but is not served.
+// The names are the accepted ones: a definition with conflicting names stays under its previous names. A definition
+// that is not established is in the catalog, where its names count, but is not served.
 func Resource(
 	def *apiextensionsv1.CustomResourceDefinition, revision int64, source func() ([]byte, error),
 ) (*catalog.Resource, error) {
@@ -103,7 +103,7 @@ func resourceVersion(
 	return v
 }
 
-// decodeConversion returns what a stored definition says about its webhook.
+// decodeConversion returns the webhook in a stored definition.
 func decodeConversion(source func() ([]byte, error)) (*apiextensionsv1.WebhookConversion, error) {
 	raw, err := source()
 	if err != nil {

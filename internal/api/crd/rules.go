@@ -13,10 +13,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// Rules returns the rules of the kind CustomResourceDefinition. What all kinds have in common is the caller's: object
-// metadata is not validated here, but for the name, which repeats what is in the spec.
+// Rules returns the strategy of the kind CustomResourceDefinition. Checks common to all kinds are the caller's task:
+// object metadata is not validated here, except for the name, which must match the spec.
 //
-// A definition is established by the write that creates it, so the rules look at the other definitions of its group.
+// A definition is established by the write that creates it, so the strategy reads the other definitions of its group.
 func Rules() *catalog.Strategy {
 	v := NewValidator()
 	return &catalog.Strategy{
@@ -54,8 +54,8 @@ func Rules() *catalog.Strategy {
 	}
 }
 
-// decodeFor decodes a definition for validation. Rules work on objects that Decode has seen, so an error means that
-// something between it and here broke the object.
+// decodeFor decodes a definition for validation. The object has passed Decode, so an error means that a later step
+// broke it.
 func decodeFor(obj catalog.Object) (*apiextensionsv1.CustomResourceDefinition, field.ErrorList) {
 	def, err := Decode(obj)
 	if err != nil {
@@ -160,7 +160,7 @@ func decodeHead(obj map[string]any) (*apiextensionsv1.CustomResourceDefinition, 
 	})
 }
 
-// without returns a shallow copy of an object without one of its fields.
+// without returns a shallow copy of an object without one field.
 func without(v any, name string) any {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -211,7 +211,7 @@ func statusOf(obj map[string]any) (*apiextensionsv1.CustomResourceDefinitionStat
 func setStatus(obj map[string]any, status *apiextensionsv1.CustomResourceDefinitionStatus) {
 	raw, err := json.Marshal(status)
 	if err != nil {
-		panic("crd: status cannot be encoded: " + err.Error()) // it holds strings and times only
+		panic("crd: status cannot be encoded: " + err.Error()) // it holds only strings and times
 	}
 	var m map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &m); err != nil {

@@ -53,7 +53,7 @@ func fromYAML(t testing.TB, text string) map[string]any {
 
 var testNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// create takes a definition through the rules as a POST does.
+// create runs a definition through the rules like a POST.
 func create(t testing.TB, obj map[string]any, s *catalog.Snapshot) map[string]any {
 	t.Helper()
 	rules := Rules()
@@ -68,7 +68,7 @@ func create(t testing.TB, obj map[string]any, s *catalog.Snapshot) map[string]an
 	return obj
 }
 
-// update takes a changed definition through the rules as a PUT does.
+// update runs a changed definition through the rules like a PUT.
 func update(t testing.TB, obj, old map[string]any, subresource string) []string {
 	t.Helper()
 	rules := Rules()
@@ -146,7 +146,7 @@ func TestUpdate(t *testing.T) {
 	v2["name"] = "v2"
 	versions[1].(map[string]any)["storage"] = false
 	changed["spec"].(map[string]any)["versions"] = append(versions, v2)
-	changed["status"] = nil // a client cannot touch it here
+	changed["status"] = nil // a client cannot change it here
 	if errs := update(t, changed, old, ""); errs != nil {
 		t.Error(errs)
 	}
@@ -228,7 +228,7 @@ func TestDelete(t *testing.T) {
 			t.Errorf("%s changes again", step.stage.reason)
 		}
 	}
-	// Another finalizer may still hold the definition, whose condition is False by now.
+	// Another finalizer may still hold the definition; its condition is already False.
 	if r, err := Resource(mustDecode(t, obj), 4, nil); err != nil || !r.Terminating {
 		t.Errorf("new objects may come to a definition that is being deleted: %v %+v", err, r)
 	}
@@ -271,7 +271,7 @@ func TestResource(t *testing.T) {
 	}
 }
 
-// TestSourceIsDropped: nothing of a resource keeps a decoded schema, only its source does.
+// TestSourceIsDropped checks that a resource holds no decoded schema, only its source.
 func TestSourceIsDropped(t *testing.T) {
 	stored := encode(t, create(t, fromYAML(t, cronTab), nil))
 	def, _ := DecodeWithoutSchemas(stored)
@@ -299,7 +299,7 @@ func mustDecode(t testing.TB, obj map[string]any) *apiextensionsv1.CustomResourc
 // TestValidationEnds: once the time for a request is over, no further version and rule of a definition is looked at.
 func TestValidationEnds(t *testing.T) {
 	obj := create(t, fromYAML(t, cronTab), nil)
-	for i, v := range dig(obj, "spec", "versions").([]any) { // schemas that are the same would be checked once
+	for i, v := range dig(obj, "spec", "versions").([]any) { // equal schemas would be checked once
 		v.(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{
 			"type": "object", "description": fmt.Sprint(i), "x-kubernetes-validations": []any{
 				map[string]any{"rule": "nonsense"}, map[string]any{"rule": "nonsense"},
@@ -318,7 +318,7 @@ func TestValidationEnds(t *testing.T) {
 	check := v.CheckRules
 	v.CheckRules = func(root *schema.Node, path *field.Path, c RuleCheck) field.ErrorList {
 		asked++
-		cancel() // while the first schema is being checked
+		cancel() // during the check of the first schema
 		return check(root, path, c)
 	}
 	if got := nonsense(v.until(ctx).validateNew(mustDecode(t, clone(obj).(map[string]any)))); got != 0 || asked != 1 {

@@ -12,11 +12,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/sensitive"
 )
 
-// MarkSensitive has the versions of a definition's resource say what of their objects is sensitive. raw is the encoded
-// definition, source returns it later. A definition that does not mention the keyword costs a search of its bytes.
+// MarkSensitive sets the sensitive fields of the versions of a definition's resource. raw is the encoded definition;
+// source returns it later. For a definition without the keyword it costs a search of its bytes.
 //
-// A value is sensitive in all versions if it is in one: without a conversion webhook they differ in no place, and an
-// older version whose schema lacks the keyword must not be the way around it.
+// A field is sensitive in all versions if it is in one: without a conversion webhook all versions have the same fields,
+// and an older version without the keyword must not be a way around it.
 func MarkSensitive(r *catalog.Resource, raw []byte, source func() ([]byte, error)) {
 	if !bytes.Contains(raw, keyword) {
 		return
@@ -40,7 +40,7 @@ func MarkSensitive(r *catalog.Resource, raw []byte, source func() ([]byte, error
 
 var keyword = []byte(`"` + sensitive.Keyword + `"`)
 
-// sensitiveFields returns what a definition, decoded JSON, says is sensitive in any of its versions.
+// sensitiveFields returns the fields of a definition, decoded JSON, that are sensitive in any of its versions.
 func sensitiveFields(obj map[string]any) (all *sensitive.Fields) {
 	eachSchema(obj, func(_ string, _ *field.Path, _, schema map[string]any) {
 		all = all.Union(sensitive.Of(schema))
@@ -65,9 +65,9 @@ func eachSchema(obj map[string]any, f func(name string, at *field.Path, version,
 	}
 }
 
-// KeepSensitive marks again what old marks and obj does not mention, in place, and returns where. Clients that know
-// JSONSchemaProps as a Go type lose the keyword when they write back what they have read; who means to take it away
-// says false.
+// KeepSensitive restores marks of old that are missing in obj, in place, and returns their paths. Clients that use the
+// Go type JSONSchemaProps lose the keyword when they write back a definition. To remove a mark, a client sets it to
+// false.
 func KeepSensitive(obj, old map[string]any) (kept []string) {
 	was := map[string]map[string]any{}
 	eachSchema(old, func(name string, _ *field.Path, _, schema map[string]any) { was[name] = schema })
@@ -101,7 +101,7 @@ func keepMarks(schema, old map[string]any, at *field.Path, kept *[]string) {
 	below(schema["additionalProperties"], old["additionalProperties"], at.Child("additionalProperties"))
 }
 
-// checkSensitive returns what is wrong with the marks of a definition, decoded JSON.
+// checkSensitive returns the errors in the marks of a definition, decoded JSON.
 func checkSensitive(obj map[string]any) (errs field.ErrorList) {
 	all := sensitiveFields(obj)
 	preserve := dig(obj, "spec", "preserveUnknownFields") == true
@@ -121,7 +121,7 @@ func checkSensitive(obj map[string]any) (errs field.ErrorList) {
 	return errs
 }
 
-// checkSensitivePaths refuses the paths that would show a sensitive value: to who lists, selects or scales.
+// checkSensitivePaths refuses paths that would show a sensitive value in lists, selectors or scales.
 func checkSensitivePaths(version map[string]any, all *sensitive.Fields, at *field.Path) (errs field.ErrorList) {
 	check := func(v any, at *field.Path) {
 		path, _ := v.(string)
@@ -148,14 +148,14 @@ func checkSensitivePaths(version map[string]any, all *sensitive.Fields, at *fiel
 	return errs
 }
 
-// spot is where in a schema a check stands.
+// spot is the position of a check in a schema.
 type spot struct {
 	root    bool
 	junctor bool   // below allOf, anyOf, oneOf or not
-	forbids string // why the keyword may not stand here or below, "" if it may
-	marked  bool   // it is in something sensitive
+	forbids string // reason against the keyword here or below, "" if it is allowed
+	marked  bool   // inside a sensitive field
 	fields  *sensitive.Fields
-	exactly bool // forbids is about this place, and not about what is below it
+	exactly bool // forbids applies only to this place, not below
 }
 
 type sensitiveCheck struct{ errs field.ErrorList }
@@ -213,7 +213,7 @@ func (k *sensitiveCheck) keyword(s map[string]any, at *field.Path, p spot) {
 	case !ok:
 		k.errs = append(k.errs, field.Invalid(at, v, "must be true or false"))
 	case !marks:
-	case p.root: // Deckhouse's words
+	case p.root: // Deckhouse's text
 		forbid(sensitive.Keyword + " must not be used at the root of the schema")
 	case p.junctor:
 		forbid("must be undefined to be structural")
@@ -222,7 +222,7 @@ func (k *sensitiveCheck) keyword(s map[string]any, at *field.Path, p spot) {
 	}
 }
 
-// messages refuses messages of rules that are made of values: of what is sensitive, or has or is in something that is.
+// messages refuses rule messages computed from values where a sensitive value may be: in, above or below the rule.
 func (k *sensitiveCheck) messages(s map[string]any, at *field.Path, p spot) {
 	if p.fields == nil && !p.marked {
 		return
@@ -238,8 +238,8 @@ func (k *sensitiveCheck) messages(s map[string]any, at *field.Path, p spot) {
 	}
 }
 
-// list refuses lists in something sensitive of which each item is owned by itself: managedFields have its keys, or
-// itself.
+// list refuses lists with separately owned items in a sensitive field: managedFields would contain their keys or
+// values.
 func (k *sensitiveCheck) list(s map[string]any, at *field.Path, p spot) {
 	kind, _ := s["x-kubernetes-list-type"].(string)
 	if p.marked && !p.junctor && (kind == "set" || kind == "map") {
@@ -248,7 +248,7 @@ func (k *sensitiveCheck) list(s map[string]any, at *field.Path, p spot) {
 	}
 }
 
-// items goes on to the items of a list: those of a set are their own keys, those of a map have keys that are not
+// items checks the items of a list: items of a set are their own keys, items of a map have keys that must not be
 // sensitive.
 func (k *sensitiveCheck) items(s map[string]any, at *field.Path, p spot) {
 	items, _ := s["items"].(map[string]any)
@@ -279,8 +279,8 @@ func (k *sensitiveCheck) items(s map[string]any, at *field.Path, p spot) {
 	k.schema(items, at, below)
 }
 
-// unmarkedVersions returns the served versions of a definition with a conversion webhook that mark nothing while others
-// do: what the webhook calls otherwise there is shown.
+// unmarkedVersions returns the served versions without marks in a definition with a conversion webhook and marks in
+// other versions: fields that the webhook renames are visible there.
 func unmarkedVersions(obj map[string]any) (names []string) {
 	if dig(obj, "spec", "conversion", "strategy") != "Webhook" || sensitiveFields(obj) == nil {
 		return nil
@@ -293,7 +293,7 @@ func unmarkedVersions(obj map[string]any) (names []string) {
 	return names
 }
 
-// sensitiveWarnings says what a client should know about the marks of a definition.
+// sensitiveWarnings returns warnings about the marks of a definition.
 func sensitiveWarnings(obj map[string]any) (out []string) {
 	if names := unmarkedVersions(obj); len(names) > 0 {
 		out = append(out, "no field of version "+strings.Join(names, ", ")+" is marked with "+sensitive.Keyword+

@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/sensitive"
 )
 
-// definitionWith returns a definition whose only version has the schema, and what else the version has.
+// definitionWith returns a definition with one version that has the schema and the further fields.
 func definitionWith(t *testing.T, schema, version string) map[string]any {
 	t.Helper()
 	return decodeYAML(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: ts.example.com},

@@ -13,13 +13,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/sensitive"
 )
 
-// shape is what a Go type looks like as decoded JSON. It is read only once made; recursive types have cyclic shapes.
+// shape describes a Go type as decoded JSON. It does not change after construction; recursive types have cyclic shapes.
 type shape struct {
 	form    form
 	typ     reflect.Type
 	elem    *shape // of a list or map, or the schema inside a union
 	members map[string]*member
-	// obligatory members are written whether they have been set or not.
+	// obligatory lists the members that are always written.
 	obligatory []*member
 }
 
@@ -27,11 +27,11 @@ type shape struct {
 type member struct {
 	name      string
 	index     []int
-	pointer   bool // absence is told from the zero value
+	pointer   bool // absence differs from the zero value
 	omitEmpty bool
 	omitZero  bool
 	shape     *shape
-	untyped   bool // the Go type has no such field: it is in the object alone
+	untyped   bool // the Go type lacks the field: it exists only in the object
 }
 
 type form int
@@ -44,10 +44,10 @@ const (
 	boolForm
 	intForm
 	floatForm
-	rawForm    // apiextensionsv1.JSON: any value, kept as it is
-	opaqueForm // a type with its own decoder: a time, the fields of a managedFields entry, bytes
-	// The unions below have decoders of their own in Kubernetes, which see no strictness: unknown fields inside them
-	// are dropped without a word.
+	rawForm    // apiextensionsv1.JSON: any value, kept unchanged
+	opaqueForm // a type with a custom decoder: a time, the fields of a managedFields entry, bytes
+	// The unions below have custom decoders in Kubernetes, without strictness: unknown fields inside them are dropped
+	// silently.
 	schemaOrListForm
 	schemaOrBoolForm
 	schemaOrStringsForm
@@ -61,12 +61,12 @@ var definitionShape = sync.OnceValue(func() *shape {
 // schemaType is the Go type of one OpenAPI schema.
 var schemaType = reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()
 
-// schemaShape is the shape of one OpenAPI schema.
+// schemaShape returns the shape of one OpenAPI schema.
 var schemaShape = sync.OnceValue(func() *shape {
 	return shapes{}.of(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]())
 })
 
-// shapes are those being made, by type, so that recursion ends.
+// shapes holds the shapes under construction, by type, so that recursion ends.
 type shapes map[reflect.Type]*shape
 
 func (known shapes) of(t reflect.Type) *shape {
@@ -127,7 +127,7 @@ func (known shapes) of(t reflect.Type) *shape {
 	return s
 }
 
-// keyword adds to a schema what its Go type does not have.
+// keyword adds members to a schema that its Go type lacks.
 func (known shapes) keyword(s *shape, t reflect.Type) {
 	if t == schemaType {
 		anything := known.of(reflect.TypeFor[apiextensionsv1.JSON]())
@@ -137,7 +137,7 @@ func (known shapes) keyword(s *shape, t reflect.Type) {
 	}
 }
 
-// members adds the fields of struct type t, those of embedded structs without a name included.
+// members adds the fields of struct type t, including fields of embedded structs without a name.
 func (known shapes) members(s *shape, t reflect.Type, index []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -13,11 +13,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// Form keeps definitions as kube-apiserver does, in v1beta1, so that either reads what the other has stored. Everything
-// above the store sees v1.
+// Form stores definitions in v1beta1, like kube-apiserver, so that either can read the other's. Everything above the
+// store uses v1.
 //
-// Schemas, nearly all of a definition, are the same in both versions. So bytes are copied but for the few places that
-// differ, where those of Encode are concerned; a definition that another server has stored is decoded whole.
+// Schemas, nearly all of a definition, are the same in both versions. So for definitions from Encode bytes are copied
+// except for the few differences; definitions stored by another server are decoded completely.
 func Form() *catalog.Form {
 	return &catalog.Form{Version: "v1beta1", Encode: toStored, Decode: fromStored}
 }
@@ -27,10 +27,10 @@ var (
 	v1Prefix   = []byte(`{"apiVersion":"` + v1Version + `"`)
 )
 
-// errUnusual says that bytes are not what toStored makes, or not what it can take: they are decoded then.
+// errUnusual: the bytes differ from toStored's output or input, and must be decoded.
 var errUnusual = errors.New("unusual definition")
 
-// toStored returns the bytes that are stored for a definition of v1 with sorted keys.
+// toStored returns the stored bytes for a definition of v1 with sorted keys.
 func toStored(raw []byte) ([]byte, error) {
 	r := newRewriter(raw)
 	r.replace(len(`{"apiVersion":`), len(v1Prefix), []byte(`"`+betaVersion+`"`))
@@ -55,7 +55,7 @@ func toStored(raw []byte) ([]byte, error) {
 	return decoded(raw, toBeta)
 }
 
-// fromStored returns a stored definition in v1. Those of older servers may lack defaults.
+// fromStored returns a stored definition in v1. Definitions of older servers may lack defaults.
 func fromStored(raw []byte) ([]byte, error) {
 	if bytes.HasPrefix(raw, v1Prefix) {
 		return raw, nil
@@ -94,7 +94,7 @@ func fromStored(raw []byte) ([]byte, error) {
 	})
 }
 
-// decoded lets f change a definition that is decoded for it.
+// decoded decodes a definition, lets f change it, and encodes it.
 func decoded(raw []byte, f func(catalog.Object)) ([]byte, error) {
 	var obj map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &obj); err != nil {
@@ -111,18 +111,18 @@ type entry struct {
 	value             []byte
 }
 
-// rewriter makes other bytes of a definition's by replacing parts of them.
+// rewriter edits a definition's bytes by replacing parts of them.
 type rewriter struct {
 	raw   []byte
 	dec   *jsontext.Decoder
 	parts []part
 
-	preserve bool   // spec.preserveUnknownFields is there
+	preserve bool   // spec.preserveUnknownFields is present
 	first    []byte // the first version's name, as JSON
-	removed  bool   // the last part goes on to the next key
+	removed  bool   // the last part extends to the next key
 }
 
-// part is what stands instead of the bytes from (inclusive) to (exclusive).
+// part replaces the bytes from (inclusive) to (exclusive).
 type part struct {
 	from, to int
 	with     []byte
@@ -138,13 +138,13 @@ func (r *rewriter) replace(from, to int, with []byte) {
 	r.parts = append(r.parts, part{from, to, with})
 }
 
-// remove takes away a field that is not the last of its object, with the comma behind it.
+// remove removes a field other than the last of its object, with the comma behind it.
 func (r *rewriter) remove(m entry) {
 	r.replace(m.start, m.next, nil)
 	r.removed = true
 }
 
-// edit replaces a value, an object, by what f makes of it.
+// edit decodes a value, an object, lets f change it, and replaces it.
 func (r *rewriter) edit(m entry, f func(map[string]any)) error {
 	var v map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(m.value, &v); err != nil || v == nil {
@@ -276,7 +276,7 @@ func (r *rewriter) skip(m *entry) (err error) {
 	return err
 }
 
-// Fields of spec.conversion that v1 has in "webhook": their names in v1beta1 and there.
+// webhookFields maps fields of spec.conversion in v1beta1 to their names in "webhook" of v1.
 var webhookFields = map[string]string{
 	"webhookClientConfig": "clientConfig", "conversionReviewVersions": "conversionReviewVersions",
 }
@@ -303,7 +303,7 @@ func conversionToV1(conversion map[string]any) {
 	}
 	if len(webhook) > 0 {
 		if webhook["conversionReviewVersions"] == nil {
-			webhook["conversionReviewVersions"] = nil // obligatory in v1
+			webhook["conversionReviewVersions"] = nil // required in v1
 		}
 		conversion["webhook"] = webhook
 	}

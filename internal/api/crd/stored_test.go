@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestForm holds the stored form of definitions to the letter, and that it is read without being decoded: where both
-// versions are equal, bytes stay as they are.
+// TestForm checks the exact stored form of definitions, and that it is read without decoding: bytes common to both
+// versions stay unchanged.
 func TestForm(t *testing.T) {
 	for _, c := range []struct{ name, v1, stored string }{
 		{
@@ -38,7 +38,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// TestFormOfOthers reads what other servers have stored.
+// TestFormOfOthers reads definitions stored by other servers.
 func TestFormOfOthers(t *testing.T) {
 	const want = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","spec":{"conversion":{"strategy":"None"},"names":{"kind":"A","listKind":"AList","singular":"a"},"scope":"Namespaced","versions":[{"additionalPrinterColumns":[{"jsonPath":".a"}],"name":"v1","schema":{"openAPIV3Schema":{"type":"object"}},"served":true,"storage":true}]}}`
 	for name, stored := range map[string]string{
@@ -58,7 +58,7 @@ func TestFormOfOthers(t *testing.T) {
 	}
 }
 
-// FuzzForm: whatever is stored comes back as it was, or is refused; nothing panics.
+// FuzzForm checks that a stored definition is restored exactly or refused, and that nothing panics.
 func FuzzForm(f *testing.F) {
 	f.Add(`"conversion":{"strategy":"None"},"scope":"Cluster","versions":[{"name":"v1"}]`)
 	f.Add(

@@ -16,16 +16,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// Definitions of apiextensions.k8s.io/v1beta1 say once, at the top of the spec, what is the same in all versions, and
-// need not have structural schemas. Everything here works on their decoded JSON and on that of v1; the rules are those
-// of the conversion functions of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions.
+// Definitions of apiextensions.k8s.io/v1beta1 have parts common to all versions once, at the top of the spec, and need
+// not have structural schemas. This file works on decoded JSON of both versions; the rules follow the conversion
+// functions of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions.
 
 const (
 	betaVersion = "apiextensions.k8s.io/v1beta1"
 	v1Version   = "apiextensions.k8s.io/v1"
 )
 
-// Convert brings a definition of one version into the other, in place: catalog.Resource.Convert.
+// Convert converts a definition between the versions, in place: catalog.Resource.Convert.
 func Convert(from, to *catalog.Version, obj catalog.Object) error {
 	switch {
 	case from.Name == "v1beta1" && to.Name == "v1":
@@ -45,7 +45,7 @@ var tops = []struct{ top, each string }{
 	{"selectableFields", "selectableFields"},
 }
 
-// toV1 makes a definition of v1beta1 one of v1. A field at the top counts for all versions, whatever they have.
+// toV1 converts a definition of v1beta1 to v1. A field at the top overrides the field in all versions.
 func toV1(obj catalog.Object) {
 	obj["apiVersion"] = v1Version
 	spec, _ := obj["spec"].(map[string]any)
@@ -69,7 +69,7 @@ func toV1(obj catalog.Object) {
 			if there && top != nil {
 				version[t.each] = top
 				if i > 0 {
-					version[t.each] = clone(top) // nothing in an object is shared
+					version[t.each] = clone(top) // objects share no values
 				}
 			}
 			if t.each == "additionalPrinterColumns" {
@@ -86,7 +86,7 @@ func toV1(obj catalog.Object) {
 	}
 }
 
-// toBeta makes a definition of v1 one of v1beta1. What is the same in all versions goes to the top.
+// toBeta converts a definition of v1 to v1beta1. Parts common to all versions move to the top.
 func toBeta(obj catalog.Object) {
 	obj["apiVersion"] = betaVersion
 	spec, _ := obj["spec"].(map[string]any)
@@ -140,7 +140,7 @@ func renameEach(list any, from, to string) {
 	}
 }
 
-// defaultBeta fills in what apiextensions.k8s.io/v1beta1 fills in.
+// defaultBeta sets the defaults of apiextensions.k8s.io/v1beta1.
 func defaultBeta(obj catalog.Object) {
 	spec, _ := obj["spec"].(map[string]any)
 	if spec == nil {
@@ -192,7 +192,7 @@ func defaultBeta(obj catalog.Object) {
 	}
 }
 
-// decodeBeta is the Decode rule of v1beta1: obj gets the form that the Go type gives it.
+// decodeBeta is the Decode function of v1beta1: it brings obj into the form of the Go type.
 func decodeBeta(obj catalog.Object) (unknown []string, err error) {
 	raw, err := json.Marshal(obj)
 	if err != nil {
@@ -208,7 +208,7 @@ func decodeBeta(obj catalog.Object) (unknown []string, err error) {
 			unknown = append(unknown, f.FieldPath())
 		}
 	}
-	// Through bytes: the types of schemas have encoders of their own, which the converter does not know.
+	// Through bytes: the types of schemas have custom encoders, which the converter ignores.
 	if raw, err = json.Marshal(typed); err != nil {
 		return nil, err
 	}
@@ -224,8 +224,8 @@ func decodeBeta(obj catalog.Object) (unknown []string, err error) {
 	return unknown, nil
 }
 
-// BetaRules returns the rules of CustomResourceDefinitions of v1beta1: those of v1, to which each object is brought and
-// from which it comes back. A new definition need not have a schema, nor a structural one, if it keeps unknown fields.
+// BetaRules returns the strategy of CustomResourceDefinitions of v1beta1: that of v1, applied after conversion to v1
+// and back. A new definition that keeps unknown fields needs no schema, and no structural one.
 func BetaRules(rules *catalog.Strategy) *catalog.Strategy {
 	v := NewValidator()
 	beta := *rules
@@ -272,14 +272,14 @@ func asV1(obj catalog.Object) catalog.Object {
 	return out
 }
 
-// through lets f change a definition of v1beta1 in the form of v1.
+// through converts a definition of v1beta1 to v1, lets f change it, and converts it back.
 func through(obj catalog.Object, f func(v1 catalog.Object)) {
 	toV1(obj)
 	f(obj)
 	toBeta(obj)
 }
 
-// betaLeave is what definitions may have that come as v1beta1, new or changed.
+// betaLeave returns the allowances for definitions written as v1beta1, new or changed.
 func betaLeave() allowances {
 	return allowances{beta: true, badCABundle: true, noSchema: true, unknownTypes: true, nonStructural: true}
 }

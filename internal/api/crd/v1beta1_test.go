@@ -7,8 +7,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// TestBetaNeedsNoApproval: definitions of v1beta1 in Kubernetes' own groups need no annotation that says who approved
-// them, as in the versions of Kubernetes that served v1beta1. In v1 they do, unless they had none before.
+// TestBetaNeedsNoApproval checks that definitions of v1beta1 in Kubernetes' own groups need no approval annotation, as
+// in the versions of Kubernetes that served v1beta1. In v1 they do, unless they lacked it before.
 func TestBetaNeedsNoApproval(t *testing.T) {
 	beta := func() catalog.Object {
 		return catalog.Object{
@@ -48,7 +48,7 @@ func TestBetaNeedsNoApproval(t *testing.T) {
 	}
 }
 
-// TestEmptyKeywordsAreNotStored: what validation has to see of a schema is taken away before the definition is stored.
+// TestEmptyKeywordsAreNotStored checks that keywords kept for validation are removed before the definition is stored.
 func TestEmptyKeywordsAreNotStored(t *testing.T) {
 	rules := Rules()
 	obj := fromYAML(t, `

@@ -11,18 +11,18 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// Validator validates definitions. The zero value leaves CEL rules unchecked; NewValidator makes one that checks them.
+// Validator validates definitions. The zero value skips CEL rules; NewValidator returns one that checks them.
 type Validator struct {
-	// CheckRules returns what is wrong with the CEL rules of a schema; path is the schema's.
+	// CheckRules returns the errors in the CEL rules of a schema; path is the schema's.
 	CheckRules func(root *schema.Node, path *field.Path, c RuleCheck) field.ErrorList
-	// DefaultRules is that of schema.CheckOptions.
+	// DefaultRules is schema.CheckOptions' field of that name.
 	DefaultRules func(node *schema.Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList,
 		int64)
 
-	done <-chan struct{} // of the context of the validation under way, see until; nil if it never ends
+	done <-chan struct{} // of the current validation's context, see until; nil if it never ends
 }
 
-// until returns v for one validation, which looks at no further versions, defaults and rules once ctx has ended.
+// until returns v for one validation, which skips remaining versions, defaults and rules once ctx has ended.
 func (v *Validator) until(ctx context.Context) *Validator {
 	out := *v
 	out.done = ctx.Done()
@@ -38,22 +38,21 @@ func (v *Validator) over() bool {
 	}
 }
 
-// RuleCheck is what the check of CEL rules needs to know of an update.
+// RuleCheck holds facts about an update for the check of CEL rules.
 type RuleCheck struct {
-	// Rules and MessageExpressions are the expressions that the stored definition has already: they may use what the
-	// newest CEL environment does not offer any more.
+	// Rules and MessageExpressions hold the expressions of the stored definition: they may use features that the newest
+	// CEL environment no longer offers.
 	Rules, MessageExpressions map[string]bool
-	// Unchanged is true if the stored definition has the same schema: the limit of a rule's cost is not held against
-	// it.
+	// Unchanged is true if the stored definition has the same schema: then the cost limit of rules is not enforced.
 	Unchanged bool
-	// Skip tells, for the path of a schema, that other errors in it make validating its rules pointless.
+	// Skip reports whether other errors in the schema at a path make validating its rules pointless.
 	Skip func(path string) bool
-	// Done is closed when the rest need not be checked; nil never is.
+	// Done is closed to skip the remaining checks; may be nil.
 	Done <-chan struct{}
 }
 
-// Validate returns everything that is wrong with a new definition, its metadata included. def has its defaults, and its
-// status is that of PrepareCreate.
+// Validate returns all errors of a new definition, including its metadata. def has its defaults and the status from
+// PrepareCreate.
 func (v *Validator) Validate(def *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	errs := validation.ValidateObjectMeta(&def.ObjectMeta, false, func(name string, prefix bool) []string {
 		return append(validation.NameIsDNSSubdomain(name, prefix), checkName(def, name)...)
@@ -61,14 +60,14 @@ func (v *Validator) Validate(def *apiextensionsv1.CustomResourceDefinition) fiel
 	return append(append(errs, v.validateNew(def)...), checkAcceptedNames(def)...)
 }
 
-// ValidateUpdate returns everything that is wrong with an update. What kube-apiserver came to refuse only after it had
-// accepted definitions that have it is accepted as long as the stored definition has it.
+// ValidateUpdate returns all errors of an update. Violations of rules that kube-apiserver added later are accepted as
+// long as the stored definition has them.
 func (v *Validator) ValidateUpdate(def, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	errs := validation.ValidateObjectMetaUpdate(&def.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
 	return append(append(errs, v.validateChange(def, old)...), checkAcceptedNames(def)...)
 }
 
-// checkName returns what is wrong with a definition's name beyond its syntax.
+// checkName checks that a definition's name matches its spec.
 func checkName(def *apiextensionsv1.CustomResourceDefinition, name string) []string {
 	if name == def.Spec.Names.Plural+"."+def.Spec.Group {
 		return nil
@@ -76,8 +75,8 @@ func checkName(def *apiextensionsv1.CustomResourceDefinition, name string) []str
 	return []string{`must be spec.names.plural+"."+spec.group`}
 }
 
-// validateNew is Validate without the metadata, and without the accepted names: the server makes them of the names in
-// the spec, where the client is told what is wrong with them.
+// validateNew is Validate without the metadata and the accepted names: the server derives these from the names in the
+// spec, where their errors are reported.
 func (v *Validator) validateNew(def *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	return v.validateFresh(def, newAllowances())
 }
@@ -94,12 +93,12 @@ func (v *Validator) validateChange(def, old *apiextensionsv1.CustomResourceDefin
 	return v.validateUpdated(def, old, allowances{})
 }
 
-// validateUpdated validates an update with leave l, and with what the old definition gives it.
+// validateUpdated validates an update with the allowances l, and those derived from the old definition.
 func (v *Validator) validateUpdated(
 	def, old *apiextensionsv1.CustomResourceDefinition, l allowances,
 ) field.ErrorList {
 	a := hoist(&def.Spec)
-	// What passes the checks for new definitions passes any others, and nearly every definition does.
+	// The checks for new definitions are the strictest, and nearly every definition passes them.
 	errs := v.validateSpec(&a, l)
 	if len(errs) > 0 {
 		was := hoist(&old.Spec)
@@ -146,7 +145,7 @@ func checkStoredVersions(def *apiextensionsv1.CustomResourceDefinition) (errs fi
 	if len(stored) == 0 {
 		return field.ErrorList{field.Invalid(path, stored, "must have at least one stored version")}
 	}
-	last := map[string]int{} // a version named twice is reported at its last place
+	last := map[string]int{} // a repeated version is reported at its last index
 	for i, name := range stored {
 		last[name] = i
 	}
@@ -167,8 +166,8 @@ func checkStoredVersions(def *apiextensionsv1.CustomResourceDefinition) (errs fi
 	return errs
 }
 
-// checkApproval holds definitions in Kubernetes' own groups to the annotation that says who approved them. An update
-// that leaves the state of the approval alone passes.
+// checkApproval requires the approval annotation for definitions in Kubernetes' own groups. An update that does not
+// change the state of the approval passes.
 func checkApproval(def, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	if !protectedGroup(def.Spec.Group) {
 		return nil

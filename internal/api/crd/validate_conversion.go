@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 )
 
-// checkConversion uses the paths of the internal type: "webhookClientConfig" and "conversionReviewVersions" stand in
-// the conversion itself there.
+// checkConversion uses the paths of the internal type, which has "webhookClientConfig" and "conversionReviewVersions"
+// in the conversion itself.
 func checkConversion(c *apiextensionsv1.CustomResourceConversion, l allowances, path *field.Path) field.ErrorList {
 	errs := checkEnum(string(c.Strategy), path.Child("strategy"), string(apiextensionsv1.NoneConverter),
 		string(apiextensionsv1.WebhookConverter))
@@ -62,7 +62,7 @@ func checkClient(client *apiextensionsv1.WebhookClientConfig, l allowances, path
 	return errs
 }
 
-// checkCABundle returns what client-go says of a bundle without a usable certificate; an empty bundle is fine.
+// checkCABundle returns client-go's error for a bundle without a usable certificate; an empty bundle is valid.
 func checkCABundle(bundle []byte) error {
 	if len(bundle) == 0 || x509.NewCertPool().AppendCertsFromPEM(bundle) {
 		return nil

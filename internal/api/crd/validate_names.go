@@ -68,7 +68,7 @@ func checkColumn(c *apiextensionsv1.CustomResourceColumnDefinition, path *field.
 	return append(errs, checkSimplePath(c.JSONPath, path.Child("JSONPath"))...)
 }
 
-// checkSimplePath checks a non-empty JSON path in dot notation. That is all that Kubernetes asks of it here.
+// checkSimplePath checks a non-empty JSON path in dot notation. Kubernetes checks nothing else here.
 func checkSimplePath(s string, path *field.Path) field.ErrorList {
 	if s[0] != '.' {
 		return field.ErrorList{field.Invalid(path, s, "must be a simple json path starting with .")}
@@ -105,7 +105,7 @@ func checkSubresources(s *apiextensionsv1.CustomResourceSubresources, path *fiel
 // maxSelectableFields is how many fields of a version selectors may use.
 const maxSelectableFields = 8
 
-// checkSelectable checks selectable fields against the schema they select from; path is that of what has both.
+// checkSelectable checks selectable fields against their schema; path is that of the parent of both.
 func checkSelectable(
 	fields []apiextensionsv1.SelectableField, props *apiextensionsv1.JSONSchemaProps, allowMany bool, path *field.Path,
 ) (errs field.ErrorList) {

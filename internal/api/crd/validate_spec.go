@@ -73,7 +73,7 @@ func (v *Validator) validateSpec(a *hoisted, l allowances) (errs field.ErrorList
 	return errs
 }
 
-// validateVersions validates each version, and what there must be one of among them.
+// validateVersions validates each version, and that there is exactly one storage version.
 func (v *Validator) validateVersions(a *hoisted, l allowances, path *field.Path) (errs field.ErrorList) {
 	add := func(e ...*field.Error) { errs = append(errs, e...) }
 	storage := 0
@@ -128,7 +128,8 @@ func checkEnum(value string, path *field.Path, accepted ...string) field.ErrorLi
 	return field.ErrorList{field.NotSupported(path, value, accepted)}
 }
 
-// checkSchemasPresent checks that each version has a schema, or each served one if the definition did without before.
+// checkSchemasPresent checks that each version has a schema. If the stored definition lacks some, only served versions
+// need one.
 func (a *hoisted) checkSchemasPresent(l allowances, path *field.Path) (errs field.ErrorList) {
 	if a.topSchema() != nil {
 		return nil
@@ -146,7 +147,7 @@ func (a *hoisted) checkSchemasPresent(l allowances, path *field.Path) (errs fiel
 	return errs
 }
 
-// validateVersion checks what is particular to a version.
+// validateVersion checks the parts of one version.
 func (v *Validator) validateVersion(
 	a *hoisted, version *apiextensionsv1.CustomResourceDefinitionVersion, l allowances, path *field.Path,
 ) (errs field.ErrorList) {
@@ -201,7 +202,7 @@ func checkDeprecationWarning(deprecated bool, warning *string) (problems []strin
 	return problems
 }
 
-// validateSchema checks the schema at path, which is that of the named version.
+// validateSchema checks the schema at path, which belongs to the named version.
 func (v *Validator) validateSchema(
 	props *apiextensionsv1.JSONSchemaProps, status bool, version string, l allowances, path *field.Path,
 ) field.ErrorList {

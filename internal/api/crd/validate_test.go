@@ -50,7 +50,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// caseDefinition makes the definition of a case.
+// caseDefinition returns the definition of a case.
 func caseDefinition(t *testing.T, base, c map[string]any) *apiextensionsv1.CustomResourceDefinition {
 	obj := clone(base).(map[string]any)
 	spec := obj["spec"].(map[string]any)
@@ -69,7 +69,7 @@ func caseDefinition(t *testing.T, base, c map[string]any) *apiextensionsv1.Custo
 	return def
 }
 
-// writeWants replaces the lists "want" of the cases and leaves all else in the file as it is written.
+// writeWants replaces the lists "want" of the cases and leaves the rest of the file unchanged.
 func writeWants(t *testing.T, file string, raw []byte, cases []any) {
 	var out bytes.Buffer
 	next, skipping := -1, false

@@ -7,8 +7,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// warnings returns what a client should know about a definition that is valid: formats that mean nothing, and sensitive
-// fields that another version may show.
+// warnings returns warnings about a valid definition: unknown formats, and sensitive fields that another version may
+// show.
 func warnings(obj, _ map[string]any, _ string) (out []string) {
 	return append(formatWarnings(obj), sensitiveWarnings(obj)...)
 }
@@ -32,7 +32,7 @@ func formatWarnings(obj map[string]any) (out []string) {
 	return out
 }
 
-// mayHaveUnknownFormat spares most definitions the decoding. What it finds may be in a default or an example.
+// mayHaveUnknownFormat is a cheap filter before decoding. A match may be in a default or an example.
 func mayHaveUnknownFormat(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
