@@ -36,8 +36,8 @@ func New(resources ...*Resource) *Catalog {
 // Snapshot returns the current snapshot.
 func (c *Catalog) Snapshot() *Snapshot { return c.cur.Load() }
 
-// Update publishes a snapshot with the resources of put, which replace those of the same group and plural, and without
-// the resources in remove. revision is the etcd revision of the change. Unaffected groups keep their Stamp.
+// Update publishes a snapshot with the resources of put, which replace existing ones of the same group and plural, and
+// without the resources in remove. revision is the etcd revision of the change. Unaffected groups keep their Stamp.
 //
 // Cost: the affected groups, and one pointer for each group of the catalog.
 func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource) {

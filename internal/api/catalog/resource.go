@@ -59,7 +59,7 @@ type Resource struct {
 	Convert func(from, to *Version, obj Object) error
 	// Form is the encoding of the bytes in the store; nil, for nearly all kinds, means JSON of Storage.
 	Form *Form
-	// Secondary is true for an alias, a resource with the objects of another one: the events of events.k8s.io are those
+	// Secondary is true for an alias, a resource with the objects of another one: events.k8s.io has the events
 	// of the core group. It has the Prefix and the Storage of that resource. Loops over all objects skip aliases.
 	Secondary bool
 	// Cohabits names the other resource with the same objects: the alias, or the target of an alias. Zero for all

@@ -43,7 +43,7 @@ type Strategy struct {
 	// which is only descriptive for built-in kinds, as in Kubernetes. When ctx ends, Validate may return early with an
 	// unusable result.
 	Validate func(ctx context.Context, obj Object) field.ErrorList
-	// ValidateUpdate returns all errors of an update, including those of Validate. ctx is as for Validate.
+	// ValidateUpdate returns all errors of an update, including Validate's. ctx is as for Validate.
 	ValidateUpdate func(ctx context.Context, obj, old Object, subresource string) field.ErrorList
 	// ValidateIn returns errors that depend on the object's namespace; old is nil for a creation. labels returns the
 	// labels of the namespace, or an error if it does not exist.

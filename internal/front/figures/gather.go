@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Options selects the visible metrics. The zero value selects those that Kubernetes shows.
+// Options selects the visible metrics. The zero value is Kubernetes' selection.
 type Options struct {
 	// Allow lists the allowed values of a label, by "metric,label"; others become "unexpected", and their series are
 	// merged.
@@ -35,7 +35,7 @@ type Gatherer struct {
 	mu struct {
 		sync.Mutex
 		seen       map[string]bool // names of metrics that have existed
-		hid        map[string]bool // those that were hidden
+		hid        map[string]bool // hidden ones among them
 		unexpected uint64          // number of replaced values
 	}
 }
