@@ -26,6 +26,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/proxy"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/uninstall"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
+	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
 func main() {
@@ -40,11 +41,17 @@ func main() {
 		return
 	}
 	root := rootCommand()
+	root.SetOut(foreign.Writer(os.Stdout))
+	root.SetErr(foreign.Writer(os.Stderr))
 	if name != "" {
 		root.SetArgs(append([]string{name}, args...))
 	}
-	if err := root.Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "bowsprit: "+oneLine(err))
+	err := arguments.Printable(os.Args[1:])
+	if err == nil {
+		err = root.Execute()
+	}
+	if err != nil {
+		fmt.Fprintln(root.ErrOrStderr(), "bowsprit: "+oneLine(err))
 		os.Exit(1)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -28,6 +29,17 @@ func One(what string) cobra.PositionalArgs {
 		}
 		return fmt.Errorf("%q takes one %s, but got %d arguments: see %q", cmd.CommandPath(), what, len(args), help(cmd))
 	}
+}
+
+// Printable refuses control characters in what a user has typed: a flag that takes a list drops all that follows a line
+// break, and elsewhere a line break or an escape sequence changes the meaning of a file, a header or a terminal.
+func Printable(args []string) error {
+	for _, arg := range args {
+		if strings.ContainsFunc(arg, unicode.IsControl) {
+			return fmt.Errorf("%q has a control character, such as a line break: no argument and no flag takes one", arg)
+		}
+	}
+	return nil
 }
 
 // TextOrJSON refuses a value of the flag --output that is neither "text" nor "json".

@@ -51,3 +51,18 @@ func TestTextOrJSON(t *testing.T) {
 		}
 	}
 }
+
+// No control character, wherever it stands; all other text, of every script.
+func TestPrintable(t *testing.T) {
+	for r := rune(0); r < 0x300; r++ {
+		err := arguments.Printable([]string{"--group", "a" + string(r) + "b"})
+		if refused := r < 0x20 || r >= 0x7f && r < 0xa0; (err != nil) != refused {
+			t.Errorf("%U: %v", r, err)
+		}
+	}
+	for _, text := range []string{"", "größe", "日本", "a,b", `"a`, "/tmp/a b"} {
+		if err := arguments.Printable([]string{text}); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -78,6 +78,8 @@ func create(cmd *cobra.Command, flags createFlags, kubeconfig Kubeconfig) error 
 	switch {
 	case flags.person.User == "":
 		return errors.New("a user has a name")
+	case pki.CheckName(flags.person.User) != nil: // before the binding is made
+		return pki.CheckName(flags.person.User)
 	case strings.HasPrefix(flags.person.User, "system:"):
 		return fmt.Errorf("%s: names that begin with system: are the server's own: make such a kubeconfig with "+
 			"\"bowsprit kubeconfig --user\"", flags.person.User)

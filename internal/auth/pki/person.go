@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -69,7 +72,24 @@ func PersonalKubeconfig(dir string, admin []byte, p Person, now time.Time) (*Per
 	return out, err
 }
 
+// CheckName returns an error for a name of a user or of a group that is empty, or that has characters that cannot be
+// printed: in a log or a terminal it would look like another name.
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("a user and a group have a name")
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return fmt.Errorf("the name %+q has characters that cannot be printed", name)
+	}
+	return nil
+}
+
 func issuePerson(dir string, p Person, now time.Time) (*pair, error) {
+	for _, name := range append([]string{p.User}, p.Groups...) {
+		if err := CheckName(name); err != nil {
+			return nil, err
+		}
+	}
 	authority, err := loadAuthority(filepath.Join(dir, "ca"))
 	if err != nil {
 		return nil, err

@@ -103,3 +103,26 @@ func TestPersonalErrors(t *testing.T) {
 		t.Errorf("the key alone: %v", err)
 	}
 }
+
+// A name that does not show as it is gets no certificate, whether it is of a user or of a group.
+func TestUnprintableNames(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	admin := open(t, Config{Dir: dir}, start).Kubeconfig("https://127.0.0.1:6443")
+	for _, name := range []string{
+		"", "g\nsystem:masters", "a\x00", "\x1b[2J", "a\xff", "\u202eadmin", "a\u200b", "a\u2028b", "a\tb", "\u0085",
+	} {
+		for _, p := range []Person{{User: name}, {User: "a", Groups: []string{"b", name}}} {
+			p.Duration = time.Hour
+			if _, err := PersonalKubeconfig(dir, admin, p, start); err == nil {
+				t.Errorf("%+q has a certificate", p)
+			}
+		}
+	}
+	for _, name := range []string{"a", "system:node:a", "Größe", "日本", "a b", "a,b", `"`, "alice@example.com"} {
+		p := Person{User: name, Groups: []string{name}, Duration: time.Hour}
+		if _, err := PersonalKubeconfig(dir, admin, p, start); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -351,6 +351,14 @@ func (p *PKI) authorityFilesLocked() []authorityFile {
 
 func (p *PKI) file(name string) string { return filepath.Join(p.config.Dir, name) }
 
+// Files returns the names of the files that a server makes in Config.Dir.
+func Files() (names []string) {
+	for _, name := range []string{"ca", "apiserver", "admin", "front-proxy-ca", ProxyClientName} {
+		names = append(names, name+".crt", name+".key")
+	}
+	return names
+}
+
 // readAuthorities returns the content of a file that holds at least one certificate.
 func readAuthorities(file string) ([]byte, error) {
 	data, err := os.ReadFile(file)

@@ -66,8 +66,9 @@ type Key struct {
 	Unpublished bool
 }
 
-// ownKeyFile is the file of the server's own keys.
-const ownKeyFile = "service-account.key"
+// OwnKeyFile is the file of the server's own keys.
+// OwnKeyFile is the name of the server's own key in KeyConfig.Dir.
+const OwnKeyFile = "service-account.key"
 
 // OpenKeys loads the keys, and makes one if there is none. Its errors are one line that names the file.
 func OpenKeys(c KeyConfig) (*Keys, error) {
@@ -104,7 +105,7 @@ func OpenKeys(c KeyConfig) (*Keys, error) {
 //
 // It is an elliptic curve key, as kube accepts them: an RSA key would take longer to make than the rest of a start.
 func (k *Keys) makeOwn() error {
-	file := filepath.Join(k.config.Dir, ownKeyFile)
+	file := filepath.Join(k.config.Dir, OwnKeyFile)
 	if k.config.Dir != "" {
 		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 			return nil // read says what is wrong with it
@@ -154,7 +155,7 @@ type keyFiles struct {
 func (k *Keys) read() (*keyFiles, error) {
 	f := &keyFiles{signingFile: k.config.SigningFile, names: k.config.KeyFiles}
 	if f.signingFile == "" {
-		f.signingFile = filepath.Join(k.config.Dir, ownKeyFile)
+		f.signingFile = filepath.Join(k.config.Dir, OwnKeyFile)
 		if err := keepPrivate(f.signingFile); err != nil {
 			return nil, fmt.Errorf("service account key: %w", err)
 		}

@@ -117,7 +117,7 @@ func TestRotation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, ownKeyFile)
+	file := filepath.Join(dir, OwnKeyFile)
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("the key's file: %v, %v", info, err)
 	}
