@@ -7,14 +7,13 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/files"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/manual"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/site"
 	"github.com/bowsprit/bowsprit/docs"
@@ -50,20 +49,21 @@ needs no network. All flags of all commands are among it.`,
 }
 
 func writeSite(out io.Writer, pages *site.Site, dir string) error {
+	to, err := files.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
 	for _, name := range pages.Files() {
 		data, err := pages.File(name)
 		if err != nil {
 			return err
 		}
-		file := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, data, 0o644); err != nil {
+		if err := to.Write(name, data, 0o644); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out, "%d files are in %s; begin with index.html.\n", len(pages.Files()), dir)
+	_, err = fmt.Fprintf(out, "%d files are in %s; begin with index.html.\n", len(pages.Files()), dir)
 	return err
 }
 

@@ -87,7 +87,8 @@ func copyProgram(from, to string) (err error) {
 	}
 	defer source.Close()
 	// Under another name first: a program that is running cannot be written to, but it can be replaced.
-	temp, err := os.OpenFile(to+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
+	_ = os.Remove(to + ".new") // of a command that was killed, or a link
+	temp, err := os.OpenFile(to+".new", os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bowsprit/bowsprit/internal/auth/pki"
+	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/storage/format"
 )
 
@@ -74,6 +76,9 @@ func (m *Manifest) bytes() (n int64) {
 	return n
 }
 
+// keyFiles are the files below pki/ that a server makes. No other file of that folder is in a backup.
+var keyFiles = append(pki.Files(), serviceaccount.OwnKeyFile)
+
 // validate refuses what an archive of ours never has: names that lead elsewhere, no database.
 func (m *Manifest) validate() error {
 	if m.Format > layout {
@@ -87,8 +92,7 @@ func (m *Manifest) validate() error {
 	seen := map[string]bool{}
 	for _, f := range m.Files {
 		folder, base := path.Split(f.Name)
-		inPKI := folder == pkiFolder+"/" && base != "" && base != ".." && filepath.IsLocal(base) &&
-			!strings.ContainsAny(base, `\:`)
+		inPKI := folder == pkiFolder+"/" && slices.Contains(keyFiles, base)
 		if f.Name != databaseName && !inPKI || seen[f.Name] || f.Size < 0 || inPKI && f.Size > maxSmall {
 			return fmt.Errorf("it has the file %q, which no backup has", f.Name)
 		}
@@ -156,7 +160,7 @@ func read(in io.Reader, p *progress, take func(f File, from io.Reader) error) (*
 			return nil, fmt.Errorf("it is damaged: it ends before %s", f.Name)
 		}
 		if head.Name != f.Name || head.Size != f.Size || head.Typeflag != tar.TypeReg {
-			return nil, fmt.Errorf("it is damaged: %s stands where %s should be", head.Name, f.Name)
+			return nil, fmt.Errorf("it is damaged: %q stands where %s should be", head.Name, f.Name)
 		}
 		sum := sha256.New()
 		from := io.TeeReader(p.reader(t), sum)

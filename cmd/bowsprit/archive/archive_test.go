@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
 	"github.com/bowsprit/bowsprit/internal/storage/format"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+
+	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/testserver"
 )
 
 // makeData returns a data directory with a key in the store and one in pki.
@@ -138,10 +142,34 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// A backup has each file that a server makes in pki/, and no other.
+func TestKeyFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	testserver.Start(t, func(c *bowsprit.Config) { c.Ephemeral, c.DataDir = false, dir })
+	entries, err := os.ReadDir(filepath.Join(dir, pkiFolder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made []string
+	for _, e := range entries {
+		made = append(made, e.Name())
+	}
+	want := slices.Sorted(slices.Values(keyFiles))
+	if !slices.Equal(made, want) {
+		t.Errorf("the server has made %q, and a backup has %q", made, want)
+	}
+}
+
 // Names that lead out of the directory are refused before anything is written.
 func TestForeignNames(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"../x", "pki/../../x", "pki/", "pki/a/b", "/etc/x", "pki/..", "other", "etcd.db"} {
+	for _, name := range []string{
+		"../x", "pki/../../x", "pki/", "pki/a/b", "/etc/x", "pki/..", "other", "etcd.db", "pki/extra",
+		"pki/ca.key\nx", "pki/\nca.key", "pki/ca.key\x00", "pki/CA.key", "pki/ca.key ", "./pki/ca.key", "pki//ca.key",
+		"pki/.ca.key", "pki/authorized_keys", "pki/other.crt", "pki/\x1b[2Jca.key", "pki\\ca.key", "kubeconfig",
+		"pki/ca.key/", "pki/ca", "etcd.db\n",
+	} {
 		m := &Manifest{Format: layout, Files: []File{{Name: databaseName}, {Name: name}}}
 		if err := m.validate(); err == nil {
 			t.Errorf("%s is taken", name)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -167,7 +168,7 @@ func copyKeys(from, to string) error {
 		return err
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() {
+		if !e.Type().IsRegular() || !slices.Contains(keyFiles, e.Name()) {
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(from, e.Name()))

@@ -71,8 +71,8 @@ spec:
   replicas: 2
 `
 
-// files returns what is below a directory, by path.
-func files(t *testing.T, directory string) map[string]string {
+// filesOf returns what is below a directory, by path.
+func filesOf(t *testing.T, directory string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	err := filepath.WalkDir(directory, func(path string, e fs.DirEntry, err error) error {
@@ -124,7 +124,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 	first := filepath.Join(t.TempDir(), "first")
 	exported(t, one, first, exportFlags{})
-	want := files(t, first)
+	want := filesOf(t, first)
 	for _, name := range []string{"cluster/clusterroles.rbac.authorization.k8s.io/shop%3Areader.yaml",
 		"cluster/customresourcedefinitions.apiextensions.k8s.io/crontabs.stable.example.com.yaml",
 		"cluster/namespaces/shop.yaml", "namespaces/shop/configmaps/settings.yaml",
@@ -148,7 +148,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 	second := filepath.Join(t.TempDir(), "second")
 	exported(t, other, second, exportFlags{})
-	for name, text := range files(t, second) {
+	for name, text := range filesOf(t, second) {
 		if want[name] != text {
 			t.Errorf("%s was\n%s\nand is\n%s", name, want[name], text)
 		}

@@ -84,6 +84,7 @@ func export(ctx context.Context, config *rest.Config, flags *exportFlags, out, n
 	if err != nil {
 		return err
 	}
+	defer tree.dir.Close()
 	var failures []error
 	for _, r := range resources {
 		if err := flags.write(ctx, clients, r, tree); err != nil {

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/files"
 )
 
 // The two directories in which the files are.
@@ -26,9 +27,9 @@ const marker = ".bowsprit-export"
 
 const markerText = "Written by \"bowsprit export\", which removes the files of objects that are gone.\n"
 
-// tree is a directory of files, one for each object.
+// tree is a directory of files, one for each object. Paths in it are relative and have slashes.
 type tree struct {
-	directory        string
+	dir              *files.Dir
 	written          map[string]bool // by path
 	objects, changed int
 }
@@ -37,18 +38,21 @@ type tree struct {
 func openTree(directory string) (*tree, error) {
 	entries, err := os.ReadDir(directory)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if err := os.MkdirAll(directory, 0o755); err != nil {
-			return nil, err
-		}
-	case err != nil:
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	case holdsOthers(entries):
 		return nil, fmt.Errorf("%s holds files that export has not written: name a new directory, or an empty one",
 			directory)
 	}
-	t := &tree{directory: directory, written: map[string]bool{}}
-	return t, os.WriteFile(filepath.Join(directory, marker), []byte(markerText), 0o644)
+	dir, err := files.OpenDir(directory)
+	if err != nil {
+		return nil, err
+	}
+	t := &tree{dir: dir, written: map[string]bool{}}
+	if err := dir.Write(marker, []byte(markerText), 0o644); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return t, nil
 }
 
 // holdsOthers reports whether a directory has files, but no marker. What begins with a dot, such as .git, is none of
@@ -64,15 +68,27 @@ func holdsOthers(entries []fs.DirEntry) bool {
 	return others
 }
 
-// fileName returns a name for a file that all file systems take.
-func fileName(name string) string { return strings.ReplaceAll(name, ":", "%3A") + ".yaml" }
-
-func (t *tree) path(r connect.Resource, obj *unstructured.Unstructured) string {
-	resource := r.GroupResource().String()
-	if namespace := obj.GetNamespace(); namespace != "" {
-		return filepath.Join(t.directory, namespacesDir, namespace, resource, fileName(obj.GetName()))
+// fileName returns a name for a file that all file systems take. The server is not believed to give names without
+// slashes and dots alone.
+func fileName(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.' && i > 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
 	}
-	return filepath.Join(t.directory, clusterDir, resource, fileName(obj.GetName()))
+	return b.String()
+}
+
+func pathOf(r connect.Resource, obj *unstructured.Unstructured) string {
+	file := path.Join(fileName(r.GroupResource().String()), fileName(obj.GetName())+".yaml")
+	if namespace := obj.GetNamespace(); namespace != "" {
+		return path.Join(namespacesDir, fileName(namespace), file)
+	}
+	return path.Join(clusterDir, file)
 }
 
 // put writes the file of an object, unless it is there with the same content. Secrets are for their owner's eyes.
@@ -81,48 +97,45 @@ func (t *tree) put(r connect.Resource, obj *unstructured.Unstructured) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", obj.GetName(), err)
 	}
-	path := t.path(r, obj)
-	t.written[path] = true
+	at := pathOf(r, obj)
+	t.written[at] = true
 	t.objects++
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
+	if old, err := t.dir.Read(at); err == nil && bytes.Equal(old, text) {
 		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
 	}
 	mode := fs.FileMode(0o644)
 	if r.Group == "" && r.Resource == "secrets" {
 		mode = 0o600
 	}
 	t.changed++
-	return os.WriteFile(path, text, mode)
+	return t.dir.Write(at, text, mode)
 }
 
-// prune removes the files of objects that have not been put, and directories without files.
+// prune removes the files of objects that have not been put, and directories without files. It follows no links.
 func (t *tree) prune() (removed int, err error) {
 	for _, below := range []string{clusterDir, namespacesDir} {
-		root := filepath.Join(t.directory, below)
+		if info, err := fs.Lstat(t.dir.FS(), below); err != nil || !info.IsDir() {
+			continue
+		}
 		var directories []string
-		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		err := fs.WalkDir(t.dir.FS(), below, func(at string, e fs.DirEntry, err error) error {
 			switch {
-			case errors.Is(err, fs.ErrNotExist) && path == root:
-				return nil
 			case err != nil:
 				return err
 			case e.IsDir():
-				directories = append(directories, path)
+				directories = append(directories, at)
 				return nil
-			case t.written[path] || filepath.Ext(path) != ".yaml":
+			case t.written[at] || path.Ext(at) != ".yaml":
 				return nil
 			}
 			removed++
-			return os.Remove(path)
+			return t.dir.Remove(at)
 		})
 		if err != nil {
 			return removed, err
 		}
 		for i := len(directories) - 1; i >= 0; i-- {
-			_ = os.Remove(directories[i]) // fails for those that have files, which is as it should be
+			_ = t.dir.Remove(directories[i]) // fails for those that have files, which is as it should be
 		}
 	}
 	return removed, nil

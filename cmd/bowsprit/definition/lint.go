@@ -22,6 +22,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/files"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/crd"
 )
@@ -98,7 +99,11 @@ func lint(paths []string, stdin io.Reader) (all []finding, err error) {
 			if err != nil || e.IsDir() || !named && !slices.Contains(extensions, filepath.Ext(name)) {
 				return err
 			}
-			file, err := os.Open(name)
+			open := files.Open
+			if named { // a pipe of the shell, say
+				open = os.Open
+			}
+			file, err := open(name)
 			if err != nil {
 				return err
 			}

@@ -6,11 +6,11 @@ package manual
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/files"
 )
 
 // Command returns the hidden "bowsprit manual", which packages are made with.
@@ -30,10 +30,10 @@ func Command() *cobra.Command {
 // Write makes the files below a directory: man1/*.1, completion/{bowsprit,_bowsprit,bowsprit.fish,bowsprit.ps1} and
 // commands.md. They depend on the tree alone.
 func Write(root *cobra.Command, dir string) error {
-	files := map[string][]byte{"commands.md": []byte(Markdown(root))}
+	written := map[string][]byte{"commands.md": []byte(Markdown(root))}
 	for _, cmd := range Tree(root) {
 		name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
-		files["man1/"+name+".1"] = []byte(page(cmd))
+		written["man1/"+name+".1"] = []byte(page(cmd))
 	}
 	for name, generate := range map[string]func(*bytes.Buffer) error{
 		"bowsprit":      func(b *bytes.Buffer) error { return root.GenBashCompletionV2(b, true) },
@@ -45,14 +45,15 @@ func Write(root *cobra.Command, dir string) error {
 		if err := generate(&b); err != nil {
 			return fmt.Errorf("completion %s: %w", name, err)
 		}
-		files["completion/"+name] = b.Bytes()
+		written["completion/"+name] = b.Bytes()
 	}
-	for name, data := range files {
-		name = filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(name, data, 0o644); err != nil {
+	to, err := files.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	for name, data := range written {
+		if err := to.Write(name, data, 0o644); err != nil {
 			return err
 		}
 	}
