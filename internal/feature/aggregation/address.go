@@ -4,17 +4,12 @@ import (
 	"context"
 	"math/rand/v2"
 
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/net/forward"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // Where services and their addresses are stored.
-const (
-	servicesPrefix  = "services/specs"
-	slicesPrefix    = "endpointslices"
-	endpointsPrefix = "services/endpoints"
-)
-
 // addresses are where a service listens, as long as no service and no endpoints have changed.
 type addresses struct {
 	from [3]*watchcache.Snapshot
@@ -55,7 +50,7 @@ func (a *aggregator) route(ctx context.Context, r *remote) (route, error) {
 	known := r.addresses.Load()
 	if known == nil || !a.current(known) {
 		known = &addresses{}
-		for i, prefix := range []string{servicesPrefix, slicesPrefix, endpointsPrefix} {
+		for i, prefix := range []string{ref.Services.Prefix, ref.EndpointSlices.Prefix, ref.Endpoints.Prefix} {
 			known.from[i] = a.host.View.Collection(prefix).Snapshot()
 		}
 		s := r.spec.Service
@@ -81,7 +76,7 @@ func (a *aggregator) route(ctx context.Context, r *remote) (route, error) {
 const retries = 3
 
 func (a *aggregator) current(known *addresses) bool {
-	for i, prefix := range []string{servicesPrefix, slicesPrefix, endpointsPrefix} {
+	for i, prefix := range []string{ref.Services.Prefix, ref.EndpointSlices.Prefix, ref.Endpoints.Prefix} {
 		if !a.host.View.Collection(prefix).IsCurrent(known.from[i]) {
 			return false
 		}
@@ -92,9 +87,9 @@ func (a *aggregator) current(known *addresses) bool {
 // concerns returns the service that an event is about, "" if it is about none.
 func concerns(ev *watchcache.Event) (namespace, name string) {
 	switch ev.Collection.Prefix() {
-	case servicesPrefix, endpointsPrefix:
+	case ref.Services.Prefix, ref.Endpoints.Prefix:
 		return ev.Entry.Namespace, ev.Entry.Name
-	case slicesPrefix:
+	case ref.EndpointSlices.Prefix:
 		return ev.Entry.Namespace, ev.Entry.Labels[sliceService]
 	}
 	return "", ""

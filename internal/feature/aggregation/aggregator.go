@@ -19,6 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/front"
 	"github.com/bowsprit/bowsprit/internal/kinds/apiregistration"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/net/egress"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 	"github.com/bowsprit/bowsprit/internal/object"
@@ -114,7 +115,7 @@ func (a *aggregator) observe(events []*watchcache.Event) {
 		if ev = ev.Readable(); ev == nil {
 			continue
 		}
-		if ev.Collection.Prefix() == Prefix {
+		if ev.Collection.Prefix() == ref.APIServices.Prefix {
 			changed = a.observeService(ev) || changed
 			continue
 		}
@@ -370,7 +371,7 @@ func (a *aggregator) reconcile(ctx context.Context, name string) {
 // forget ends what is known of an APIService for which no other server answers any more.
 func (a *aggregator) forget(ctx context.Context, name string) {
 	a.keep.remove(name)
-	e := a.host.View.Collection(Prefix).Snapshot().Get("", name)
+	e := a.host.View.Collection(ref.APIServices.Prefix).Snapshot().Get("", name)
 	if e == nil {
 		a.metrics.setLocal(name, false)
 		return
@@ -390,7 +391,7 @@ func (a *aggregator) forget(ctx context.Context, name string) {
 
 // report writes the condition, if it says something else.
 func (a *aggregator) report(ctx context.Context, name string, s *state) error {
-	e := a.host.View.Collection(Prefix).Snapshot().Get("", name)
+	e := a.host.View.Collection(ref.APIServices.Prefix).Snapshot().Get("", name)
 	if e == nil {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/transport"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -26,7 +27,7 @@ func (a *aggregator) check(ctx context.Context, r *remote) (s *state, listed []b
 		return &state{status: apiregistrationv1.ConditionFalse, reason: reason, message: fmt.Sprintf(format, args...)}
 	}
 	where := r.spec.Service
-	e := a.host.View.Collection(servicesPrefix).Snapshot().Get(where.Namespace, where.Name)
+	e := a.host.View.Collection(ref.Services.Prefix).Snapshot().Get(where.Namespace, where.Name)
 	if e == nil {
 		return failed("ServiceNotFound", "service/%s in %q is not present", where.Name, where.Namespace), nil
 	}
@@ -64,7 +65,8 @@ func (a *aggregator) check(ctx context.Context, r *remote) (s *state, listed []b
 // endpoints reports whether a service has EndpointSlices, or Endpoints, and whether one of them has a ready address
 // with that port.
 func (a *aggregator) endpoints(where *apiregistrationv1.ServiceReference, port string) (found, ready bool) {
-	a.host.View.Collection(slicesPrefix).Snapshot().Scan(where.Namespace, "", func(e *watchcache.Entry) bool {
+	all := a.host.View.Collection(ref.EndpointSlices.Prefix).Snapshot()
+	all.Scan(where.Namespace, "", func(e *watchcache.Entry) bool {
 		slice := &discoveryv1.EndpointSlice{}
 		if e.Labels[sliceService] != where.Name || json.Unmarshal(e.JSON(), slice) != nil {
 			return true
@@ -80,7 +82,7 @@ func (a *aggregator) endpoints(where *apiregistrationv1.ServiceReference, port s
 	if found {
 		return found, ready
 	}
-	e := a.host.View.Collection(endpointsPrefix).Snapshot().Get(where.Namespace, where.Name)
+	e := a.host.View.Collection(ref.Endpoints.Prefix).Snapshot().Get(where.Namespace, where.Name)
 	//lint:ignore SA1019 what is written by hand is often this
 	old := &corev1.Endpoints{}
 	if e == nil || json.Unmarshal(e.JSON(), old) != nil {

@@ -14,14 +14,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/front"
 	"github.com/bowsprit/bowsprit/internal/kinds/apiregistration"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// Prefix is where APIServices are stored.
-const Prefix = "apiregistration.k8s.io/apiservices"
-
 // Resource names the kind.
-var Resource = catalog.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
+var Resource = ref.APIServices.GroupResource()
 
 // Registration is the controller that keeps the APIServices of what this server answers for.
 const Registration = "kube-apiserver-autoregistration-controller"

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -59,7 +60,7 @@ func newRegistration(h *part.Host) *registration {
 func (r *registration) Observe(ev *watchcache.Event, need func(string)) {
 	name := ev.Entry.Name
 	switch ev.Collection.Prefix() {
-	case Prefix:
+	case ref.APIServices.Prefix:
 		r.observeService(ev)
 		need(name)
 	case control.DefinitionsPrefix:
@@ -86,7 +87,7 @@ const (
 // --runtime-config, and does not know of what this one serves.
 func (r *registration) registerBuiltin(ctx context.Context) error {
 	names := builtin(r.host.Catalog.Snapshot())
-	r.host.View.Collection(Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+	r.host.View.Collection(ref.APIServices.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		if e.Labels[managedLabel] == managedOnStart && !slices.Contains(names, e.Name) {
 			names = append(names, e.Name)
 		}
@@ -189,7 +190,7 @@ const (
 // Reconcile implements control.Reconciler.
 func (r *registration) Reconcile(ctx context.Context, name string) error {
 	want := wanted(r.host.Catalog.Snapshot(), name)
-	have := r.host.View.Collection(Prefix).Snapshot().Get("", name)
+	have := r.host.View.Collection(ref.APIServices.Prefix).Snapshot().Get("", name)
 	r.mu.Lock()
 	synced, atStart := r.mu.synced[name], r.mu.atStart[name]
 	r.mu.Unlock()
@@ -327,7 +328,7 @@ func (r *registration) missing() (names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range builtin(r.host.Catalog.Snapshot()) {
-		if !r.mu.synced[name] && r.host.View.Collection(Prefix).Snapshot().Get("", name) == nil {
+		if !r.mu.synced[name] && r.host.View.Collection(ref.APIServices.Prefix).Snapshot().Get("", name) == nil {
 			names = append(names, name)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
@@ -72,7 +72,7 @@ func definition(group string, versions ...string) string {
 
 // spec returns what the APIService of that name says, nil if there is none.
 func spec(s *parttest.Server, name string) *apiregistrationv1.APIService {
-	text := s.Stored(Prefix, "", name)
+	text := s.Stored(ref.APIServices.Prefix, "", name)
 	if text == "" {
 		return nil
 	}
@@ -93,7 +93,7 @@ func TestRegistration(t *testing.T) {
 		"groupPriorityMinimum":100,"versionPriority":7}}`)
 	s.Create(Resource, "", `{"metadata":{"name":"v9.apps","labels":{"`+managedLabel+`":"`+managedOnStart+`"}},
 		"spec":{"group":"apps","version":"v9","groupPriorityMinimum":100,"versionPriority":7}}`)
-	events(s, r, Prefix)
+	events(s, r, ref.APIServices.Prefix)
 	r.running.Store(true)
 	if err := r.registerBuiltin(t.Context()); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestRegistrationOfDefinitions(t *testing.T) {
 	r.running.Store(true)
 	s.Create(Resource, "", `{"metadata":{"name":"v0.example.com","labels":{"`+managedLabel+`":"true"}},
 		"spec":{"group":"example.com","version":"v0","groupPriorityMinimum":1000,"versionPriority":100}}`)
-	events(s, r, Prefix)
+	events(s, r, ref.APIServices.Prefix)
 	s.Create(definitions, "", definition("example.com", "v1"))
 	s.CatchUp()
 	asked := events(s, r, control.DefinitionsPrefix)
@@ -176,7 +176,7 @@ func TestRegistrationUnread(t *testing.T) {
 	r.running.Store(true)
 	s.Create(Resource, "", `{"metadata":{"name":"v0.example.com","labels":{"`+managedLabel+`":"true"}},
 		"spec":{"group":"example.com","version":"v0","groupPriorityMinimum":1000,"versionPriority":100}}`)
-	events(s, r, Prefix)
+	events(s, r, ref.APIServices.Prefix)
 	if wait := s.Does(r, "v0.example.com"); wait == 0 || spec(s, "v0.example.com") == nil {
 		t.Errorf("while a definition cannot be read: waits %v, has %v", wait, spec(s, "v0.example.com"))
 	}
@@ -188,4 +188,4 @@ func TestRegistrationUnread(t *testing.T) {
 	}
 }
 
-var definitions = catalog.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+var definitions = ref.CustomResourceDefinitions.GroupResource()

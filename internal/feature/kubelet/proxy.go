@@ -17,17 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/proxy"
 	"k8s.io/streaming/pkg/httpstream"
 
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/net/forward"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // Where the objects are stored that proxies look at beside their own.
-const (
-	podsPrefix      = "pods"
-	endpointsPrefix = "services/endpoints"
-)
-
 // upgrader returns what passes requests on to one place, over a connection of its own for those that take it over.
 // only refuses all others.
 func (y *way) upgrader(where *url.URL, over *http.Transport, only bool) *proxy.UpgradeAwareHandler {
@@ -172,7 +168,7 @@ func portName(ctx context.Context, v *verb.Verbs, c *verb.Call, number int64) (s
 // behind returns the address of a ready pod behind the call's service, by chance. Only addresses of pods count: who may
 // write Endpoints must not reach other hosts through the server.
 func (y *way) behind(ctx context.Context, v *verb.Verbs, c *verb.Call, port, asked string) (string, error) {
-	e, err := current(ctx, v, endpointsPrefix, c.Namespace, c.Name)
+	e, err := current(ctx, v, ref.Endpoints.Prefix, c.Namespace, c.Name)
 	if err != nil {
 		return "", err
 	}
@@ -187,7 +183,7 @@ func (y *way) behind(ctx context.Context, v *verb.Verbs, c *verb.Call, port, ask
 	if len(endpoints.Subsets) == 0 {
 		return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", c.Name))
 	}
-	pods := v.View().Collection(podsPrefix).Snapshot()
+	pods := v.View().Collection(ref.Pods.Prefix).Snapshot()
 	var found []string
 	for _, subset := range endpoints.Subsets {
 		i := slices.IndexFunc(subset.Ports, func(p corev1.EndpointPort) bool { return p.Name == port })

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/net/egress"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
@@ -58,7 +59,7 @@ func (y *way) simulatedLog(
 	if y.settings.Simulation == nil {
 		return false, nil
 	}
-	node, err := current(r.Context(), v, nodesPrefix, "", ask.pod.Spec.NodeName)
+	node, err := current(r.Context(), v, ref.Nodes.Prefix, "", ask.pod.Spec.NodeName)
 	if err != nil || !y.simulates(node) {
 		return false, err
 	}

@@ -17,13 +17,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/net/egress"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
-
-// nodesPrefix is where nodes are stored.
-const nodesPrefix = "minions"
 
 // way opens connections to kubelets, and to what they run.
 type way struct {
@@ -138,7 +136,7 @@ func (e endpoint) address() string { return net.JoinHostPort(e.host, e.port) }
 // node returns where the kubelet of a node is. That the node is not there is said of the request's own resource, as in
 // Kubernetes.
 func (y *way) node(ctx context.Context, v *verb.Verbs, c *verb.Call, name string) (*endpoint, error) {
-	e, err := current(ctx, v, nodesPrefix, "", name)
+	e, err := current(ctx, v, ref.Nodes.Prefix, "", name)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/part"
@@ -30,16 +30,17 @@ func newQuotas(h *part.Host, l *ledger) *quotas {
 	return &quotas{Host: h, ledger: l, limited: map[string]map[string]bool{}}
 }
 
-var quotasResource = catalog.GroupResource{Resource: "resourcequotas"}
+var quotasResource = ref.ResourceQuotas.GroupResource()
 
 // changing are the resources whose objects amount to something else after an update.
 var changing = map[string]bool{
-	"pods": true, "services/specs": true, "persistentvolumeclaims": true, "resourceclaims": true,
+	ref.Pods.Prefix: true, ref.Services.Prefix: true, ref.PersistentVolumeClaims.Prefix: true,
+	ref.ResourceClaims.Prefix: true,
 }
 
 func (q *quotas) Observe(ev *watchcache.Event, need func(string)) {
 	switch prefix := ev.Collection.Prefix(); {
-	case prefix == "resourcequotas":
+	case prefix == ref.ResourceQuotas.Prefix:
 		q.note(ev)
 		if ev.Type == watchcache.Modified {
 			if !sameSpec(ev.Prev, ev.Entry) {
@@ -47,7 +48,7 @@ func (q *quotas) Observe(ev *watchcache.Event, need func(string)) {
 			}
 			return // what this controller writes changes nothing
 		}
-	case prefix == control.DefinitionsPrefix || prefix == "deviceclasses": // a name may mean something else now
+	case prefix == control.DefinitionsPrefix || prefix == ref.DeviceClasses.Prefix: // a name may mean something else now
 		for namespace := range q.limited {
 			q.all(namespace, need)
 		}
@@ -87,7 +88,7 @@ func sameSpec(a, b *watchcache.Entry) bool {
 
 // Sweep looks at all quotas: a pod that should have ended by now leaves no event.
 func (q *quotas) Sweep(need func(string)) {
-	q.View.Collection("resourcequotas").Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+	q.View.Collection(ref.ResourceQuotas.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		need(e.Key())
 		return true
 	})

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -45,10 +46,10 @@ func (d devices) limits(name string) bool {
 	}
 	of := strings.TrimPrefix(name, corev1.DefaultResourceRequestsPrefix)
 	if class, ok := strings.CutPrefix(of, resourcev1.ResourceDeviceClassPrefix); ok {
-		return d.view.Collection("deviceclasses").Snapshot().Get("", class) != nil
+		return d.view.Collection(ref.DeviceClasses.Prefix).Snapshot().Get("", class) != nil
 	}
 	found := false
-	d.view.Collection("deviceclasses").Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+	d.view.Collection(ref.DeviceClasses.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		resource, _ := e.Field("spec.extendedResourceName")
 		found = resource == of
 		return !found
@@ -108,7 +109,7 @@ func number(mode resourcev1.DeviceAllocationMode, count int64) resource.Quantity
 
 // extendedResource returns the name under which containers ask for devices of a class, "" if there is none.
 func (d devices) extendedResource(class string) string {
-	e := d.view.Collection("deviceclasses").Snapshot().Get("", class)
+	e := d.view.Collection(ref.DeviceClasses.Prefix).Snapshot().Get("", class)
 	if e == nil {
 		return ""
 	}
@@ -123,7 +124,7 @@ func (d devices) countedByPod(claim *resourcev1.ResourceClaim) amounts {
 	if uid == "" {
 		return nil
 	}
-	e := d.view.Collection("pods").Snapshot().Get(claim.Namespace, name)
+	e := d.view.Collection(ref.Pods.Prefix).Snapshot().Get(claim.Namespace, name)
 	if e == nil || e.UID != uid {
 		return nil
 	}
@@ -155,7 +156,7 @@ func madeFor(claim *resourcev1.ResourceClaim) (uid, name string) {
 // first reports whether no other claim was made for the pod before this one.
 func (d devices) first(claim *resourcev1.ResourceClaim, pod string) bool {
 	first := true
-	d.view.Collection("resourceclaims").Snapshot().Scan(claim.Namespace, "", func(e *watchcache.Entry) bool {
+	d.view.Collection(ref.ResourceClaims.Prefix).Snapshot().Scan(claim.Namespace, "", func(e *watchcache.Entry) bool {
 		other, err := typed[resourcev1.ResourceClaim](e.JSON())
 		if err != nil {
 			return true

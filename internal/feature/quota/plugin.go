@@ -11,6 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/configuration"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -49,7 +50,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 	if a.Operation != admit.Create && a.Operation != admit.Update || a.Namespace == "" || !Counted(a.Resource) {
 		return nil
 	}
-	quotas := p.ledger.view.Collection("resourcequotas").Snapshot()
+	quotas := p.ledger.view.Collection(ref.ResourceQuotas.Prefix).Snapshot()
 	if len(p.limited) == 0 && quotas.Count(a.Namespace, "") == 0 {
 		return nil
 	}
@@ -98,7 +99,8 @@ func (p *Plugin) ask(ctx context.Context, a *admit.Attributes, w *write) (seen i
 	if seen, err = p.ledger.view.Fresh(ctx); err != nil {
 		return 0, err
 	}
-	charges, err := w.assess(decode(p.ledger.view.Collection("resourcequotas").Snapshot(), a.Namespace), p.limited)
+	quotas := p.ledger.view.Collection(ref.ResourceQuotas.Prefix).Snapshot()
+	charges, err := w.assess(decode(quotas, a.Namespace), p.limited)
 	if err != nil {
 		return 0, forbidden(a, err)
 	}

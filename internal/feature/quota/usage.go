@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -18,7 +19,7 @@ type usage struct{ *quotas }
 // Observe looks at a quota again whenever it has changed: the quota controller may have counted what is out of date.
 func (u usage) Observe(ev *watchcache.Event, need func(string)) {
 	u.quotas.Observe(ev, need)
-	if ev.Collection.Prefix() == "resourcequotas" && ev.Type == watchcache.Modified {
+	if ev.Collection.Prefix() == ref.ResourceQuotas.Prefix && ev.Type == watchcache.Modified {
 		need(ev.Entry.Key())
 	}
 }

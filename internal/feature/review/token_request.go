@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -49,7 +50,7 @@ func (r Reviews) issue(
 	if _, err := r.View.Fresh(ctx); err != nil {
 		return nil, err
 	}
-	account, err := r.find("serviceaccounts", "serviceaccounts", c.Namespace, c.Name)
+	account, err := r.find(ref.ServiceAccounts, c.Namespace, c.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -142,15 +143,15 @@ func (r Reviews) forThisServer(audiences []string) bool {
 }
 
 // bind notes in a token what it ends with.
-func (r Reviews) bind(c *verb.Call, ref *authenticationv1.BoundObjectReference, to *serviceaccount.Bound) error {
-	if ref == nil {
+func (r Reviews) bind(c *verb.Call, bound *authenticationv1.BoundObjectReference, to *serviceaccount.Bound) error {
+	if bound == nil {
 		return nil
 	}
-	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	kind := schema.FromAPIVersionAndKind(bound.APIVersion, bound.Kind)
 	var uid string
 	switch {
 	case kind.Group == "" && kind.Kind == "Pod":
-		pod, err := r.find("pods", "pods", c.Namespace, ref.Name)
+		pod, err := r.find(ref.Pods, c.Namespace, bound.Name)
 		if err != nil {
 			return err
 		}
@@ -161,40 +162,40 @@ func (r Reviews) bind(c *verb.Call, ref *authenticationv1.BoundObjectReference, 
 					c.Name))
 		}
 		uid = pod.UID
-		to.Pod = &serviceaccount.Named{Name: ref.Name, UID: uid}
+		to.Pod = &serviceaccount.Named{Name: bound.Name, UID: uid}
 		if name, _ := pod.Field("spec.nodeName"); name != "" {
 			to.Node = &serviceaccount.Named{Name: name}
-			if node, err := r.find("minions", "nodes", "", name); err == nil {
+			if node, err := r.find(ref.Nodes, "", name); err == nil {
 				to.Node.UID = node.UID
 			}
 		}
 	case kind.Group == "" && kind.Kind == "Node":
-		node, err := r.find("minions", "nodes", "", ref.Name)
+		node, err := r.find(ref.Nodes, "", bound.Name)
 		if err != nil {
 			return err
 		}
 		uid = node.UID
-		to.Node = &serviceaccount.Named{Name: ref.Name, UID: uid}
+		to.Node = &serviceaccount.Named{Name: bound.Name, UID: uid}
 	case kind.Group == "" && kind.Kind == "Secret":
-		secret, err := r.find("secrets", "secrets", c.Namespace, ref.Name)
+		secret, err := r.find(ref.Secrets, c.Namespace, bound.Name)
 		if err != nil {
 			return err
 		}
 		uid = secret.UID
-		to.Secret = &serviceaccount.Named{Name: ref.Name, UID: uid}
+		to.Secret = &serviceaccount.Named{Name: bound.Name, UID: uid}
 	default:
 		return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token to object of type %s", kind.String()))
 	}
-	if ref.UID != "" && string(ref.UID) != uid {
-		return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, ref.Name,
+	if bound.UID != "" && string(bound.UID) != uid {
+		return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, bound.Name,
 			fmt.Errorf(
-				"the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
+				"the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", bound.UID))
 	}
 	return nil
 }
 
 // find returns an object of the core group. A name that no object can have is a 400.
-func (r Reviews) find(prefix, resource, namespace, name string) (*watchcache.Entry, error) {
+func (r Reviews) find(kind ref.Names, namespace, name string) (*watchcache.Entry, error) {
 	if name == "" {
 		return nil, apierrors.NewBadRequest("Name parameter required.")
 	}
@@ -202,9 +203,9 @@ func (r Reviews) find(prefix, resource, namespace, name string) (*watchcache.Ent
 		return nil, apierrors.NewBadRequest(
 			fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(wrong, ";")))
 	}
-	e := r.View.Collection(prefix).Snapshot().Get(namespace, name)
+	e := r.View.Collection(kind.Prefix).Snapshot().Get(namespace, name)
 	if e == nil {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: kind.Resource}, name)
 	}
 	return e, nil
 }

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/feature/review"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
@@ -24,13 +24,13 @@ func TestTokenRequests(t *testing.T) {
 	t.Parallel()
 	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
 	s.Time = time.Now()
-	s.Create(catalog.GroupResource{Resource: "namespaces"}, "", `{"metadata":{"name":"n"}}`)
+	s.Create(ref.Namespaces.GroupResource(), "", `{"metadata":{"name":"n"}}`)
 	for _, name := range []string{"robot", "other"} {
-		s.Create(catalog.GroupResource{Resource: "serviceaccounts"}, "n", fmt.Sprintf(`{"metadata":{"name":%q}}`, name))
-		s.Create(catalog.GroupResource{Resource: "pods"}, "n", fmt.Sprintf(`{"metadata":{"name":"of-%[1]s"},"spec":{
+		s.Create(ref.ServiceAccounts.GroupResource(), "n", fmt.Sprintf(`{"metadata":{"name":%q}}`, name))
+		s.Create(ref.Pods.GroupResource(), "n", fmt.Sprintf(`{"metadata":{"name":"of-%[1]s"},"spec":{
 			"serviceAccountName":%[1]q,"nodeName":"gone","containers":[{"name":"c","image":"i"}]}}`, name))
 	}
-	s.Create(catalog.GroupResource{Resource: "secrets"}, "n", `{"metadata":{"name":"s"}}`)
+	s.Create(ref.Secrets.GroupResource(), "n", `{"metadata":{"name":"s"}}`)
 	keys, err := serviceaccount.OpenKeys(serviceaccount.KeyConfig{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

@@ -7,17 +7,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/feature/services/address"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-var servicesResource = catalog.GroupResource{Resource: "services"}
-
-const servicesPrefix = "services/specs"
+var servicesResource = ref.Services.GroupResource()
 
 // start makes what services need before the first request: the ServiceCIDR "kubernetes" out of which they get
 // their addresses, the records of addresses and ports that an earlier version has not written, and the service
@@ -51,7 +49,7 @@ func (s *services) makeRange(ctx context.Context) error {
 // restoreRecords writes the records of the addresses and ports that services have and which lack one. It is done before
 // a client can ask for an address.
 func restoreRecords(ctx context.Context, r *verb.Verbs) (err error) {
-	r.View().Collection(servicesPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+	r.View().Collection(ref.Services.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		err = restoreRecordsOf(ctx, r, e.Namespace, e.Name)
 		return err == nil
 	})
@@ -71,7 +69,7 @@ func restoreRecordsOf(ctx context.Context, r *verb.Verbs, namespace, name string
 
 func bootstrapService(ctx context.Context, r *verb.Verbs, services netip.Prefix, port int) error {
 	const name, namespace = kubernetesService, metav1.NamespaceDefault
-	there := func() bool { return r.View().Collection(servicesPrefix).Snapshot().Get(namespace, name) != nil }
+	there := func() bool { return r.View().Collection(ref.Services.Prefix).Snapshot().Get(namespace, name) != nil }
 	if there() {
 		return nil
 	}

@@ -9,9 +9,9 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/feature/services/address"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -23,7 +23,7 @@ type serviceRanges struct {
 	*part.Host
 }
 
-var rangesResource = catalog.GroupResource{Group: networkingv1.GroupName, Resource: "servicecidrs"}
+var rangesResource = ref.ServiceCIDRs.GroupResource()
 
 const (
 	// rangeController is kube's name for the loop.
@@ -36,14 +36,14 @@ const (
 
 func (s *serviceRanges) Observe(ev *watchcache.Event, need func(string)) {
 	switch ev.Collection.Prefix() {
-	case address.RangesPrefix:
+	case ref.ServiceCIDRs.Prefix:
 		if ev.Type != watchcache.Deleted {
 			need(ev.Entry.Name)
 		}
 		if ev.Type == watchcache.Modified {
 			return
 		}
-	case address.AddressesPrefix:
+	case ref.IPAddresses.Prefix:
 		if ev.Type == watchcache.Modified || ev.Entry.Labels[networkingv1.LabelManagedBy] != address.ManagedBy {
 			return
 		}
@@ -51,7 +51,7 @@ func (s *serviceRanges) Observe(ev *watchcache.Event, need func(string)) {
 		return
 	}
 	// What comes and goes may hold up the deletion of a range, or no longer.
-	s.View.Collection(address.RangesPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+	s.View.Collection(ref.ServiceCIDRs.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		if e.Deleting {
 			need(e.Name)
 		}
@@ -60,7 +60,7 @@ func (s *serviceRanges) Observe(ev *watchcache.Event, need func(string)) {
 }
 
 func (s *serviceRanges) Reconcile(ctx context.Context, name string) error {
-	e := s.View.Collection(address.RangesPrefix).Snapshot().Get("", name)
+	e := s.View.Collection(ref.ServiceCIDRs.Prefix).Snapshot().Get("", name)
 	if e == nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (s *serviceRanges) release(ctx context.Context, obj *networkingv1.ServiceCI
 // inUse reports whether the deletion of a ServiceCIDR would leave addresses of services without one.
 func (s *serviceRanges) inUse(obj *networkingv1.ServiceCIDR) bool {
 	own, others := networks(obj.Spec.CIDRs), []netip.Prefix{}
-	s.View.Collection(address.RangesPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+	s.View.Collection(ref.ServiceCIDRs.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		if other, _, err := readRange(e); err == nil && e.Name != obj.Name {
 			others = append(others, networks(other.Spec.CIDRs)...)
 		}
@@ -129,7 +129,7 @@ func (s *serviceRanges) inUse(obj *networkingv1.ServiceCIDR) bool {
 		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return address.Contains(p, ip) })
 	}
 	found := false
-	s.View.Collection(address.AddressesPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+	s.View.Collection(ref.IPAddresses.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		ip, err := netip.ParseAddr(e.Name)
 		found = err == nil && e.Labels[networkingv1.LabelManagedBy] == address.ManagedBy && in(own, ip) &&
 			!in(others, ip)

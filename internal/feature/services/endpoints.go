@@ -15,6 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/convert"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/presence"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
@@ -36,8 +37,8 @@ type EndpointReconciler struct {
 }
 
 var (
-	endpointsResource = catalog.GroupResource{Resource: "endpoints"}
-	slicesResource    = catalog.GroupResource{Group: discoveryv1.GroupName, Resource: "endpointslices"}
+	endpointsResource = ref.Endpoints.GroupResource()
+	slicesResource    = ref.EndpointSlices.GroupResource()
 )
 
 const (

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
@@ -62,7 +63,7 @@ func (s *services) keep(ctx context.Context) (err error) {
 	if !rangeSettled(s.Verbs, s.ranges) {
 		err = s.makeRange(ctx)
 	}
-	if s.View.Collection(servicesPrefix).Snapshot().Get(metav1.NamespaceDefault, kubernetesService) == nil {
+	if s.View.Collection(ref.Services.Prefix).Snapshot().Get(metav1.NamespaceDefault, kubernetesService) == nil {
 		err = errors.Join(err, bootstrapService(ctx, s.Verbs, s.ranges[0], s.Port))
 	}
 	return err

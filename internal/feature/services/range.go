@@ -15,6 +15,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/feature/services/address"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
@@ -32,7 +33,7 @@ func bootstrapRange(ctx context.Context, r *verb.Verbs, ranges []netip.Prefix) e
 	if err != nil {
 		return err
 	}
-	entry := r.View().Collection(address.RangesPrefix).Snapshot().Get("", address.DefaultRange)
+	entry := r.View().Collection(ref.ServiceCIDRs.Prefix).Snapshot().Get("", address.DefaultRange)
 	if entry == nil {
 		obj, err := r.New(call,
 			object.Object{
@@ -85,7 +86,7 @@ func values(list []string) []any {
 
 // rangeSettled reports whether bootstrapRange would write nothing, as far as the view knows.
 func rangeSettled(r *verb.Verbs, ranges []netip.Prefix) bool {
-	entry := r.View().Collection(address.RangesPrefix).Snapshot().Get("", address.DefaultRange)
+	entry := r.View().Collection(ref.ServiceCIDRs.Prefix).Snapshot().Get("", address.DefaultRange)
 	if entry == nil {
 		return false
 	}

@@ -11,9 +11,9 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/feature/services/address"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
@@ -35,21 +35,21 @@ type allocationRepair struct {
 // repairController is the controller's name, kube's.
 const repairController = "ipallocator-repair-controller"
 
-var addressesResource = catalog.GroupResource{Group: networkingv1.GroupName, Resource: "ipaddresses"}
+var addressesResource = ref.IPAddresses.GroupResource()
 
 // leakedFor is how long a record may stand before the service that is going to have it: as long as a request can last.
 const leakedFor = time.Minute
 
 func (r *allocationRepair) Observe(ev *watchcache.Event, need func(string)) {
 	prefix := ev.Collection.Prefix()
-	if prefix == servicesPrefix && ev.Type == watchcache.Deleted {
+	if prefix == ref.Services.Prefix && ev.Type == watchcache.Deleted {
 		need("endpoints " + ev.Entry.Key())
 	}
-	if prefix == servicesPrefix && ev.Type == watchcache.Added &&
+	if prefix == ref.Services.Prefix && ev.Type == watchcache.Added &&
 		!bytes.Contains(ev.Entry.JSON(), []byte(`"clusterIPs"`)) {
 		need("service " + ev.Entry.Key()) // an older server has stored it, or there is nothing to do
 	}
-	if prefix != address.AddressesPrefix && prefix != address.PortsPrefix {
+	if prefix != ref.IPAddresses.Prefix && prefix != address.PortsPrefix {
 		return
 	}
 	if ev.Type != watchcache.Deleted {
@@ -62,7 +62,7 @@ func (r *allocationRepair) Observe(ev *watchcache.Event, need func(string)) {
 }
 
 func (r *allocationRepair) Sweep(need func(string)) {
-	for _, prefix := range []string{address.AddressesPrefix, address.PortsPrefix} {
+	for _, prefix := range []string{ref.IPAddresses.Prefix, address.PortsPrefix} {
 		r.View.Collection(prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 			need("record " + prefix + "/" + e.Name)
 			return true
@@ -80,7 +80,7 @@ func (r *allocationRepair) Reconcile(ctx context.Context, key string) error {
 		return r.deleteEndpoints(ctx, first, last)
 	}
 	e := r.View.Collection(first).Snapshot().Get("", last)
-	if e == nil || first == address.AddressesPrefix && e.Labels[networkingv1.LabelManagedBy] != address.ManagedBy {
+	if e == nil || first == ref.IPAddresses.Prefix && e.Labels[networkingv1.LabelManagedBy] != address.ManagedBy {
 		return nil
 	}
 	owner, made, err := ownerOf(e)
@@ -90,7 +90,7 @@ func (r *allocationRepair) Reconcile(ctx context.Context, key string) error {
 	if stray, err := r.stray(owner, first, last); err != nil || !stray {
 		return err
 	}
-	if left := leakedFor - r.Now().Sub(made); left > 0 && first == address.AddressesPrefix {
+	if left := leakedFor - r.Now().Sub(made); left > 0 && first == ref.IPAddresses.Prefix {
 		return control.Again(left)
 	}
 	r.Log.Warn("a record of an address or port is no service's; it is deleted", "key", name)
@@ -106,7 +106,7 @@ func (r *allocationRepair) Reconcile(ctx context.Context, key string) error {
 
 // deleteEndpoints deletes the Endpoints of a service that is gone.
 func (r *allocationRepair) deleteEndpoints(ctx context.Context, namespace, name string) error {
-	if r.View.Collection(servicesPrefix).Snapshot().Get(namespace, name) != nil {
+	if r.View.Collection(ref.Services.Prefix).Snapshot().Get(namespace, name) != nil {
 		return nil
 	}
 	call, err := r.Verbs.Call(endpointsResource, namespace, name, verb.ServerUser())

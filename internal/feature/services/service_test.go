@@ -19,6 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/feature/services/address"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
@@ -43,7 +44,7 @@ func TestServiceCIDRDeletion(t *testing.T) {
 	t.Parallel()
 	s := startStill(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
 	ranges := &serviceRanges{s.Host}
-	show := func(name string) string { return s.Stored(address.RangesPrefix, "", name) }
+	show := func(name string) string { return s.Stored(ref.ServiceCIDRs.Prefix, "", name) }
 	s.Has(show("kubernetes"), rangeFinalizer, `"cidrs":["10.0.0.0/24"]`,
 		`"message":"Kubernetes Service CIDR is ready","reason":"","status":"True"`)
 
@@ -82,9 +83,9 @@ func TestRecordsAreRepaired(t *testing.T) {
 	repair := &allocationRepair{s.Host}
 	s.Create(servicesResource, "default",
 		`{"metadata":{"name":"a"},"spec":{"type":"NodePort","clusterIP":"10.0.0.9","ports":[{"port":80,"nodePort":30009}]}}`)
-	address9 := func() string { return s.Stored(address.AddressesPrefix, "", "10.0.0.9") }
+	address9 := func() string { return s.Stored(ref.IPAddresses.Prefix, "", "10.0.0.9") }
 	var needed []string
-	lost := s.View.Collection(address.AddressesPrefix)
+	lost := s.View.Collection(ref.IPAddresses.Prefix)
 	address9()
 	repair.Observe(&watchcache.Event{
 		Type: watchcache.Deleted, Collection: lost, Entry: lost.Snapshot().Get("", "10.0.0.9"),
@@ -93,7 +94,7 @@ func TestRecordsAreRepaired(t *testing.T) {
 		t.Errorf("what needs a look: %q", needed)
 	}
 	const older = `{"metadata":{"name":"a","namespace":"default"},"spec":{"clusterIP":"10.0.0.9"}}`
-	services := s.View.Collection(servicesPrefix)
+	services := s.View.Collection(ref.Services.Prefix)
 	for i, stored := range []string{older, strings.Replace(older, `"}}`, `","clusterIPs":["10.0.0.9"]}}`, 1)} {
 		e, err := watchcache.NewEntry("default/a", []byte(stored), 1)
 		if err != nil {
@@ -136,7 +137,7 @@ func TestRecordsAreRepaired(t *testing.T) {
 	for i := range 4 {
 		name := fmt.Sprint("10.0.0.", 20+i)
 		s.Does(repair, "record ipaddresses/"+name)
-		if there := s.Stored(address.AddressesPrefix, "", name) != ""; there != (i == 3) {
+		if there := s.Stored(ref.IPAddresses.Prefix, "", name) != ""; there != (i == 3) {
 			t.Errorf("%s is there after a minute: %v", name, there)
 		}
 	}
@@ -185,7 +186,7 @@ func TestKeep(t *testing.T) {
 	if now := s.View.Revision(); now != before {
 		t.Errorf("nothing was missing, and %d writes were made", now-before)
 	}
-	s.Has(s.Stored(address.RangesPrefix, "", "kubernetes"), `"10.0.0.0/24"`)
+	s.Has(s.Stored(ref.ServiceCIDRs.Prefix, "", "kubernetes"), `"10.0.0.0/24"`)
 	s.Create(rangesResource, "", `{"metadata":{"name":"new"},"spec":{"cidrs":["10.1.0.0/24"]}}`)
 	s.Does(&serviceRanges{s.Host}, "new")
 	s.Delete(rangesResource, "", "kubernetes")
@@ -193,12 +194,12 @@ func TestKeep(t *testing.T) {
 	s.Does(&serviceRanges{s.Host}, "kubernetes")
 	s.Time = s.Time.Add(rangeGrace + time.Second)
 	s.Does(&serviceRanges{s.Host}, "kubernetes")
-	if got := s.Stored(address.RangesPrefix, "", "kubernetes"); got != "" {
+	if got := s.Stored(ref.ServiceCIDRs.Prefix, "", "kubernetes"); got != "" {
 		t.Fatalf("the old range is still there: %s", got)
 	}
 	round()
-	s.Has(s.Stored(address.RangesPrefix, "", "kubernetes"), `"10.1.0.0/24"`, `"status":"True"`)
-	s.Has(s.Stored(servicesPrefix, "default", "kubernetes"), `"clusterIP":"10.1.0.1"`)
+	s.Has(s.Stored(ref.ServiceCIDRs.Prefix, "", "kubernetes"), `"10.1.0.0/24"`, `"status":"True"`)
+	s.Has(s.Stored(ref.Services.Prefix, "default", "kubernetes"), `"clusterIP":"10.1.0.1"`)
 }
 
 // refusal refuses every write, and notes who asks.
@@ -243,7 +244,7 @@ func TestBootstrapIsRefused(t *testing.T) {
 	if _, err := s.View.Fresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.Has(s.Stored(address.RangesPrefix, "", "kubernetes"), `"fd00::/112"`)
+	s.Has(s.Stored(ref.ServiceCIDRs.Prefix, "", "kubernetes"), `"fd00::/112"`)
 	s.Has(s.Stored("namespaces", "", "default"), `"Active"`)
 
 	ended, cancel := context.WithCancel(t.Context())

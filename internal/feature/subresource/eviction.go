@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds/core/podcondition"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
@@ -30,7 +30,7 @@ const maxDisrupted = 2000
 // maxEvictions is how often an eviction is tried while others write the pod.
 const maxEvictions = 20
 
-var budgets = catalog.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}
+var budgets = ref.PodDisruptionBudgets.GroupResource()
 
 // evictionAction deletes a pod if the disruption budget that it falls under allows it: POST pods/x/eviction.
 func evictionAction() verb.Action {

@@ -15,6 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -69,7 +70,7 @@ func check[T any, P interface {
 func TestReadAndWrite(t *testing.T) {
 	t.Parallel()
 	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
-	s.Create(catalog.GroupResource{Resource: "namespaces"}, "", `{"metadata":{"name":"shop"}}`)
+	s.Create(ref.Namespaces.GroupResource(), "", `{"metadata":{"name":"shop"}}`)
 	c := cluster.Controller(s.Host, "replicaset-controller")
 	yes := true
 	made, err := cluster.Pods.Create(t.Context(), c, &corev1.Pod{
@@ -95,13 +96,13 @@ func TestReadAndWrite(t *testing.T) {
 	if p := cluster.Pods.Get(c, "shop", made.Name); p == nil || p.Status.Phase != corev1.PodRunning {
 		t.Errorf("the pod: %v", p)
 	}
-	owner := cluster.Owner(s.View.Collection("pods").Snapshot().Get("shop", made.Name))
+	owner := cluster.Owner(s.View.Collection(ref.Pods.Prefix).Snapshot().Get("shop", made.Name))
 	want := cluster.Reference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "its-uid"}
 	if owner != want {
 		t.Errorf("its owner: %+v", owner)
 	}
 	events := 0
-	s.View.Collection("events").Snapshot().Scan("shop", "", func(e *watchcache.Entry) bool {
+	s.View.Collection(ref.Events.Prefix).Snapshot().Scan("shop", "", func(e *watchcache.Entry) bool {
 		events++
 		s.Has(string(e.JSON()), `"count":3`, `"message":"for the nth time"`, `"component":"replicaset-controller"`)
 		return true
@@ -176,7 +177,7 @@ func TestIndexOfOwners(t *testing.T) {
 		x = shared.Of(h)
 		return part.Handlers{}
 	}})
-	s.Create(catalog.GroupResource{Resource: "namespaces"}, "", `{"metadata":{"name":"shop"}}`)
+	s.Create(ref.Namespaces.GroupResource(), "", `{"metadata":{"name":"shop"}}`)
 	c := cluster.Controller(s.Host, "replicaset-controller")
 	owned := func(by types.UID) []metav1.OwnerReference {
 		yes := true
@@ -227,7 +228,7 @@ func TestIndexOfOwners(t *testing.T) {
 	edit("", func(p *corev1.Pod) { p.OwnerReferences = nil })
 	has("one", false, "aPending cPending ")
 	has("one", true, "aPending bRunning cPending ")
-	s.Create(catalog.GroupResource{Group: "apps", Resource: "replicasets"}, "shop", `{"metadata":{"name":"web"},"spec":{
+	s.Create(ref.ReplicaSets.GroupResource(), "shop", `{"metadata":{"name":"web"},"spec":{
 		"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
 		"spec":{"containers":[{"name":"c","image":"i"}]}}}}`)
 	s.CatchUp()

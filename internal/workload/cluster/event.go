@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
@@ -26,7 +27,7 @@ type Event struct {
 }
 
 // eventsKind are events as controllers write them.
-var eventsKind = Kind[corev1.Event, *corev1.Event]{Version: "v1", Resource: "events", Kind: "Event", Prefix: "events"}
+var eventsKind = Kind[corev1.Event, *corev1.Event]{ref.Events}
 
 // Ref returns a reference to an object for Event.About.
 func (k Kind[T, P]) Ref(obj P) corev1.ObjectReference {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
@@ -20,9 +20,7 @@ type Kind[T any, P interface {
 	*T
 	metav1.Object
 }] struct {
-	Group, Version, Resource, Kind string
-	// Prefix is that of its collection in the view.
-	Prefix string
+	ref.Names
 }
 
 // Is reports whether an event is about an object of the kind.
@@ -212,7 +210,7 @@ func (k Kind[T, P]) Delete(ctx context.Context, c *Cluster, of P, o metav1.Delet
 }
 
 func (k Kind[T, P]) call(c *Cluster, namespace, name string) (*verb.Call, error) {
-	call, err := c.Verbs.Call(catalog.GroupResource{Group: k.Group, Resource: k.Resource}, namespace, name, c.User)
+	call, err := c.Verbs.Call(k.GroupResource(), namespace, name, c.User)
 	if err == nil && call.Version.Name != k.Version {
 		if v := call.Resource.Version(k.Version); v != nil {
 			call.Version = v

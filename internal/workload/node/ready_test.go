@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/bowsprit/bowsprit"
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/testing/controltest"
@@ -20,7 +20,7 @@ import (
 )
 
 // leases is the resource of the Lease that servers compete for.
-var leases = catalog.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+var leases = ref.Leases.GroupResource()
 
 // A server with an etcd of its own is ready for what it simulates at once. Among servers that share one, none is ready
 // before a server works that holds the Lease; one that holds it and is silent does not count.

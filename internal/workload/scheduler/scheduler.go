@@ -18,14 +18,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-var podsResource = catalog.GroupResource{Resource: "pods"}
+var podsResource = ref.Pods.GroupResource()
 
 // loop is the name of the loop, which --controllers switches off for those who run a scheduler of their own.
 const loop = "simulated-scheduler"

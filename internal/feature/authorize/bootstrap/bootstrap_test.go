@@ -8,11 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"github.com/bowsprit/bowsprit/internal/admit"
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
@@ -70,8 +68,8 @@ func TestRun(t *testing.T) {
 func TestReconcile(t *testing.T) {
 	t.Parallel()
 	s, b := start(t)
-	roles := catalog.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}
-	bindings := catalog.GroupResource{Group: rbacv1.GroupName, Resource: "clusterrolebindings"}
+	roles := ref.ClusterRoles.GroupResource()
+	bindings := ref.ClusterRoleBindings.GroupResource()
 	const head = `{"apiVersion":"rbac.authorization.k8s.io/v1","metadata":`
 	const ref = `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":`
 	s.Create(roles, "", head+`{"name":"system:discovery","annotations":{"mine":"x"}},"rules":[
@@ -181,7 +179,7 @@ func TestGates(t *testing.T) {
 				}
 			}
 		}
-		node := s.View.Collection("clusterroles").Snapshot().Get("", "system:node")
+		node := s.View.Collection(ref.ClusterRoles.Prefix).Snapshot().Get("", "system:node")
 		if node == nil || !strings.Contains(string(node.JSON()), `"tokenreviews"`) ||
 			strings.Contains(string(node.JSON()), "podcertificaterequests") !=
 				slices.Contains(features, "PodCertificateRequest") {

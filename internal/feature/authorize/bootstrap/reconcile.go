@@ -16,6 +16,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/verb"
@@ -116,7 +117,7 @@ func (b *bootstrap) make(ctx context.Context, call *verb.Call, obj object.Object
 // split gives what an older binding was divided into the subjects, labels and annotations that the older one has, which
 // an administrator may have cut down.
 func (b *bootstrap) split(ctx context.Context, line string) error {
-	bindings := b.host.View.Collection("clusterrolebindings").Snapshot()
+	bindings := b.host.View.Collection(ref.ClusterRoleBindings.Prefix).Snapshot()
 	from := bindings.Get("", "system:discovery")
 	if from == nil || bindings.Get("", splitOff) != nil {
 		return nil

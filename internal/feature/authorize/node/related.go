@@ -5,18 +5,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // Where the objects are in the view.
-const (
-	podsPrefix        = "pods"
-	volumesPrefix     = "persistentvolumes"
-	attachmentsPrefix = "volumeattachments"
-	slicesPrefix      = "resourceslices"
-
-	podCertificatesPrefix = "podcertificaterequests"
-)
+const ()
 
 const nodeField = ".spec.nodeName"
 
@@ -24,15 +18,15 @@ const nodeField = ".spec.nodeName"
 func (q question) isNeeded() bool {
 	switch q.Resource {
 	case "pods":
-		return q.isOfNode(podsPrefix)
+		return q.isOfNode(ref.Pods.Prefix)
 	case "volumeattachments":
-		return q.Namespace == "" && q.isOfNode(attachmentsPrefix)
+		return q.Namespace == "" && q.isOfNode(ref.VolumeAttachments.Prefix)
 	case "resourceslices":
-		return q.Namespace == "" && q.isOfNode(slicesPrefix)
+		return q.Namespace == "" && q.isOfNode(ref.ResourceSlices.Prefix)
 	case "podcertificaterequests":
-		return q.isOfNode(podCertificatesPrefix)
+		return q.isOfNode(ref.PodCertificateRequests.Prefix)
 	case "persistentvolumes":
-		volume := q.view.Collection(volumesPrefix).Snapshot().Get("", q.Name)
+		volume := q.view.Collection(ref.PersistentVolumes.Prefix).Snapshot().Get("", q.Name)
 		if volume == nil || q.Namespace != "" { // a review can ask about a volume in a namespace
 			return false
 		}
@@ -60,7 +54,7 @@ type byNode struct{}
 // pods calls f for the pods of the node in a namespace, "" for all, until f returns false.
 func (q question) pods(namespace string, f func(*watchcache.Entry) bool) {
 	nodeOf := func(e *watchcache.Entry) string { v, _ := e.Field(nodeField); return v }
-	s := q.view.Collection(podsPrefix).SnapshotBy(watchcache.Index{Name: byNode{}, Value: nodeOf})
+	s := q.view.Collection(ref.Pods.Prefix).SnapshotBy(watchcache.Index{Name: byNode{}, Value: nodeOf})
 	ofNode := func(e *watchcache.Entry) bool { return nodeOf(e) != q.node || f(e) }
 	if !s.Find(byNode{}, q.node, namespace, "", ofNode) {
 		s.Scan(namespace, "", ofNode)
@@ -94,7 +88,8 @@ func (q question) volumeNeeds() (found bool) {
 		}
 		return namespace + "/" + name
 	}
-	volumes := q.view.Collection(volumesPrefix).SnapshotBy(watchcache.Index{Name: byClaim{}, Value: claimOf})
+	index := watchcache.Index{Name: byClaim{}, Value: claimOf}
+	volumes := q.view.Collection(ref.PersistentVolumes.Prefix).SnapshotBy(index)
 	q.pods("", func(pod *watchcache.Entry) bool {
 		for _, n := range podNeeds(pod) {
 			if n.Resource != "persistentvolumeclaims" {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -32,7 +33,8 @@ type cleaner struct {
 }
 
 func (c *cleaner) Observe(ev *watchcache.Event, need func(string)) {
-	if ev.Collection.Prefix() == prefix && ev.Type != watchcache.Deleted && !c.planned.Load() {
+	if ev.Collection.Prefix() == ref.CertificateSigningRequests.Prefix && ev.Type != watchcache.Deleted &&
+		!c.planned.Load() {
 		need("")
 	}
 }
@@ -40,7 +42,7 @@ func (c *cleaner) Observe(ev *watchcache.Event, need func(string)) {
 func (c *cleaner) Reconcile(ctx context.Context, _ string) error {
 	c.planned.Store(true)
 	var names []string
-	c.View.Collection(prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+	c.View.Collection(ref.CertificateSigningRequests.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		names = append(names, e.Name)
 		return true
 	})

@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 )
@@ -21,10 +21,10 @@ import (
 // work. There is one Event a request, until it expires.
 func notice(ctx context.Context, h *part.Host, r *certificatesv1.CertificateSigningRequest) error {
 	name := r.Name + "." + string(r.UID)
-	if h.View.Collection("events").Snapshot().Get(metav1.NamespaceDefault, name) != nil {
+	if h.View.Collection(ref.Events.Prefix).Snapshot().Get(metav1.NamespaceDefault, name) != nil {
 		return nil
 	}
-	call, err := h.Verbs.Call(catalog.GroupResource{Resource: "events"}, metav1.NamespaceDefault, "",
+	call, err := h.Verbs.Call(ref.Events.GroupResource(), metav1.NamespaceDefault, "",
 		control.ControllerUser("certificate-controller"))
 	if err != nil {
 		return err

@@ -13,17 +13,15 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-const prefix = "certificatesigningrequests"
-
-var requests = catalog.GroupResource{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}
+var requests = ref.CertificateSigningRequests.GroupResource()
 
 // manager is the field manager of what the controllers write.
 const manager = "kube-controller-manager"
@@ -57,7 +55,7 @@ func Part(settings Settings) part.Part {
 
 // read returns the request of a name in the view, nil if there is none or it cannot be read.
 func read(h *part.Host, name string) *certificatesv1.CertificateSigningRequest {
-	e := h.View.Collection(prefix).Snapshot().Get("", name)
+	e := h.View.Collection(ref.CertificateSigningRequests.Prefix).Snapshot().Get("", name)
 	if e == nil || e.Deleting {
 		return nil
 	}
@@ -70,7 +68,7 @@ func read(h *part.Host, name string) *certificatesv1.CertificateSigningRequest {
 
 // observe names the requests that have changed.
 func observe(ev *watchcache.Event, need func(string)) {
-	if ev.Collection.Prefix() == prefix && ev.Type != watchcache.Deleted {
+	if ev.Collection.Prefix() == ref.CertificateSigningRequests.Prefix && ev.Type != watchcache.Deleted {
 		need(ev.Entry.Name)
 	}
 }

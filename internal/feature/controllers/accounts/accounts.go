@@ -10,6 +10,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/part"
@@ -17,9 +18,9 @@ import (
 )
 
 var (
-	accountsResource   = catalog.GroupResource{Resource: "serviceaccounts"}
-	configMapsResource = catalog.GroupResource{Resource: "configmaps"}
-	secretsResource    = catalog.GroupResource{Resource: "secrets"}
+	accountsResource   = ref.ServiceAccounts.GroupResource()
+	configMapsResource = ref.ConfigMaps.GroupResource()
+	secretsResource    = ref.Secrets.GroupResource()
 )
 
 // defaultAccount is the service account that every namespace has.
@@ -48,7 +49,7 @@ func needActive(ev *watchcache.Event, need func(string)) {
 
 func (a accounts) Reconcile(ctx context.Context, namespace string) error {
 	if !active(a.Host, namespace) ||
-		a.View.Collection("serviceaccounts").Snapshot().Get(namespace, defaultAccount) != nil {
+		a.View.Collection(ref.ServiceAccounts.Prefix).Snapshot().Get(namespace, defaultAccount) != nil {
 		return nil
 	}
 	return create(ctx, a.Host, accountsResource, "service-account-controller", object.Object{
@@ -58,7 +59,7 @@ func (a accounts) Reconcile(ctx context.Context, namespace string) error {
 
 // active reports whether new objects may be made in a namespace.
 func active(h *part.Host, namespace string) bool {
-	ns := h.View.Collection("namespaces").Snapshot().Get("", namespace)
+	ns := h.View.Collection(ref.Namespaces.Prefix).Snapshot().Get("", namespace)
 	if ns == nil || ns.Deleting {
 		return false
 	}
@@ -111,7 +112,7 @@ func (r rootCA) Reconcile(ctx context.Context, namespace string) error {
 		return nil
 	}
 	want := string(r.Certificates.ServerCA())
-	e := r.View.Collection("configmaps").Snapshot().Get(namespace, rootCAName)
+	e := r.View.Collection(ref.ConfigMaps.Prefix).Snapshot().Get(namespace, rootCAName)
 	if e == nil {
 		return create(ctx, r.Host, configMapsResource, "root-ca-cert-publisher", object.Object{
 			"metadata": object.Object{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -64,7 +65,7 @@ func (t *tokenSecrets) Reconcile(ctx context.Context, key string) error {
 	switch kind {
 	case "account":
 		// Each secret is looked at by itself: the account may have been made again.
-		t.View.Collection("secrets").Snapshot().Scan(parts[0], "", func(e *watchcache.Entry) bool {
+		t.View.Collection(ref.Secrets.Prefix).Snapshot().Scan(parts[0], "", func(e *watchcache.Entry) bool {
 			if isTokenSecret(e) && accountOf(e) == parts[1] {
 				t.need("secret " + e.Key())
 			}
@@ -83,11 +84,11 @@ func (t *tokenSecrets) fill(ctx context.Context, namespace, name string) error {
 	if _, err := t.View.Fresh(ctx); err != nil {
 		return err
 	}
-	secret := t.View.Collection("secrets").Snapshot().Get(namespace, name)
+	secret := t.View.Collection(ref.Secrets.Prefix).Snapshot().Get(namespace, name)
 	if secret == nil || secret.Deleting || !isTokenSecret(secret) {
 		return nil
 	}
-	account := t.View.Collection("serviceaccounts").Snapshot().Get(namespace, accountOf(secret))
+	account := t.View.Collection(ref.ServiceAccounts.Prefix).Snapshot().Get(namespace, accountOf(secret))
 	uid, _ := secret.Field(`metadata.annotations.kubernetes\.io/service-account\.uid`)
 	call, err := t.Verbs.Call(secretsResource, namespace, name, control.ControllerUser("tokens-controller"))
 	if err != nil {
@@ -148,10 +149,10 @@ func (t *tokenSecrets) complete(
 
 // dropReference takes a deleted secret out of its service account's list.
 func (t *tokenSecrets) dropReference(ctx context.Context, namespace, account, secret string) error {
-	if account == "" || t.View.Collection("secrets").Snapshot().Get(namespace, secret) != nil {
+	if account == "" || t.View.Collection(ref.Secrets.Prefix).Snapshot().Get(namespace, secret) != nil {
 		return nil
 	}
-	e := t.View.Collection("serviceaccounts").Snapshot().Get(namespace, account)
+	e := t.View.Collection(ref.ServiceAccounts.Prefix).Snapshot().Get(namespace, account)
 	if e == nil || !bytes.Contains(e.JSON(), []byte(`"secrets":[`)) {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -26,7 +27,7 @@ const (
 
 // trackingSettled reports whether the ConfigMap says a day.
 func trackingSettled(r *verb.Verbs) bool {
-	entry := r.View().Collection("configmaps").Snapshot().Get(metav1.NamespaceSystem, trackingConfigMap)
+	entry := r.View().Collection(ref.ConfigMaps.Prefix).Snapshot().Get(metav1.NamespaceSystem, trackingConfigMap)
 	if entry == nil {
 		return false
 	}
@@ -53,7 +54,7 @@ func trackToday(ctx context.Context, r *verb.Verbs) error {
 		return err
 	}
 	today := r.Now().UTC().Format(time.DateOnly)
-	if r.View().Collection("configmaps").Snapshot().Get(call.Namespace, call.Name) != nil {
+	if r.View().Collection(ref.ConfigMaps.Prefix).Snapshot().Get(call.Namespace, call.Name) != nil {
 		_, err = r.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
 			func(obj object.Object) (object.Object, error) {
 				data, _ := obj["data"].(object.Object)

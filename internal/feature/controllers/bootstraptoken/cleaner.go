@@ -9,6 +9,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/auth/token"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -17,13 +18,13 @@ import (
 type cleaner struct{ *part.Host }
 
 func (c *cleaner) Observe(ev *watchcache.Event, need func(string)) {
-	if ev.Collection.Prefix() == "secrets" && ev.Type != watchcache.Deleted && tokenSecret(ev.Entry) != nil {
+	if ev.Collection.Prefix() == ref.Secrets.Prefix && ev.Type != watchcache.Deleted && tokenSecret(ev.Entry) != nil {
 		need(ev.Entry.Name)
 	}
 }
 
 func (c *cleaner) Reconcile(ctx context.Context, name string) error {
-	e := c.View.Collection("secrets").Snapshot().Get(metav1.NamespaceSystem, name)
+	e := c.View.Collection(ref.Secrets.Prefix).Snapshot().Get(metav1.NamespaceSystem, name)
 	if e == nil || e.Deleting {
 		return nil
 	}

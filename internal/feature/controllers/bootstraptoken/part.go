@@ -9,8 +9,8 @@ package bootstraptoken
 import (
 	"context"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
@@ -23,8 +23,8 @@ const (
 const manager = "kube-controller-manager"
 
 var (
-	configMaps = catalog.GroupResource{Resource: "configmaps"}
-	secrets    = catalog.GroupResource{Resource: "secrets"}
+	configMaps = ref.ConfigMaps.GroupResource()
+	secrets    = ref.Secrets.GroupResource()
 )
 
 // Settings say what the part does.

@@ -12,6 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/auth/rbac"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -32,12 +33,10 @@ type made struct {
 	obj      object.Object
 }
 
-const configMapsPrefix = "configmaps"
-
 const rbacGroup = "rbac.authorization.k8s.io"
 
 func role() made {
-	return made{catalog.GroupResource{Group: rbacGroup, Resource: "roles"}, rbac.RolesPrefix, object.Object{
+	return made{ref.Roles.GroupResource(), rbac.RolesPrefix, object.Object{
 		"metadata": object.Object{"name": readRole, "namespace": metav1.NamespacePublic},
 		"rules": []any{object.Object{
 			"verbs": []any{"get"}, "apiGroups": []any{""}, "resources": []any{"configmaps"},
@@ -48,7 +47,7 @@ func role() made {
 
 func binding() made {
 	return made{
-		catalog.GroupResource{Group: rbacGroup, Resource: "rolebindings"}, rbac.RoleBindingsPrefix, object.Object{
+		ref.RoleBindings.GroupResource(), rbac.RoleBindingsPrefix, object.Object{
 			"metadata": object.Object{"name": readRole, "namespace": metav1.NamespacePublic},
 			"roleRef":  object.Object{"apiGroup": rbacGroup, "kind": "Role", "name": readRole},
 			"subjects": []any{object.Object{"apiGroup": rbacGroup, "kind": "User", "name": "system:anonymous"}},
@@ -65,7 +64,7 @@ type published struct {
 
 // publish is publish, unless nothing that it depends on has changed since it last succeeded.
 func (p *published) publish(ctx context.Context, h *part.Host, url string, starting bool) error {
-	now := published{url, h.Certificates.ServerCA(), h.View.Collection(configMapsPrefix).Snapshot()}
+	now := published{url, h.Certificates.ServerCA(), h.View.Collection(ref.ConfigMaps.Prefix).Snapshot()}
 	if !starting && p.maps != nil && p.url == url && bytes.Equal(p.authorities, now.authorities) &&
 		p.maps.Same(now.maps) {
 		return nil
@@ -85,7 +84,7 @@ func publish(ctx context.Context, h *part.Host, url string, starting bool) error
 	if err != nil {
 		return err
 	}
-	info := made{configMaps, configMapsPrefix, object.Object{
+	info := made{configMaps, ref.ConfigMaps.Prefix, object.Object{
 		"metadata": object.Object{"name": clusterInfo, "namespace": metav1.NamespacePublic},
 		"data":     object.Object{keyKubeconfig: content},
 	}}

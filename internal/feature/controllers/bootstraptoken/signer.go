@@ -14,6 +14,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/auth/token"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -58,7 +59,7 @@ func (s *signer) Observe(ev *watchcache.Event, need func(string)) {
 // Reconcile compares the signatures that are there with those that there should be. A token that has expired and is
 // still there has none: when the next one of them expires there is another look.
 func (s *signer) Reconcile(ctx context.Context, _ string) error {
-	entry := s.View.Collection("configmaps").Snapshot().Get(metav1.NamespacePublic, clusterInfo)
+	entry := s.View.Collection(ref.ConfigMaps.Prefix).Snapshot().Get(metav1.NamespacePublic, clusterInfo)
 	if entry == nil || entry.Deleting {
 		return nil
 	}
@@ -76,7 +77,7 @@ func (s *signer) Reconcile(ctx context.Context, _ string) error {
 
 // tokens returns those that sign, and when the first of them ends, 0 for never.
 func (s *signer) tokens() (all []token.BootstrapToken, next time.Duration) {
-	s.View.Collection("secrets").Snapshot().Scan(metav1.NamespaceSystem, "", func(e *watchcache.Entry) bool {
+	s.View.Collection(ref.Secrets.Prefix).Snapshot().Scan(metav1.NamespaceSystem, "", func(e *watchcache.Entry) bool {
 		secret := tokenSecret(e)
 		if secret == nil {
 			return true

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/auth/rbac"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -136,7 +136,7 @@ func contains(rules []rbacv1.PolicyRule, r rbacv1.PolicyRule) bool {
 
 // apply takes the rules of a role over from any other field manager.
 func (l *loop) apply(ctx context.Context, name string, rules []rbacv1.PolicyRule) error {
-	call, err := l.host.Verbs.Call(catalog.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}, "", name,
+	call, err := l.host.Verbs.Call(ref.ClusterRoles.GroupResource(), "", name,
 		control.ControllerUser(manager))
 	if err != nil {
 		return err

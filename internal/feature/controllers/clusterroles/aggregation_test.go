@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/feature/authorize/escalation"
 	"github.com/bowsprit/bowsprit/internal/feature/controllers/clusterroles"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -18,7 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-var clusterRoles = catalog.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}
+var clusterRoles = ref.ClusterRoles.GroupResource()
 
 func role(name, labels, more string) string {
 	return `{"metadata":{"name":"` + name + `","labels":{` + labels + `}},` + more + `}`
@@ -51,8 +51,8 @@ func TestReconcile(t *testing.T) {
 	l := clusterroles.Part().Loops[0].New(s.Host)
 	needed := map[string]bool{}
 	observe := func() {
-		s.View.Collection("clusterroles").Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
-			l.Observe(&watchcache.Event{Entry: e, Collection: s.View.Collection("clusterroles")},
+		s.View.Collection(ref.ClusterRoles.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+			l.Observe(&watchcache.Event{Entry: e, Collection: s.View.Collection(ref.ClusterRoles.Prefix)},
 				func(key string) { needed[key] = true })
 			return true
 		})
@@ -76,7 +76,7 @@ func TestReconcile(t *testing.T) {
 	}
 	create(s, clusterRoles, "", role("controller", ``, `"rules":[{"verbs":["escalate"],
 		"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles"]}]`))
-	create(s, catalog.GroupResource{Group: rbacv1.GroupName, Resource: "clusterrolebindings"}, "",
+	create(s, ref.ClusterRoleBindings.GroupResource(), "",
 		`{"metadata":{"name":"controller"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole",
 		"name":"controller"},"subjects":[{"kind":"ServiceAccount","namespace":"kube-system",
 		"name":"clusterrole-aggregation-controller"}]}`)

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -39,7 +39,7 @@ const (
 	terminatedPodsMax = 12500
 )
 
-var podsResource = catalog.GroupResource{Resource: "pods"}
+var podsResource = ref.Pods.GroupResource()
 
 func newPodCollector(h *part.Host) *podCollector {
 	return &podCollector{Host: h, absent: map[string]time.Time{}}
@@ -47,11 +47,11 @@ func newPodCollector(h *part.Host) *podCollector {
 
 func (p *podCollector) Observe(ev *watchcache.Event, need func(string)) {
 	switch {
-	case ev.Collection.Prefix() == "minions":
+	case ev.Collection.Prefix() == ref.Nodes.Prefix:
 		if ev.Type == watchcache.Deleted {
 			need("")
 		}
-	case ev.Collection.Prefix() != "pods" || ev.Type == watchcache.Deleted:
+	case ev.Collection.Prefix() != ref.Pods.Prefix || ev.Type == watchcache.Deleted:
 	case p.Now().UnixNano()-p.last.Load() >= int64(podRoundEvery):
 		need("")
 	case ev.Entry.Deleting && p.waits(ev.Entry):
@@ -63,13 +63,13 @@ func (p *podCollector) Observe(ev *watchcache.Event, need func(string)) {
 func (p *podCollector) waits(e *watchcache.Entry) bool {
 	node := nodeOf(e)
 	return node != "" && field(e, "metadata.deletionGracePeriodSeconds") != "0" &&
-		p.View.Collection("minions").Snapshot().Get("", node) == nil
+		p.View.Collection(ref.Nodes.Prefix).Snapshot().Get("", node) == nil
 }
 
 func (p *podCollector) Sweep(need func(string)) { need("") }
 
 func (p *podCollector) Reconcile(ctx context.Context, key string) error {
-	pods := p.View.Collection("pods").Snapshot()
+	pods := p.View.Collection(ref.Pods.Prefix).Snapshot()
 	if key != "" {
 		namespace, name, _ := strings.Cut(key, "/")
 		if e := pods.Get(namespace, name); e != nil && e.Deleting && p.waits(e) {
@@ -79,7 +79,7 @@ func (p *podCollector) Reconcile(ctx context.Context, key string) error {
 	}
 	p.last.Store(p.Now().UnixNano())
 	round := podRound{now: p.Now(), nodes: map[string]nodeState{}, absent: p.absent, terminated: terminatedPodsMax}
-	p.View.Collection("minions").Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+	p.View.Collection(ref.Nodes.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		round.nodes[e.Name] = stateOfNode(e)
 		return true
 	})

@@ -13,8 +13,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/bowsprit/bowsprit/internal/admit/registration"
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
@@ -26,8 +26,6 @@ const policyManager = "validatingadmissionpolicy-status"
 // policyCheckers is how many policies are checked at a time, as in Kubernetes.
 const policyCheckers = 5
 
-const policiesPrefix = "validatingadmissionpolicies"
-
 // policyTypes says in the status of ValidatingAdmissionPolicies what is wrong with their expressions if objects are as
 // the schemas of their kinds say. As in Kubernetes a policy is checked when its spec has changed; a change of a
 // schema, or a new kind, brings no new check.
@@ -36,13 +34,13 @@ type policyTypes struct {
 }
 
 func (p *policyTypes) Observe(ev *watchcache.Event, need func(string)) {
-	if ev.Collection.Prefix() == policiesPrefix && ev.Type != watchcache.Deleted {
+	if ev.Collection.Prefix() == ref.ValidatingAdmissionPolicies.Prefix && ev.Type != watchcache.Deleted {
 		need(ev.Entry.Name)
 	}
 }
 
 func (p *policyTypes) Reconcile(ctx context.Context, name string) error {
-	entry := p.View.Collection(policiesPrefix).Snapshot().Get("", name)
+	entry := p.View.Collection(ref.ValidatingAdmissionPolicies.Prefix).Snapshot().Get("", name)
 	if entry == nil {
 		return nil
 	}
@@ -91,7 +89,7 @@ func (p *policyTypes) report(
 	if err != nil {
 		return fmt.Errorf("encode the status of policy %s: %w", policy.Name, err)
 	}
-	call, err := p.Verbs.Call(catalog.GroupResource{Group: admissionregistrationv1.GroupName, Resource: policiesPrefix},
+	call, err := p.Verbs.Call(ref.ValidatingAdmissionPolicies.GroupResource(),
 		"", policy.Name, control.ControllerUser(controller))
 	if err != nil {
 		return err

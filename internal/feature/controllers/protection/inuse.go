@@ -8,20 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
-)
-
-const (
-	claimsPrefix  = "persistentvolumeclaims"
-	volumesPrefix = "persistentvolumes"
 )
 
 // newClaimProtection keeps claims that pods on nodes use.
 func newClaimProtection(h *part.Host) *protection {
 	return &protection{
-		Host: h, resource: catalog.GroupResource{Resource: "persistentvolumeclaims"}, prefix: claimsPrefix,
+		Host: h, resource: ref.PersistentVolumeClaims.GroupResource(), prefix: ref.PersistentVolumeClaims.Prefix,
 		finalizer: "kubernetes.io/pvc-protection",
 		as:        "pvc-protection-controller", freed: claimsFreed, used: claimUsed,
 	}
@@ -30,7 +25,7 @@ func newClaimProtection(h *part.Host) *protection {
 // newVolumeProtection keeps volumes that are bound.
 func newVolumeProtection(h *part.Host) *protection {
 	return &protection{
-		Host: h, resource: catalog.GroupResource{Resource: "persistentvolumes"}, prefix: volumesPrefix,
+		Host: h, resource: ref.PersistentVolumes.GroupResource(), prefix: ref.PersistentVolumes.Prefix,
 		finalizer: "kubernetes.io/pv-protection",
 		as:        "pv-protection-controller",
 		used: func(_ *watchcache.View, e *watchcache.Entry) bool {
@@ -42,7 +37,7 @@ func newVolumeProtection(h *part.Host) *protection {
 // newAttributesProtection keeps the classes of attributes that claims and volumes name.
 func newAttributesProtection(h *part.Host) *protection {
 	return &protection{
-		Host: h, resource: catalog.GroupResource{Group: "storage.k8s.io", Resource: "volumeattributesclasses"},
+		Host: h, resource: ref.VolumeAttributesClasses.GroupResource(),
 		prefix:    "volumeattributesclasses",
 		finalizer: "kubernetes.io/vac-protection", as: "volumeattributesclass-protection-controller",
 		freed: attributesFreed, used: attributesUsed,
@@ -51,7 +46,7 @@ func newAttributesProtection(h *part.Host) *protection {
 
 // claimsFreed names the claims of a pod that is gone, or that a node is done with.
 func claimsFreed(ev *watchcache.Event, need func(string)) {
-	if ev.Collection.Prefix() != "pods" {
+	if ev.Collection.Prefix() != ref.Pods.Prefix {
 		return
 	}
 	pod := ev.Entry
@@ -106,7 +101,7 @@ func volumesOf(pod *watchcache.Entry) []volume {
 // What a claim was made for stops to use it when its node is done with it, even if the pod is still there.
 func claimUsed(v *watchcache.View, claim *watchcache.Entry) bool {
 	used := false
-	v.Collection("pods").Snapshot().Scan(claim.Namespace, "", func(pod *watchcache.Entry) bool {
+	v.Collection(ref.Pods.Prefix).Snapshot().Scan(claim.Namespace, "", func(pod *watchcache.Entry) bool {
 		used = field(pod, "spec.nodeName") != "" && slices.ContainsFunc(volumesOf(pod), func(v volume) bool {
 			return v.claim == claim.Name && (!v.own || !shutDown(pod) && controlledBy(claim, pod.UID))
 		})
@@ -131,7 +126,7 @@ func controlledBy(e *watchcache.Entry, uid string) bool {
 
 // attributesFreed names the classes that a claim or a volume no longer names.
 func attributesFreed(ev *watchcache.Event, need func(string)) {
-	if p := ev.Collection.Prefix(); p != claimsPrefix && p != volumesPrefix {
+	if p := ev.Collection.Prefix(); p != ref.PersistentVolumeClaims.Prefix && p != ref.PersistentVolumes.Prefix {
 		return
 	}
 	now := attributesOf(ev.Entry)
@@ -169,7 +164,7 @@ func attributesOf(e *watchcache.Entry) []string {
 
 func attributesUsed(v *watchcache.View, class *watchcache.Entry) bool {
 	used := false
-	for _, prefix := range []string{volumesPrefix, claimsPrefix} {
+	for _, prefix := range []string{ref.PersistentVolumes.Prefix, ref.PersistentVolumeClaims.Prefix} {
 		v.Collection(prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 			used = used || slices.Contains(attributesOf(e), class.Name)
 			return !used

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -14,7 +14,7 @@ import (
 // newGroupProtection keeps groups that have pods which have not ended. Only admission gives groups the finalizer.
 func newGroupProtection(h *part.Host) *protection {
 	return &protection{
-		Host: h, resource: catalog.GroupResource{Group: "scheduling.k8s.io", Resource: "podgroups"},
+		Host: h, resource: ref.PodGroups.GroupResource(),
 		prefix: "podgroups", finalizer: "scheduling.k8s.io/podgroup-protection", as: "podgroup-protection-controller",
 		admitted: true, freed: groupsFreed, used: groupUsed,
 	}
@@ -22,7 +22,7 @@ func newGroupProtection(h *part.Host) *protection {
 
 // groupsFreed names the group of a pod that is gone or has ended.
 func groupsFreed(ev *watchcache.Event, need func(string)) {
-	if ev.Collection.Prefix() != "pods" {
+	if ev.Collection.Prefix() != ref.Pods.Prefix {
 		return
 	}
 	if ev.Type == watchcache.Deleted || ended(ev.Entry) {
@@ -58,7 +58,7 @@ func groupOf(pod *watchcache.Entry) string {
 
 func groupUsed(v *watchcache.View, group *watchcache.Entry) bool {
 	used := false
-	v.Collection("pods").Snapshot().Scan(group.Namespace, "", func(pod *watchcache.Entry) bool {
+	v.Collection(ref.Pods.Prefix).Snapshot().Scan(group.Namespace, "", func(pod *watchcache.Entry) bool {
 		used = !ended(pod) && groupOf(pod) == group.Name
 		return !used
 	})

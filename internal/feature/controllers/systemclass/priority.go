@@ -6,8 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/kinds/scheduling"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/verb"
@@ -26,12 +26,12 @@ var systemClasses = [][2]string{
 func makeClasses(ctx context.Context, r *verb.Verbs) error {
 	for _, class := range systemClasses {
 		name, description := class[0], class[1]
-		call, err := r.Call(catalog.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"}, "", name,
+		call, err := r.Call(ref.PriorityClasses.GroupResource(), "", name,
 			verb.ServerUser())
 		if err != nil {
 			return err
 		}
-		if r.View().Collection("priorityclasses").Snapshot().Get("", name) != nil {
+		if r.View().Collection(ref.PriorityClasses.Prefix).Snapshot().Get("", name) != nil {
 			continue
 		}
 		value, _ := scheduling.SystemPriority(name)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/part"
@@ -171,7 +172,7 @@ type lifecycle struct {
 // Mutate implements admit.Mutator.
 func (l lifecycle) Mutate(ctx context.Context, a *admit.Attributes) error {
 	if a.Operation == admit.Create && a.Resource.Namespaced &&
-		l.View.Collection("namespaces").Snapshot().Get("", a.Namespace) == nil {
+		l.View.Collection(ref.Namespaces.Prefix).Snapshot().Get("", a.Namespace) == nil {
 		var ns object.Object
 		err := l.host.get(ctx, "/api/v1/namespaces/"+url.PathEscape(a.Namespace), nil, &ns)
 		switch {

@@ -11,6 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/kinds/scheduling/v1alpha2"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -21,7 +22,7 @@ type gangs struct{ groups *watchcache.Collection }
 
 // Job keeps a Job from asking for another number of pods at a time while these are scheduled as a gang.
 func Job(c plugin.Config) []plugin.Rule {
-	g := gangs{c.View.Collection("podgroups")}
+	g := gangs{c.View.Collection(ref.PodGroups.Prefix)}
 	return []plugin.Rule{{Group: "batch", Plural: "jobs", Operations: plugin.Updates, Validate: g.check}}
 }
 

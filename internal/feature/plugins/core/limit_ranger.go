@@ -15,6 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
 	"github.com/bowsprit/bowsprit/internal/kinds/pod"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -34,7 +35,7 @@ func LimitRanger(c plugin.Config) []plugin.Rule {
 
 // of returns the LimitRanges that a write is under, in the order of their names: none if the object is being deleted.
 func (l limits) of(a *admit.Attributes) ([]*corev1.LimitRange, error) {
-	all := l.view.Collection("limitranges").Snapshot()
+	all := l.view.Collection(ref.LimitRanges.Prefix).Snapshot()
 	if all.Count(a.Namespace, "") == 0 || catalog.Text(a.Old, "metadata", "deletionTimestamp") != "" {
 		return nil, nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 )
 
 // podCertificate lets a kubelet ask for certificates of the pods on its node alone. What may be because the kubelet
@@ -30,7 +31,7 @@ func (n nodeLimits) podCertificate(ctx context.Context, node string, a *admit.At
 		return refuse(a, "PodCertificateRequest.Spec.NodeName=%q, which is not the requesting node %q", spec.NodeName,
 			node)
 	}
-	own, err := plugin.Lookup[corev1.Node](ctx, n.view, "minions", "", node)
+	own, err := plugin.Lookup[corev1.Node](ctx, n.view, ref.Nodes.Prefix, "", node)
 	switch {
 	case err != nil:
 		return refuse(a, "while retrieving node %q named in the PodCertificateRequest: %w", node, err)
@@ -51,7 +52,7 @@ func (n nodeLimits) ofPod(
 	ctx context.Context, a *admit.Attributes, spec *certificatesv1beta1.PodCertificateRequestSpec,
 ) error {
 	name := a.Namespace + "/" + spec.PodName
-	pod, err := plugin.Lookup[corev1.Pod](ctx, n.view, "pods", a.Namespace, spec.PodName)
+	pod, err := plugin.Lookup[corev1.Pod](ctx, n.view, ref.Pods.Prefix, a.Namespace, spec.PodName)
 	mirrors := func() bool { _, ok := pod.Annotations[corev1.MirrorPodAnnotationKey]; return ok }
 	switch {
 	case err != nil:
@@ -71,7 +72,7 @@ func (n nodeLimits) ofPod(
 			"PodCertificateRequest for pod %q contains serviceAccountName (%q) that differs from running pod (%q)", name,
 			spec.ServiceAccountName, pod.Spec.ServiceAccountName)
 	}
-	account, err := plugin.Lookup[corev1.ServiceAccount](ctx, n.view, "serviceaccounts", a.Namespace,
+	account, err := plugin.Lookup[corev1.ServiceAccount](ctx, n.view, ref.ServiceAccounts.Prefix, a.Namespace,
 		spec.ServiceAccountName)
 	called := a.Namespace + "/" + spec.ServiceAccountName
 	switch {

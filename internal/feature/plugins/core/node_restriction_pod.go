@@ -14,6 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/feature/authorize/node"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 )
 
 // pod lets a kubelet show its static pods, report about the pods on its node, and remove them.
@@ -50,7 +51,7 @@ func (n nodeLimits) onNode(ctx context.Context, node string, a *admit.Attributes
 			return refuse(a, "could not determine pod from request data")
 		}
 	}
-	pod, err := plugin.Lookup[corev1.Pod](ctx, n.view, "pods", a.Namespace, name)
+	pod, err := plugin.Lookup[corev1.Pod](ctx, n.view, ref.Pods.Prefix, a.Namespace, name)
 	switch {
 	case err != nil:
 		return err
@@ -106,7 +107,7 @@ func (n nodeLimits) mirrorOwner(ctx context.Context, node string, a *admit.Attri
 	case owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion:
 		return refuse(a, "node %q must not set blockOwnerDeletion on an owner reference", node)
 	}
-	own, err := plugin.Lookup[corev1.Node](ctx, n.view, "minions", "", node)
+	own, err := plugin.Lookup[corev1.Node](ctx, n.view, ref.Nodes.Prefix, "", node)
 	switch {
 	case err != nil:
 		return err

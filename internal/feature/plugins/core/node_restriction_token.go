@@ -16,6 +16,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -29,22 +30,22 @@ func (n nodeLimits) token(ctx context.Context, node string, a *admit.Attributes)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(a.Object, asked); err != nil {
 		return err
 	}
-	ref := asked.Spec.BoundObjectRef
+	bound := asked.Spec.BoundObjectRef
 	switch {
-	case ref == nil || ref.APIVersion != "v1" || ref.Kind != "Pod" || ref.Name == "":
+	case bound == nil || bound.APIVersion != "v1" || bound.Kind != "Pod" || bound.Name == "":
 		return refuse(a, "node requested token not bound to a pod")
-	case ref.UID == "":
+	case bound.UID == "":
 		return refuse(a, "node requested token with a pod binding without a uid")
 	}
-	pod, err := plugin.Lookup[corev1.Pod](ctx, n.view, "pods", a.Namespace, ref.Name)
+	pod, err := plugin.Lookup[corev1.Pod](ctx, n.view, ref.Pods.Prefix, a.Namespace, bound.Name)
 	switch {
 	case err != nil:
 		return err
 	case pod == nil:
-		return apierrors.NewNotFound(corev1.Resource("pod"), ref.Name)
-	case ref.UID != pod.UID:
+		return apierrors.NewNotFound(corev1.Resource("pod"), bound.Name)
+	case bound.UID != pod.UID:
 		return refuse(a, "the UID in the bound object reference (%s) does not match the UID in record. "+
-			"The object might have been deleted and then recreated", ref.UID)
+			"The object might have been deleted and then recreated", bound.UID)
 	case pod.Spec.NodeName != node:
 		return refuse(a, "node requested token bound to a pod scheduled on a different node")
 	}
@@ -119,7 +120,7 @@ func (n nodeLimits) driverWants(ctx context.Context, pod *corev1.Pod, v *corev1.
 	if err != nil || name == "" {
 		return false, err
 	}
-	driver, err := plugin.Lookup[storagev1.CSIDriver](ctx, n.view, "csidrivers", "", name)
+	driver, err := plugin.Lookup[storagev1.CSIDriver](ctx, n.view, ref.CSIDrivers.Prefix, "", name)
 	if err != nil {
 		return false, err
 	}
@@ -156,14 +157,16 @@ func (n nodeLimits) driver(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 }
 
 func (n nodeLimits) driverOfClaim(ctx context.Context, namespace, name string) (string, error) {
-	claim, err := plugin.Lookup[corev1.PersistentVolumeClaim](ctx, n.view, "persistentvolumeclaims", namespace, name)
+	claim, err := plugin.Lookup[corev1.PersistentVolumeClaim](ctx, n.view, ref.PersistentVolumeClaims.Prefix,
+		namespace, name)
 	if err != nil {
 		return "", err
 	}
 	if claim == nil {
 		return "", apierrors.NewNotFound(corev1.Resource("persistentvolumeclaim"), name)
 	}
-	volume, err := plugin.Lookup[corev1.PersistentVolume](ctx, n.view, "persistentvolumes", "", claim.Spec.VolumeName)
+	volume, err := plugin.Lookup[corev1.PersistentVolume](ctx, n.view, ref.PersistentVolumes.Prefix, "",
+		claim.Spec.VolumeName)
 	if err != nil {
 		return "", err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
 	"github.com/bowsprit/bowsprit/internal/kinds/pod"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -79,7 +80,7 @@ func respecified(a *admit.Attributes) bool {
 // nodeOf returns a pod's node, never nil without an error.
 func nodeOf(ctx context.Context, view *watchcache.View, a *admit.Attributes) (*corev1.Node, error) {
 	name := catalog.Text(a.Object, "spec", "nodeName")
-	node, err := plugin.Lookup[corev1.Node](ctx, view, "minions", "", name)
+	node, err := plugin.Lookup[corev1.Node](ctx, view, ref.Nodes.Prefix, "", name)
 	if err == nil && node == nil {
 		err = admit.Forbidden(a, fmt.Errorf("node %q not found", name))
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -160,7 +161,7 @@ func (s *security) pods(ctx context.Context, namespace string) (out []*corev1.Po
 	}
 	var alike []*corev1.Pod
 	seen := map[types.UID]bool{}
-	s.view.Collection("pods").Snapshot().Scan(namespace, "", func(e *watchcache.Entry) bool {
+	s.view.Collection(ref.Pods.Prefix).Snapshot().Scan(namespace, "", func(e *watchcache.Entry) bool {
 		var pod *corev1.Pod
 		if pod, err = plugin.Decode[corev1.Pod](e); err != nil {
 			return false

@@ -16,6 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -89,7 +90,7 @@ func (s *accounts) set(ctx context.Context, a *admit.Attributes) error {
 // find returns an account, or the refusal of a pod whose account is missing. A pod that is written right after its
 // namespace waits for the default account.
 func (s *accounts) find(ctx context.Context, a *admit.Attributes, name string) (*corev1.ServiceAccount, error) {
-	account, err := plugin.Lookup[corev1.ServiceAccount](ctx, s.view, "serviceaccounts", a.Namespace, name)
+	account, err := plugin.Lookup[corev1.ServiceAccount](ctx, s.view, ref.ServiceAccounts.Prefix, a.Namespace, name)
 	if account == nil && err == nil && name == defaultAccount {
 		account, err = s.await(ctx, a.Namespace)
 	}
@@ -107,7 +108,7 @@ func (s *accounts) await(ctx context.Context, namespace string) (*corev1.Service
 	defer request.Wait(ctx)()
 	late := time.NewTimer(s.patience)
 	defer late.Stop()
-	all := s.view.Collection("serviceaccounts")
+	all := s.view.Collection(ref.ServiceAccounts.Prefix)
 	for {
 		changed := all.Changed()
 		if e := all.Snapshot().Get(namespace, defaultAccount); e != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -41,7 +42,7 @@ func addTopology(view *watchcache.View, a *admit.Attributes, node string) {
 	if node == "" {
 		return
 	}
-	e := view.Collection("minions").Snapshot().Get("", node)
+	e := view.Collection(ref.Nodes.Prefix).Snapshot().Get("", node)
 	if e == nil {
 		return
 	}

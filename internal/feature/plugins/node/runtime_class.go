@@ -15,6 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -32,7 +33,7 @@ func (r runtimeClasses) of(ctx context.Context, a *admit.Attributes) (*nodev1.Ru
 	if !named {
 		return nil, nil
 	}
-	class, err := plugin.Lookup[nodev1.RuntimeClass](ctx, r.view, "runtimeclasses", "", name)
+	class, err := plugin.Lookup[nodev1.RuntimeClass](ctx, r.view, ref.RuntimeClasses.Prefix, "", name)
 	if err == nil && class == nil {
 		err = admit.Forbidden(a, fmt.Errorf("pod rejected: RuntimeClass %q not found", name))
 	}

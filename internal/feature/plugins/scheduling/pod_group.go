@@ -8,6 +8,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/kinds/scheduling/v1alpha2"
 )
 
@@ -15,12 +16,12 @@ import (
 func PodGroup(c plugin.Config) []plugin.Rule {
 	return []plugin.Rule{{Group: "scheduling.k8s.io", Plural: "podgroups", Operations: plugin.Creates,
 		Validate: func(ctx context.Context, a *admit.Attributes) error {
-			ref := catalog.At(a.Object, "spec", "podGroupTemplateRef", "workload")
-			if ref == nil {
+			from := catalog.At(a.Object, "spec", "podGroupTemplateRef", "workload")
+			if from == nil {
 				return nil
 			}
-			name, template := catalog.Text(ref, "workloadName"), catalog.Text(ref, "podGroupTemplateName")
-			w, err := plugin.Lookup[v1alpha2.Workload](ctx, c.View, "workloads", a.Namespace, name)
+			name, template := catalog.Text(from, "workloadName"), catalog.Text(from, "podGroupTemplateName")
+			w, err := plugin.Lookup[v1alpha2.Workload](ctx, c.View, ref.Workloads.Prefix, a.Namespace, name)
 			switch {
 			case err != nil:
 				return err

@@ -17,6 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
@@ -60,7 +61,7 @@ func (s *still) set(gr catalog.GroupResource, name string, fields object.Object)
 func (s *still) holds(holder, preferred string) {
 	s.Helper()
 	lease := &coordinationv1.Lease{}
-	if err := json.Unmarshal([]byte(s.Stored(leasesPrefix, "default", "l")), lease); err != nil {
+	if err := json.Unmarshal([]byte(s.Stored(ref.Leases.Prefix, "default", "l")), lease); err != nil {
 		s.Fatal(err)
 	}
 	if got := deref(lease.Spec.HolderIdentity); got != holder {
@@ -75,7 +76,7 @@ func (s *still) holds(holder, preferred string) {
 func (s *still) asked(name string) bool {
 	s.Helper()
 	c := &coordinationv1beta1.LeaseCandidate{}
-	if err := json.Unmarshal([]byte(s.Stored(candidatesPrefix, "default", name)), c); err != nil {
+	if err := json.Unmarshal([]byte(s.Stored(ref.LeaseCandidates.Prefix, "default", name)), c); err != nil {
 		s.Fatal(err)
 	}
 	return c.Spec.PingTime != nil && c.Spec.PingTime.Time.Equal(s.Time)
@@ -101,7 +102,7 @@ func TestCoordination(t *testing.T) {
 	s.nominate("old", "1.10.0", s.Time.Add(-31*time.Minute))
 	step(lookEvery)
 	s.holds("a", "")
-	s.Has(s.Stored(leasesPrefix, "default", "l"), `"leaseDurationSeconds":5`, `"manager":"kube-apiserver"`,
+	s.Has(s.Stored(ref.Leases.Prefix, "default", "l"), `"leaseDurationSeconds":5`, `"manager":"kube-apiserver"`,
 		`"strategy":"OldestEmulationVersion"`)
 	if s.asked("old") {
 		t.Error("a candidate of the past is asked")
@@ -120,9 +121,9 @@ func TestCoordination(t *testing.T) {
 	s.set(candidatesResource, "b", object.Object{"renewTime": micro()})
 	step(lookEvery)
 	s.holds("a", "b")
-	revision := s.Stored(leasesPrefix, "default", "l")
+	revision := s.Stored(ref.Leases.Prefix, "default", "l")
 	step(lookEvery)
-	if s.Stored(leasesPrefix, "default", "l") != revision {
+	if s.Stored(ref.Leases.Prefix, "default", "l") != revision {
 		t.Error("what is so already was written again")
 	}
 	s.set(leasesResource, "l", object.Object{"holderIdentity": ""})
@@ -161,7 +162,7 @@ func TestCoordinationOutdated(t *testing.T) {
 	}
 	c := &coordination{s.Host}
 	s.nominate("a", "1.20.0", s.Time.Add(-time.Minute))
-	s.Stored(candidatesPrefix, "default", "a")
+	s.Stored(ref.LeaseCandidates.Prefix, "default", "a")
 	round, err := c.round("default", "l")
 	if err != nil || len(round.Candidates) != 1 {
 		t.Fatalf("%+v, %v", round, err)
@@ -209,10 +210,10 @@ func TestCandidatesOfThePast(t *testing.T) {
 	}
 	s.Time = s.Time.Add(1)
 	s.Does(c, "default/a")
-	if got := s.Stored(candidatesPrefix, "default", "a"); got != "" {
+	if got := s.Stored(ref.LeaseCandidates.Prefix, "default", "a"); got != "" {
 		t.Errorf("is still there: %s", got)
 	}
-	if s.Stored(candidatesPrefix, "default", "never") == "" {
+	if s.Stored(ref.LeaseCandidates.Prefix, "default", "never") == "" {
 		t.Error("one that is there is gone")
 	}
 }
@@ -228,7 +229,7 @@ func TestCoordinationObserves(t *testing.T) {
 	s.Create(leasesResource, "default", `{"metadata":{"name":"alone"}}`)
 	s.nominate("a", "1.20.0", s.Time)
 	s.Create(leasesResource, "default", `{"metadata":{"name":"l"}}`)
-	s.Stored(leasesPrefix, "default", "l")
+	s.Stored(ref.Leases.Prefix, "default", "l")
 	var looks, collects []string
 	elects, collector := &coordination{s.Host}, &candidates{s.Host}
 	if err := s.View.Replay(t.Context(), func(events []*watchcache.Event) {
@@ -257,7 +258,7 @@ func TestCoordinationSeat(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	resources := kinds.Resources()
 	for _, r := range resources {
-		if r.Plural == candidatesPrefix {
+		if r.Plural == ref.LeaseCandidates.Prefix {
 			r.Served = true
 		}
 	}
@@ -288,7 +289,7 @@ func TestCoordinationSeat(t *testing.T) {
 	}
 	workers.Go(func() { all.Run(working) })
 	held := func(name string) *coordinationv1.Lease {
-		e := view.Collection(leasesPrefix).Snapshot().Get("kube-system", name)
+		e := view.Collection(ref.Leases.Prefix).Snapshot().Get("kube-system", name)
 		lease := &coordinationv1.Lease{}
 		if e != nil {
 			if err := json.Unmarshal(e.JSON(), lease); err != nil {
@@ -299,7 +300,7 @@ func TestCoordinationSeat(t *testing.T) {
 	}
 	for _, name := range []string{"leader-election-controller", "bowsprit-controllers"} {
 		for {
-			changed := view.Collection(leasesPrefix).Changed()
+			changed := view.Collection(ref.Leases.Prefix).Changed()
 			if deref(held(name).Spec.HolderIdentity) == "one" {
 				break
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/leaseelection"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
@@ -20,14 +21,14 @@ import (
 type candidates struct{ *part.Host }
 
 func (c *candidates) Observe(ev *watchcache.Event, need func(string)) {
-	if ev.Collection.Prefix() == candidatesPrefix && ev.Type != watchcache.Deleted {
+	if ev.Collection.Prefix() == ref.LeaseCandidates.Prefix && ev.Type != watchcache.Deleted {
 		need(ev.Entry.Key())
 	}
 }
 
 func (c *candidates) Reconcile(ctx context.Context, key string) error {
 	namespace, name, _ := strings.Cut(key, "/")
-	e := c.View.Collection(candidatesPrefix).Snapshot().Get(namespace, name)
+	e := c.View.Collection(ref.LeaseCandidates.Prefix).Snapshot().Get(namespace, name)
 	if e == nil {
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/leaseelection"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -59,13 +60,11 @@ func (t Times) election() *control.Election {
 	}
 }
 
-var candidatesResource = catalog.GroupResource{Group: coordinationv1beta1.GroupName, Resource: candidatesPrefix}
+var candidatesResource = ref.LeaseCandidates.GroupResource()
 
-var leasesResource = catalog.GroupResource{Group: coordinationv1.GroupName, Resource: leasesPrefix}
+var leasesResource = ref.Leases.GroupResource()
 
 const (
-	leasesPrefix     = "leases"
-	candidatesPrefix = "leasecandidates"
 	// lookEvery is how often a Lease with candidates is looked at: that one is over leaves no event.
 	lookEvery = 5 * time.Second
 	// coordinator is the field manager, which is kube's.
@@ -74,11 +73,11 @@ const (
 
 func (c *coordination) Observe(ev *watchcache.Event, need func(string)) {
 	switch ev.Collection.Prefix() {
-	case leasesPrefix:
-		if c.View.Collection(candidatesPrefix).Snapshot().Len() > 0 {
+	case ref.Leases.Prefix:
+		if c.View.Collection(ref.LeaseCandidates.Prefix).Snapshot().Len() > 0 {
 			need(ev.Entry.Key())
 		}
-	case candidatesPrefix:
+	case ref.LeaseCandidates.Prefix:
 		if lease, ok := ev.Entry.Field("spec.leaseName"); ok {
 			need(ev.Entry.Namespace + "/" + lease)
 		}
@@ -112,14 +111,14 @@ func (c *coordination) Reconcile(ctx context.Context, key string) error {
 // round reads a Lease and its candidates from the view.
 func (c *coordination) round(namespace, name string) (*leaseelection.Round, error) {
 	r := &leaseelection.Round{Now: c.Now()}
-	if e := c.View.Collection(leasesPrefix).Snapshot().Get(namespace, name); e != nil {
+	if e := c.View.Collection(ref.Leases.Prefix).Snapshot().Get(namespace, name); e != nil {
 		r.Lease = &coordinationv1.Lease{}
 		if err := json.Unmarshal(e.JSON(), r.Lease); err != nil {
 			return nil, fmt.Errorf("lease %s: %w", e.Key(), err)
 		}
 	}
 	var err error
-	c.View.Collection(candidatesPrefix).Snapshot().Scan(namespace, "", func(e *watchcache.Entry) bool {
+	c.View.Collection(ref.LeaseCandidates.Prefix).Snapshot().Scan(namespace, "", func(e *watchcache.Entry) bool {
 		if lease, _ := e.Field("spec.leaseName"); lease != name {
 			return true
 		}

@@ -18,9 +18,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/leaseelection"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -45,10 +45,9 @@ const (
 	Server = "kube-apiserver"
 )
 
-var leasesResource = catalog.GroupResource{Group: coordinationv1.GroupName, Resource: leasesPrefix}
+var leasesResource = ref.Leases.GroupResource()
 
 const (
-	leasesPrefix      = "leases"
 	identityNamespace = metav1.NamespaceSystem
 	// identityEvery is how often a Lease is renewed, identityFor how long it is good, and how often expired ones are
 	// collected: kube's values.
@@ -83,7 +82,7 @@ func Name(hostname string) string {
 func (l *Lease) Begin(ctx context.Context) error {
 	name := Name(l.Hostname)
 	l.holder = name + "_" + l.Verbs.NewUID()
-	if l.Verbs.View().Collection(leasesPrefix).Snapshot().Get(identityNamespace, name) != nil {
+	if l.Verbs.View().Collection(ref.Leases.Prefix).Snapshot().Get(identityNamespace, name) != nil {
 		if err := l.delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
@@ -168,7 +167,7 @@ func (l *Lease) mark(obj object.Object) object.Object {
 // collect deletes the Leases of servers that are gone.
 func (l *Lease) collect(ctx context.Context) {
 	var expired []*watchcache.Entry
-	l.Verbs.View().Collection(leasesPrefix).Snapshot().Scan(identityNamespace, "", func(e *watchcache.Entry) bool {
+	l.Verbs.View().Collection(ref.Leases.Prefix).Snapshot().Scan(identityNamespace, "", func(e *watchcache.Entry) bool {
 		var lease coordinationv1.Lease
 		if e.Labels[Label] == Server && json.Unmarshal(e.JSON(), &lease) == nil &&
 			leaseelection.Over(lease.Spec, l.Verbs.Now()) {

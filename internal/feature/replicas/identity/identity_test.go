@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
@@ -38,7 +39,7 @@ func (s *still) leases() map[string]*coordinationv1.Lease {
 		s.Fatal(err)
 	}
 	out := map[string]*coordinationv1.Lease{}
-	s.View.Collection("leases").Snapshot().Scan("kube-system", "", func(e *watchcache.Entry) bool {
+	s.View.Collection(ref.Leases.Prefix).Snapshot().Scan("kube-system", "", func(e *watchcache.Entry) bool {
 		lease := &coordinationv1.Lease{}
 		if err := json.Unmarshal(e.JSON(), lease); err != nil {
 			s.Error(err)

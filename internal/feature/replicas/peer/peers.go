@@ -26,6 +26,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/identity"
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/presence"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/net/egress"
 	"github.com/bowsprit/bowsprit/internal/net/forward"
 	"github.com/bowsprit/bowsprit/internal/part"
@@ -33,8 +34,6 @@ import (
 )
 
 const (
-	leasesPrefix      = "leases"
-	apiServicesPrefix = "apiregistration.k8s.io/apiservices"
 	// deletedFor is how long what was deleted here is not asked of another server: kube's value.
 	deletedFor = 5 * time.Minute
 	// lookEvery is how often the file of authorities is looked at, and what is due is done.
@@ -93,11 +92,11 @@ func newPeers(h *part.Host, s Settings) *peers {
 func (p *peers) observe(events []*watchcache.Event) {
 	for _, ev := range events {
 		switch ev.Collection.Prefix() {
-		case leasesPrefix:
+		case ref.Leases.Prefix:
 			if ev.Entry.Namespace != metav1.NamespaceSystem || ev.Entry.Labels[identity.Label] != identity.Server {
 				continue
 			}
-		case presence.Peers, control.DefinitionsPrefix, apiServicesPrefix:
+		case presence.Peers, control.DefinitionsPrefix, ref.APIServices.Prefix:
 		default:
 			continue
 		}
@@ -192,7 +191,8 @@ func (p *peers) look(ctx context.Context) time.Duration {
 func (p *peers) follow() {
 	there := map[string]bool{}
 	keys := p.host.View.Collection(presence.Peers).Snapshot()
-	p.host.View.Collection(leasesPrefix).Snapshot().Scan(metav1.NamespaceSystem, "", func(e *watchcache.Entry) bool {
+	leases := p.host.View.Collection(ref.Leases.Prefix).Snapshot()
+	leases.Scan(metav1.NamespaceSystem, "", func(e *watchcache.Entry) bool {
 		if e.Labels[identity.Label] != identity.Server || e.Name == p.own {
 			return true
 		}

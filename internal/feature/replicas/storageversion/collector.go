@@ -3,11 +3,10 @@ package storageversion
 import (
 	"context"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/identity"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -15,17 +14,15 @@ import (
 // collector removes what servers have said that have no Lease any more. Its keys are names of StorageVersions.
 type collector struct{ *part.Host }
 
-const leasesPrefix = "leases"
-
-var leases = catalog.GroupResource{Group: coordinationv1.GroupName, Resource: leasesPrefix}
+var leases = ref.Leases.GroupResource()
 
 func (c *collector) Observe(ev *watchcache.Event, need func(string)) {
 	switch at := ev.Collection.Prefix(); {
-	case at == prefix && ev.Type != watchcache.Deleted:
+	case at == ref.StorageVersions.Prefix && ev.Type != watchcache.Deleted:
 		need(ev.Entry.Name)
-	case at == leasesPrefix && ev.Entry.Namespace == metav1.NamespaceSystem && leaves(ev):
+	case at == ref.Leases.Prefix && ev.Entry.Namespace == metav1.NamespaceSystem && leaves(ev):
 		// What is written after this event is looked at because of its own.
-		c.View.Collection(prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+		c.View.Collection(ref.StorageVersions.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 			need(e.Name)
 			return true
 		})
@@ -47,7 +44,7 @@ func (c *collector) Reconcile(ctx context.Context, name string) error {
 	if _, err := c.View.Fresh(ctx); err != nil {
 		return err
 	}
-	all := c.View.Collection(leasesPrefix).Snapshot()
+	all := c.View.Collection(ref.Leases.Prefix).Snapshot()
 	return leave(ctx, c.Host, name, func(e entry) bool {
 		lease := all.Get(metav1.NamespaceSystem, e.APIServerID)
 		return lease == nil || !isServer(lease)

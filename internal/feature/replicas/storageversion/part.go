@@ -15,9 +15,9 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
@@ -31,9 +31,7 @@ const (
 	Check = "poststarthook/built-in-resources-storage-version-updater"
 )
 
-var resource = catalog.GroupResource{Group: "internal.apiserver.k8s.io", Resource: prefix}
-
-const prefix = "storageversions"
+var resource = ref.StorageVersions.GroupResource()
 
 // Part brings the entries and the loop. name returns the name of this server's Lease; on is false if the feature gate
 // is off, and then the part has the name of its loop and nothing else.

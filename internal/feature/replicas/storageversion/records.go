@@ -12,6 +12,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -202,7 +203,7 @@ func (r *records) note(name string, one *catalog.Resource, err error) {
 
 // outdated returns the names of StorageVersions with an entry of this server for what it serves no more.
 func (r *records) outdated(wanted map[string]*catalog.Resource) (names []string) {
-	r.View.Collection(prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+	r.View.Collection(ref.StorageVersions.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		if wanted[e.Name] == nil {
 			if v, err := read(e); err == nil && has(v.Status.StorageVersions, r.server) {
 				names = append(names, e.Name)
@@ -215,7 +216,7 @@ func (r *records) outdated(wanted map[string]*catalog.Resource) (names []string)
 
 // record writes the entry of a resource, if it is not there.
 func (r *records) record(ctx context.Context, name string, e entry) error {
-	if there := r.View.Collection(prefix).Snapshot().Get("", name); there != nil {
+	if there := r.View.Collection(ref.StorageVersions.Prefix).Snapshot().Get("", name); there != nil {
 		if v, err := read(there); err == nil && !put(&v.Status, e) && len(v.Status.Conditions) > 0 {
 			return nil
 		}

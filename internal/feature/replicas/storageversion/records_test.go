@@ -13,6 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/identity"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
@@ -66,7 +67,7 @@ func (s *started) follow(r *records) {
 func (s *started) shown(name string) string {
 	s.Helper()
 	s.CatchUp()
-	e := s.View.Collection(prefix).Snapshot().Get("", name)
+	e := s.View.Collection(ref.StorageVersions.Prefix).Snapshot().Get("", name)
 	if e == nil {
 		return ""
 	}
@@ -183,7 +184,7 @@ type gate struct{ open bool }
 func (*gate) Name() string { return "Gate" }
 
 func (g *gate) Validate(_ context.Context, a *admit.Attributes) error {
-	if a.Resource.Plural == prefix && !g.open {
+	if a.Resource.Plural == ref.StorageVersions.Prefix && !g.open {
 		return errors.New("closed")
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -76,7 +77,7 @@ func change(ctx context.Context, h *part.Host, name string, edit func(*status) b
 
 // leave takes entries out of a StorageVersion, and deletes it if none is left.
 func leave(ctx context.Context, h *part.Host, name string, gone func(entry) bool) error {
-	e := h.View.Collection(prefix).Snapshot().Get("", name)
+	e := h.View.Collection(ref.StorageVersions.Prefix).Snapshot().Get("", name)
 	if e == nil {
 		return nil
 	}

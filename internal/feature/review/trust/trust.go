@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -30,11 +30,11 @@ type keeper struct {
 
 // sync writes what is missing. It asks etcd nothing if nothing is.
 func (k *keeper) sync(ctx context.Context) error {
-	call, err := k.verbs.Call(catalog.GroupResource{Resource: "configmaps"}, namespace, name, verb.ServerUser())
+	call, err := k.verbs.Call(ref.ConfigMaps.GroupResource(), namespace, name, verb.ServerUser())
 	if err != nil {
 		return err
 	}
-	entry := k.verbs.View().Collection("configmaps").Snapshot().Get(namespace, name)
+	entry := k.verbs.View().Collection(ref.ConfigMaps.Prefix).Snapshot().Get(namespace, name)
 	if entry == nil {
 		obj, err := k.verbs.New(call, object.Object{
 			"metadata": object.Object{"name": name, "namespace": namespace}, "data": k.data(nil),

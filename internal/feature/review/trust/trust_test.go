@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
@@ -103,7 +103,7 @@ func TestSync(t *testing.T) {
 			t.Fatal(err)
 		}
 		var held corev1.ConfigMap
-		entry := s.View.Collection("configmaps").Snapshot().Get(namespace, name)
+		entry := s.View.Collection(ref.ConfigMaps.Prefix).Snapshot().Get(namespace, name)
 		if entry == nil {
 			t.Fatal("there is none")
 		}
@@ -123,7 +123,7 @@ func TestSync(t *testing.T) {
 	if data, _ := sync(); data[keyClientCA] != a+b {
 		t.Errorf("with another authority: %v", data)
 	}
-	call, err := s.Verbs.Call(catalog.GroupResource{Resource: "configmaps"}, namespace, name, verb.ServerUser())
+	call, err := s.Verbs.Call(ref.ConfigMaps.GroupResource(), namespace, name, verb.ServerUser())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds/core"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
@@ -146,7 +146,7 @@ func (s *Services) Allocations(obj object.Object) []verb.Allocation {
 // addressRecord is the IPAddress of an address in canonical form.
 func addressRecord(ip string, owner object.Object) verb.Allocation {
 	return verb.Allocation{
-		Resource: catalog.GroupResource{Group: networkingv1.GroupName, Resource: "ipaddresses"},
+		Resource: ref.IPAddresses.GroupResource(),
 		Name:     ip,
 		Record: object.Object{
 			"metadata": object.Object{

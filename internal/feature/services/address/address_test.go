@@ -30,6 +30,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/services"
 	"github.com/bowsprit/bowsprit/internal/feature/services/address"
 	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
@@ -39,8 +40,8 @@ import (
 )
 
 var (
-	serviceKind = catalog.GroupResource{Resource: "services"}
-	addresses   = catalog.GroupResource{Group: "networking.k8s.io", Resource: "ipaddresses"}
+	serviceKind = ref.Services.GroupResource()
+	addresses   = ref.IPAddresses.GroupResource()
 	admin       = &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}}
 )
 
@@ -166,7 +167,7 @@ func (r *replica) remove(name string) {
 func (r *replica) records() []string {
 	r.t.Helper()
 	var out []string
-	for _, prefix := range []string{address.AddressesPrefix, address.PortsPrefix} {
+	for _, prefix := range []string{ref.IPAddresses.Prefix, address.PortsPrefix} {
 		page, err := r.store.Range(r.t.Context(), store.RangeOptions{Prefix: prefix + "/"})
 		if err != nil {
 			r.t.Fatal(err)
@@ -456,7 +457,7 @@ func TestRestore(t *testing.T) {
 		t.Error(err)
 	}
 	r.want("after Restore", "10.0.0.9", "30080")
-	for prefix, name := range map[string]string{address.AddressesPrefix: "10.0.0.9", address.PortsPrefix: "30080"} {
+	for prefix, name := range map[string]string{ref.IPAddresses.Prefix: "10.0.0.9", address.PortsPrefix: "30080"} {
 		if stray, err := r.Leaked(r.call(serviceKind, "old"), prefix, name); err != nil || stray {
 			t.Errorf("%s is stray: %v, %v", name, stray, err)
 		}

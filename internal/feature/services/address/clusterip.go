@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
+
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 )
 
 // What a client is told about an address or port that it cannot have: kube's texts.
@@ -115,5 +117,5 @@ func (a *assignment) askAddress(family corev1.IPFamily, ip netip.Addr) error {
 }
 
 func (a *assignment) used(ip netip.Addr) bool {
-	return a.View.Collection(AddressesPrefix).Snapshot().Get("", ip.String()) != nil
+	return a.View.Collection(ref.IPAddresses.Prefix).Snapshot().Get("", ip.String()) != nil
 }

@@ -11,17 +11,12 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // DefaultRange is the name of the ServiceCIDR that is made of the flag.
 const DefaultRange = "kubernetes"
-
-// Where ServiceCIDRs and IPAddresses stand in the store.
-const (
-	RangesPrefix    = "servicecidrs"
-	AddressesPrefix = "ipaddresses"
-)
 
 // addressRange is a network out of which services get addresses: all but its first address and, of IPv4, its last one.
 type addressRange struct {
@@ -107,7 +102,7 @@ func pick(static, count uint64, random func(uint64) uint64, used func(uint64) bo
 // ranges returns those out of which services of a family get addresses now, the default one first.
 func (s *Services) ranges(family corev1.IPFamily) []addressRange {
 	var out []addressRange
-	s.View.Collection(RangesPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+	s.View.Collection(ref.ServiceCIDRs.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		prefixes, ready := ReadRange(e)
 		if e.Deleting || !ready {
 			return true
