@@ -22,11 +22,11 @@ type cache struct {
 type fragment struct {
 	stamp      uint64
 	group      []byte // an item of APIGroupList
-	aggregated []byte // an item of APIGroupDiscoveryList; v2 and v2beta1 spell it alike
+	aggregated []byte // an item of APIGroupDiscoveryList; the same in v2 and v2beta1
 	sum        [sha512.Size]byte
 }
 
-// get returns the fragments of groups, in order, and forgets those of groups that are gone.
+// get returns the fragments of groups, in order, and drops fragments of removed groups.
 func (c *cache) get(groups []*catalog.Group) []*fragment {
 	out := make([]*fragment, len(groups))
 	c.mu.Lock()
@@ -36,7 +36,7 @@ func (c *cache) get(groups []*catalog.Group) []*fragment {
 		if f == nil || f.stamp != g.Stamp {
 			old := f
 			f = newFragment(g)
-			// A request that holds an older snapshot must not undo what a newer one built.
+			// A request with an older snapshot must not replace a newer fragment.
 			if old == nil || old.stamp < f.stamp {
 				if c.fragments == nil {
 					c.fragments = map[string]*fragment{}
@@ -46,7 +46,7 @@ func (c *cache) get(groups []*catalog.Group) []*fragment {
 		}
 		out[i] = f
 	}
-	// The core group is read alone; every other read names all groups that there are.
+	// The core group is read alone; every other read passes all groups.
 	if len(groups) > 0 && groups[0].Name != "" && len(c.fragments) > len(groups)+1 {
 		keep := make(map[string]*fragment, len(groups)+1)
 		if f := c.fragments[""]; f != nil {
@@ -119,7 +119,7 @@ func aggregatedList(groups []*catalog.Group, version string) func() object {
 	}
 }
 
-// mustJSON encodes a document, which consists of strings and booleans only and so cannot fail.
+// mustJSON encodes a document. It consists of strings and booleans only, so encoding cannot fail.
 func mustJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

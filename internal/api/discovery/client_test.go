@@ -16,8 +16,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// client-go finds every kind in all ways that it has: aggregated, one request per version, and asking for protobuf
-// first.
+// TestClientGo checks that client-go finds every kind in all its ways: aggregated, one request for each version, and
+// with a preference for protobuf.
 func TestClientGo(t *testing.T) {
 	c := catalog.New(namespaces(), custom("stable.example.com", "crontabs", "CronTab"))
 	h := handler()

@@ -1,15 +1,15 @@
-// Package discovery tells clients which groups, versions and resources the server has.
+// Package discovery serves the lists of the server's groups, versions and resources.
 //
-// It is step 5a of a request: an answer that is not an object, made from the catalog.Snapshot of the request alone.
-// Handler answers /, /api, /apis, /apis/<group>, /api/v1 and /apis/<group>/<version>, and on /api and /apis the
-// aggregated form (apidiscovery.k8s.io, KEP-3352) to clients that ask for it.
+// It is step 5a of a request: a response that is not an object, made only from the request's catalog.Snapshot. Handler
+// serves /, /api, /apis, /apis/<group>, /api/v1 and /apis/<group>/<version>, and on /api and /apis also the aggregated
+// form (apidiscovery.k8s.io, KEP-3352).
 //
-// What is proportional to the whole catalog is kept as one fragment of bytes per group, made when it is first read,
-// valid while the group's Stamp is the same, and concatenated into the answer: a changed group rebuilds its own
-// fragment only. What belongs to one group or one version is made for each request.
+// Parts proportional to the whole catalog are cached as one fragment of bytes for each group, made on first use, valid
+// while the group's Stamp is unchanged, and concatenated into the response: a changed group rebuilds only its own
+// fragment. Parts of one group or version are made for each request.
 //
-// A Handler is safe for concurrent use. Answers depend on nothing but the snapshot and the request, so that replicas
-// agree, ETags included.
+// A Handler is safe for concurrent use. Responses depend only on the snapshot and the request, so replicas agree,
+// including ETags.
 package discovery
 
 import (
@@ -31,11 +31,11 @@ type Options struct {
 	ServerAddress string
 	// WriteError writes err as a metav1.Status. Required.
 	WriteError func(w http.ResponseWriter, r *http.Request, err error)
-	// Peers is what other servers serve; nil shows what this one does and nothing else.
+	// Peers holds the resources of other servers; nil shows only this server's.
 	Peers *Peers
 }
 
-// Handler answers discovery requests.
+// Handler handles discovery requests.
 type Handler struct {
 	options Options
 	cache   cache
@@ -44,7 +44,7 @@ type Handler struct {
 // New returns a handler with an empty cache.
 func New(o Options) *Handler { return &Handler{options: o} }
 
-// ServeHTTP answers r from snap. A path that names no group or version of snap gets 404.
+// ServeHTTP responds to r from snap. A path without a group or version in snap gets a 404.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, snap *catalog.Snapshot) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		h.options.WriteError(w, r, generic(http.StatusMethodNotAllowed, r))
@@ -70,7 +70,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, snap *catalo
 	}
 }
 
-// serveAll answers /api and /apis: aggregated if the client prefers that, as plain makes it otherwise.
+// serveAll serves /api and /apis: aggregated if the client prefers that, otherwise the result of plain.
 func (h *Handler) serveAll(w http.ResponseWriter, r *http.Request, groups []*catalog.Group, plain func() answer) {
 	m, ok := negotiate(r, true)
 	if !ok {
@@ -123,7 +123,7 @@ func (h *Handler) serveVersion(w http.ResponseWriter, r *http.Request, snap *cat
 	h.serve(w, r, answer{object: func() object { return resourceList(g, g.Version(version)) }})
 }
 
-// serve answers a document that has no aggregated form.
+// serve serves a document without an aggregated form.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a answer) {
 	m, ok := negotiate(r, false)
 	if !ok {
@@ -133,8 +133,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a answer) {
 	h.write(w, r, m, a)
 }
 
-// everywhere returns the document of all servers, nil if the client gets that of this one. Of the core group, which has
-// no name, each server answers for itself, as in Kubernetes.
+// everywhere returns the document of all servers, or nil to serve this server's. As in Kubernetes, each server serves
+// the core group, which has no name, for itself.
 func (h *Handler) everywhere(m media, groups []*catalog.Group, etag string) *merged {
 	peers := h.options.Peers
 	if peers == nil || m.aggregated != "v2" || len(groups) > 0 && groups[0].Name == "" {
@@ -147,7 +147,7 @@ func (h *Handler) everywhere(m media, groups []*catalog.Group, etag string) *mer
 	return peers.document(groups, etag)
 }
 
-// core returns the core group of snap, if it has one.
+// core returns the core group of snap, if it exists.
 func core(snap *catalog.Snapshot) []*catalog.Group {
 	if g := snap.Group(""); g != nil && len(g.Versions) > 0 {
 		return []*catalog.Group{g}
@@ -167,8 +167,8 @@ func named(snap *catalog.Snapshot) []*catalog.Group {
 	return out
 }
 
-// byService orders groups of one priority by the first name that an APIService of theirs has, as kube-apiserver's list
-// of groups does: v1.b.example.com comes before v1alpha1.a.example.com. groups is changed.
+// byService orders groups of equal priority by the lowest name of their APIServices, like kube-apiserver's list of
+// groups: v1.b.example.com comes before v1alpha1.a.example.com. It changes groups.
 func byService(groups []*catalog.Group) []*catalog.Group {
 	first := make(map[*catalog.Group]string, len(groups))
 	for _, g := range groups {
@@ -184,7 +184,7 @@ func byService(groups []*catalog.Group) []*catalog.Group {
 	return groups
 }
 
-// generic is the Status that clients make of the bare status code that kube-apiserver sends here.
+// generic returns the Status that clients derive from kube-apiserver's bare status code.
 func generic(code int, r *http.Request) error {
 	return apierrors.NewGenericServerResponse(code, strings.ToLower(r.Method), schema.GroupResource{}, "", "", 0, false)
 }

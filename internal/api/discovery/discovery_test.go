@@ -154,7 +154,8 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// Every encoding of a document says the same, and the fragments concatenate to what encoding the whole would give.
+// TestEncodingsAgree checks that all encodings of a document agree, and that the fragments concatenate to the encoding
+// of the whole.
 func TestEncodingsAgree(t *testing.T) {
 	c := catalog.New(namespaces(), custom("stable.example.com", "crontabs", "CronTab"),
 		custom("another.example.com", "widgets", "Widget"))
@@ -195,7 +196,7 @@ func TestEncodingsAgree(t *testing.T) {
 	}
 }
 
-// canonical drops what protobuf cannot tell from absence.
+// canonical drops values that protobuf cannot distinguish from absence.
 func canonical(t *testing.T, doc []byte) string {
 	t.Helper()
 	var v any
@@ -310,7 +311,7 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// A client reads everything after one of 2,000 definitions in 200 groups changed.
+// BenchmarkReadAfterChange reads everything after one of 2,000 definitions in 200 groups has changed.
 func BenchmarkReadAfterChange(b *testing.B) {
 	var resources []*catalog.Resource
 	for i := range 2000 {

@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// versions is the document of /api. Here and in resourceList of the core group Kubernetes leaves apiVersion out, for
-// clients of its release 1.1.
+// versions returns the document of /api. Here and in resourceList of the core group, Kubernetes omits apiVersion for
+// clients of release 1.1.
 func (h *Handler) versions(snap *catalog.Snapshot) func() object {
 	return func() object {
 		out := &metav1.APIVersions{
@@ -111,7 +111,7 @@ func aggregatedGroup(g *catalog.Group) apidiscoveryv2.APIGroupDiscovery {
 		}
 		for _, r := range gv.Resources {
 			own := metav1.GroupVersionKind{Kind: r.Kind}
-			if r.Custom() { // Kubernetes leaves group and version of its own kinds to the reader
+			if r.Custom() { // Kubernetes omits group and version of built-in kinds
 				own.Group, own.Version = g.Name, gv.Name
 			}
 			resource := apidiscoveryv2.APIResourceDiscovery{
@@ -142,7 +142,7 @@ func aggregatedGroup(g *catalog.Group) apidiscoveryv2.APIGroupDiscovery {
 	return out
 }
 
-// verbs of r in Kubernetes' order, which is not the same for built-in and custom kinds.
+// verbs returns the verbs of r in Kubernetes' order, which differs between built-in and custom kinds.
 func verbs(r *catalog.Resource) []string {
 	switch {
 	case r.Custom() && r.Terminating:
@@ -158,12 +158,13 @@ func verbs(r *catalog.Resource) []string {
 // subresource is one path below an object.
 type subresource struct {
 	name string
-	// kind that it answers. Only the name is set when group and version are those of the resource.
+	// kind is the kind of the response. Only its name is set if group and version are the resource's.
 	kind  metav1.GroupVersionKind
 	verbs []string
 }
 
-// subresources of r in version v: status and scale in the order of Kubernetes' custom kinds; sorted for built-in ones.
+// subresources returns the subresources of r in version v: status and scale in the order of Kubernetes' custom kinds;
+// sorted for built-in ones.
 func subresources(r *catalog.Resource, v *catalog.Version) []subresource {
 	change := []string{"get", "patch", "update"}
 	var out []subresource
@@ -192,9 +193,9 @@ func subresources(r *catalog.Resource, v *catalog.Version) []subresource {
 	return out
 }
 
-// storageVersionHash names the version in which objects are stored without telling it: the first eight bytes of a
-// SHA-256. A client compares two of them to see whether stored objects need migration. Kubernetes gives none for the
-// storage version of a custom kind that is not served, and none for what is not stored.
+// storageVersionHash identifies the storage version without naming it: the first eight bytes of a SHA-256. Clients
+// compare two hashes to detect that stored objects need migration. As in Kubernetes there is none for an unserved
+// storage version of a custom kind, and none for virtual resources.
 func storageVersionHash(r *catalog.Resource) string {
 	if r.Storage == nil || r.Custom() && !r.Storage.Served || r.Virtual {
 		return ""
@@ -204,7 +205,7 @@ func storageVersionHash(r *catalog.Resource) string {
 		name = r.Form.Version
 	}
 	group := r.Group
-	if r.Secondary { // its objects are those of another group, which the place where they are stored names
+	if r.Secondary { // its objects belong to another group, named by their prefix
 		group = strings.TrimSuffix(strings.TrimSuffix(r.Prefix, r.Plural), "/")
 	}
 	sum := sha256.Sum256([]byte(group + "/" + name + "/" + r.Kind))

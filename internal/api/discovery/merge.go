@@ -9,8 +9,8 @@ import (
 	utilsort "k8s.io/apimachinery/pkg/util/sort"
 )
 
-// mergeServers returns what this server, which serves local, and others serve together, and whether that is more than
-// local, or in another order. Each server's order is kept as far as the others' allow it. Rules: peer-aggregated
+// mergeServers merges the groups of this server (local) and the others, and reports whether the result differs from
+// local, also in its order. It keeps each server's order as far as the others' orders allow. Rules: peer-aggregated
 // discovery of k8s.io/apiserver 0.36, pkg/endpoints/discovery/aggregated.
 func mergeServers(local []apidiscoveryv2.APIGroupDiscovery, o *Others) ([]apidiscoveryv2.APIGroupDiscovery, bool) {
 	lists := map[string][]apidiscoveryv2.APIGroupDiscovery{o.Own: local}
@@ -76,7 +76,8 @@ func mergeResource(a, b apidiscoveryv2.APIResourceDiscovery) (apidiscoveryv2.API
 	return a, true
 }
 
-// mergeLists returns what is in a or b, and whether that differs from a; both merges two of one name.
+// mergeLists returns the elements of a and b, and reports whether the result differs from a; both merges two with one
+// name.
 func mergeLists[T any](a, b []T, name func(T) string, both func(a, b T) (T, bool)) ([]T, bool) {
 	byName := make(map[string]T, len(a))
 	for _, one := range a {
@@ -109,7 +110,7 @@ func names[T any](list []T, name func(T) string) []string {
 	return out
 }
 
-// pick returns what is in byName in an order, each once.
+// pick returns the elements of byName in the given order, each once.
 func pick[T any](byName map[string]T, order []string) []T {
 	out := make([]T, 0, len(byName))
 	left := maps.Clone(byName)

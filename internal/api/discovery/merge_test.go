@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// parseGroups makes groups of "group version resource:verbs, resource:verbs; …", and formatGroups the other way round.
+// parseGroups parses groups from "group version resource:verbs, resource:verbs; …"; formatGroups is its inverse.
 func parseGroups(text string) (out []apidiscoveryv2.APIGroupDiscovery) {
 	for _, line := range strings.Split(text, "; ") {
 		words := strings.Fields(line)
@@ -79,7 +79,7 @@ func TestMergeServers(t *testing.T) {
 			}
 		}
 	}
-	// Where servers contradict each other the order is that of the first, so that all answer the same.
+	// If the servers' orders conflict, the first server's order wins, so that all responses are equal.
 	for own, want := range map[string]string{"a": local, "z": "batch v1 j:get; apps v1 a:get b:get"} {
 		got, _ := mergeServers(parseGroups(local), &Others{
 			Own: own, Servers: map[string][]apidiscoveryv2.APIGroupDiscovery{
@@ -92,8 +92,8 @@ func TestMergeServers(t *testing.T) {
 	}
 }
 
-// TestPeers asks a server that knows of another one: clients get what both serve, unless they say that they want that
-// of one, or do not know the form.
+// TestPeers queries a server with a peer: clients get the resources of both, unless they request one server's, or a
+// form without this feature.
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	peers := NewPeers()
@@ -122,7 +122,7 @@ func TestPeers(t *testing.T) {
 			t.Errorf("%s as %s: %s", path, accept, one.Body)
 		}
 	}
-	// A definition that comes is shown at once.
+	// A new definition appears at once.
 	c.Update(1, []*catalog.Resource{custom("d.example.com", "things", "Thing")}, nil)
 	if now := get(t, h, c, "/apis", v2); !strings.Contains(now.Body.String(), "d.example.com") ||
 		!strings.Contains(now.Body.String(), "c.example.com") {

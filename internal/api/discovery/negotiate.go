@@ -12,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// media is the form in which a client wants a document.
+// media is the form of a document that a client requests.
 type media struct {
 	contentType string // one of supported
 	aggregated  string // "v2" or "v2beta1" for the aggregated form, "" for the plain one
 	pretty      bool
-	noPeer      bool // what this server serves, and not what others do
+	noPeer      bool // only this server's resources
 }
 
 var supported = [...]string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
 
-// header is the Content-Type of an answer in this form.
+// header returns the Content-Type of a response in this form.
 func (m media) header() string {
 	if m.aggregated == "" {
 		return m.contentType
@@ -30,10 +30,10 @@ func (m media) header() string {
 	return m.contentType + ";g=" + apidiscoveryv2.GroupName + ";v=" + m.aggregated + ";as=APIGroupDiscoveryList"
 }
 
-// negotiate returns the first form of the Accept header, by falling q, that the server can give. aggregated tells
-// whether the path has an aggregated form; where it has none, a clause that asks for it is passed over.
+// negotiate returns the first supported form in the Accept header, by descending q. aggregated is true if the path has
+// an aggregated form; otherwise clauses that request it are skipped.
 //
-// Kubernetes no longer offers v2beta1 since 1.35. It costs nothing and saves clients of 1.26 to 1.29 a request per
+// Kubernetes has not offered v2beta1 since 1.35. It costs nothing and saves clients of 1.26 to 1.29 a request for each
 // version.
 func negotiate(r *http.Request, aggregated bool) (media, bool) {
 	header := r.Header.Get("Accept")
@@ -56,7 +56,7 @@ func negotiate(r *http.Request, aggregated bool) (media, bool) {
 	return media{}, false
 }
 
-// convert applies the parameters of a clause. It is false if the server cannot do what they ask.
+// convert applies the parameters of a clause. It returns false if the server does not support them.
 func (m *media) convert(params map[string]string, aggregated bool) bool {
 	if s := params["stream"]; s != "" && s != "watch" || params["sv"] != "" {
 		return false
@@ -75,7 +75,7 @@ func (m *media) convert(params map[string]string, aggregated bool) bool {
 	return true
 }
 
-// pretty reports whether the client is a person: ?pretty, or a user agent that Kubernetes takes for one.
+// pretty reports whether the client is a person: ?pretty, or a user agent that counts as one in Kubernetes.
 func pretty(r *http.Request) bool {
 	if p := r.URL.Query().Get("pretty"); p != "" {
 		on, _ := strconv.ParseBool(p)

@@ -13,23 +13,23 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// Others are the servers beside this one, and what they serve. It is not changed once it is given away.
+// Others describes the other servers and their groups. It is immutable once published.
 type Others struct {
-	// Own is the name of this server among them: all of them put the lists together in the order of their names, so
-	// that their answers are the same.
+	// Own is the name of this server. All servers merge the lists in the order of their names, so that their responses
+	// are equal.
 	Own string
-	// Servers are the groups that each of the others serves, by its name, without the core group.
+	// Servers holds the groups of each other server, by its name, without the core group.
 	Servers map[string][]apidiscoveryv2.APIGroupDiscovery
 }
 
-// Peers is what discovery knows of other servers.
+// Peers holds the groups of other servers.
 type Peers struct {
 	others               atomic.Pointer[Others]
 	merged               atomic.Pointer[merged]
 	hits, misses, noPeer prometheus.Counter
 }
 
-// NewPeers returns that there are none.
+// NewPeers returns Peers without other servers.
 func NewPeers() *Peers {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Subsystem: "aggregator_discovery", Name: name, Help: help})
@@ -43,25 +43,25 @@ func NewPeers() *Peers {
 	}
 }
 
-// Set says which others there are, nil if none.
+// Set replaces the other servers; nil means none.
 func (p *Peers) Set(o *Others) { p.others.Store(o) }
 
-// Collectors are the metrics, kube-apiserver's.
+// Collectors returns the metrics, which are kube-apiserver's.
 func (p *Peers) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{p.hits, p.misses, p.noPeer}
 }
 
-// merged is the document of one state of this server and the others.
+// merged is the document for one state of this server and the others.
 type merged struct {
 	others *Others
-	own    string // the ETag of what this server serves
+	own    string // the ETag of this server's own document
 	etag   string
-	list   *apidiscoveryv2.APIGroupDiscoveryList // nil if it is what this server serves
+	list   *apidiscoveryv2.APIGroupDiscoveryList // nil if equal to this server's own document
 	json   []byte
 }
 
-// document returns the aggregated document of all servers, nil if it is that of groups, which this server serves and
-// whose ETag is own.
+// document returns the aggregated document of all servers. It returns nil if that equals the document of groups, which
+// this server serves under the ETag own.
 func (p *Peers) document(groups []*catalog.Group, own string) *merged {
 	o := p.others.Load()
 	if o == nil {

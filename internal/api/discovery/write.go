@@ -24,11 +24,11 @@ type object = runtime.Object
 // answer is a document before it is encoded.
 type answer struct {
 	object func() object
-	// json is the encoded object, for documents that are kept encoded; nil means to encode object.
+	// json is the encoded object, for cached documents; nil means to encode object.
 	json []byte
 }
 
-// compressFrom is the size in bytes above which an answer is compressed for clients that take gzip, as in Kubernetes.
+// compressFrom is the size in bytes from which a response is compressed for clients that accept gzip, as in Kubernetes.
 const compressFrom = 128 * 1024
 
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, m media, a answer) {
@@ -45,7 +45,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, m media, a answe
 	if len(body) <= compressFrom || !takesGzip(r) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		if r.Method != http.MethodHead {
-			w.Write(body) // an error means that the client is gone
+			w.Write(body) // an error means that the client has disconnected
 		}
 		return
 	}
@@ -54,12 +54,12 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, m media, a answe
 	if r.Method == http.MethodHead {
 		return
 	}
-	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // fails for an unknown level only
+	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // fails only for an unknown level
 	z.Write(body)
 	z.Close()
 }
 
-// record notes the answer for the audit log, as JSON.
+// record records the response in the audit log, as JSON.
 func record(r *http.Request, a answer) error {
 	log := request.RecordOf(r.Context())
 	if log == nil || !log.Answers() {
@@ -106,7 +106,7 @@ func encode(m media, a answer) ([]byte, error) {
 	return body, nil
 }
 
-// Paths returns the paths of groups and versions, sorted: what the server's root lists of the API.
+// Paths returns the sorted paths of groups and versions, the API's part of the list at the server's root.
 func Paths(snap *catalog.Snapshot) []string {
 	paths := []string{"/api", "/apis", "/apis/"}
 	for _, g := range snap.Groups() {
