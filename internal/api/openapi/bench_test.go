@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// real returns those of the definitions of well-known projects beside the repository whose file names match.
+// real returns definitions of well-known projects, from outside of the repository, with matching file names.
 func real(b testing.TB, pattern string) *catalog.Catalog {
 	files, err := filepath.Glob("../../../../shared/crds/real/" + pattern)
 	if err != nil || len(files) == 0 {

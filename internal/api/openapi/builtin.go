@@ -9,7 +9,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// goType is what package kinds/gen writes about a type, or about a field's type.
+// goType is the description of a type, or of a field's type, from package kinds/gen.
 type goType struct {
 	Ref                  string             `json:"$ref"`
 	Description          string             `json:"description"`
@@ -29,12 +29,12 @@ type goType struct {
 	PatchMergeKey        string             `json:"patchMergeKey"`
 	Kinds                []groupVersionKind `json:"kinds"`
 	Unions               []any              `json:"unions"`
-	Types                []string           `json:"types"`  // any of them
-	Values               []any              `json:"values"` // one of them
+	Types                []string           `json:"types"`  // any of these types
+	Values               []any              `json:"values"` // one of these values
 }
 
-// builtins returns the definitions of a built-in kind, of its list and of all the types that they refer to, named
-// after the Go types as in Kubernetes, but for those that p.elsewhere knows. Types that m has are left to it.
+// builtins returns the definitions of a built-in kind, of its list and of all types that they refer to, with the names
+// of the Go types as in Kubernetes. It omits types for which p.elsewhere is true, and types in m.
 func (p published) builtins(m *models) (map[string]*spec.Schema, error) {
 	out := map[string]*spec.Schema{}
 	todo := p.builtinRoots(m)
@@ -53,7 +53,7 @@ func (p published) builtins(m *models) (map[string]*spec.Schema, error) {
 	if p.v2 {
 		for _, s := range out {
 			referV2(s)
-			if len(s.OneOf) > 0 { // v2 has no word for it
+			if len(s.OneOf) > 0 { // v2 has no oneOf
 				s.OneOf, s.Type = nil, spec.StringOrArray{"string"}
 			}
 		}
@@ -61,7 +61,7 @@ func (p published) builtins(m *models) (map[string]*spec.Schema, error) {
 	return out, nil
 }
 
-// builtinRoots returns the names of the types from which all that a built-in kind needs can be reached.
+// builtinRoots returns the names of the types that refer, directly or not, to all types of a built-in kind.
 func (p published) builtinRoots(m *models) []string {
 	roots := []string{p.version.Model}
 	if p.resource.Answers("list") {
@@ -145,7 +145,7 @@ func (d *goType) schema(refs *[]string) *spec.Schema {
 	return s
 }
 
-// extend adds what Kubernetes says by extensions.
+// extend adds Kubernetes' extensions.
 func (d *goType) extend(s *spec.Schema) {
 	text := func(name, v string) {
 		if v != "" {

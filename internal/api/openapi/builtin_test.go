@@ -16,8 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestTypesOfBuiltinKinds looks into the v3 documents of all built-in kinds: types have names, and every name that is
-// referred to is there.
+// TestTypesOfBuiltinKinds checks the v3 documents of all built-in kinds: types have names, and all references resolve.
 func TestTypesOfBuiltinKinds(t *testing.T) {
 	c := catalog.New(kinds.Resources()...)
 	for _, g := range c.Snapshot().Groups() {
@@ -59,9 +58,8 @@ func TestTypesHaveNames(t *testing.T) {
 	}
 }
 
-// TestDefinitionsOnce reads the v2 document as strictly as client-go's parser does: no name may come twice, though
-// groups share types and a custom kind's definition would have the name of a built-in type, and each reference leads
-// somewhere.
+// TestDefinitionsOnce parses the v2 document as strictly as client-go: no name occurs twice, although groups share
+// types and a custom kind's definition has the name of a built-in type, and all references resolve.
 func TestDefinitionsOnce(t *testing.T) {
 	taken := crontabs(t, "apiextensions.apis.pkg.apiextensions-apiserver.k8s.io", 1)
 	taken.Kind, taken.ListKind = "CustomResourceDefinition", "CustomResourceDefinitionList"

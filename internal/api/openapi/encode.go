@@ -12,9 +12,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// appendSchema appends the JSON of s to dst: what json.Marshal gives, but for the order of keys and what is escaped.
-// kube-openapi encodes by reflection, and encoding/json goes through all of that once more; together they took more
-// time than everything else about a document.
+// appendSchema appends the JSON of s to dst, equal to json.Marshal's except for the order of keys and the escapes.
+// kube-openapi encodes by reflection, and encoding/json then processes the result again; together they took more time
+// than everything else about a document.
 func appendSchema(dst []byte, s *spec.Schema) ([]byte, error) {
 	if unusual(s) {
 		return appendAny(dst, s)
@@ -22,12 +22,12 @@ func appendSchema(dst []byte, s *spec.Schema) ([]byte, error) {
 	return appendSchemaWith(dst, s, nil)
 }
 
-// appendSchemaWith is appendSchema for a schema that is not unusual. properties, if there is one, writes the members of
-// the object of that name in the place of those of s.
+// appendSchemaWith is appendSchema for a schema that is not unusual. If properties is set, it writes the members of the
+// object "properties" instead of s's.
 func appendSchemaWith(dst []byte, s *spec.Schema, properties func(*memberWriter)) ([]byte, error) {
 	w := memberWriter{dst: append(dst, '{')}
 	for _, name := range slices.Sorted(maps.Keys(s.Extensions)) {
-		if strings.HasPrefix(name, "x-") { // as kube-openapi
+		if strings.HasPrefix(name, "x-") { // as in kube-openapi
 			w.value(name, s.Extensions[name])
 		}
 	}
@@ -59,7 +59,7 @@ func appendSchemaWith(dst []byte, s *spec.Schema, properties func(*memberWriter)
 	return append(w.dst, '}'), w.err
 }
 
-// unusual reports whether s has what the schemas of served kinds hardly ever have.
+// unusual reports whether s has parts that schemas of served kinds rarely have.
 func unusual(s *spec.Schema) bool {
 	return s.ID != "" || s.Schema != "" || s.Discriminator != "" || s.ReadOnly || s.ExternalDocs != nil ||
 		s.Example != nil || s.AdditionalItems != nil || len(s.PatternProperties) > 0 || len(s.Dependencies) > 0 ||
@@ -142,7 +142,7 @@ func (w *memberWriter) keep(dst []byte, err error) {
 	}
 }
 
-// bounds writes what limits values of simple types.
+// bounds writes the limits of simple values.
 func (w *memberWriter) bounds(s *spec.Schema) {
 	w.number("maximum", s.Maximum)
 	w.flag("exclusiveMaximum", s.ExclusiveMaximum)
@@ -195,7 +195,7 @@ func (w *memberWriter) children(s *spec.Schema, properties func(*memberWriter)) 
 	}
 }
 
-// appendAny appends the JSON of a value that is no schema, or an unusual one.
+// appendAny appends the JSON of a value other than a schema, or of an unusual schema.
 func appendAny(dst []byte, value any) ([]byte, error) {
 	switch v := value.(type) {
 	case bool:
@@ -227,7 +227,7 @@ func appendList[T any](dst []byte, list []T) (out []byte, err error) {
 	return append(dst, ']'), nil
 }
 
-// appendObject appends a JSON object whose members are encoded already, in the order of their names.
+// appendObject appends a JSON object with encoded members, in the order of their names.
 func appendObject(dst []byte, values map[string]json.RawMessage) []byte {
 	w := memberWriter{dst: append(dst, '{')}
 	for _, name := range slices.Sorted(maps.Keys(values)) {

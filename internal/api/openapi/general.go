@@ -12,10 +12,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// What is served beside objects: what groups there are, the version, the keys of service accounts. In v2 these are
-// paths among the others; in v3 each has a document of its own, named after its path.
+// Documents for paths without objects: the list of groups, the version, the keys of service accounts. In v2 these are
+// paths among the others; in v3 each has its own document, named after its path.
 
-// generalPaths are those that do not depend on what is served.
+// generalPaths returns the paths that do not depend on the catalog.
 func generalPaths() []path {
 	const keys = "get service account issuer OpenID JSON Web Key Set (contains public token verification keys)"
 	const configuration = "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'"
@@ -63,7 +63,7 @@ func groupPath(g *catalog.Group) (path, bool) {
 	}), true
 }
 
-// reading is a path with a GET and nothing else.
+// reading returns a path with a GET only.
 func reading(at string, op operation) path {
 	op.method, op.codes = "get", []int{200}
 	return path{path: at, operations: []operation{op}}
@@ -84,7 +84,7 @@ func generalDocuments(snap *catalog.Snapshot) map[string]path {
 	return out
 }
 
-// generalHash is the hash of such a document.
+// generalHash returns the hash of a general document.
 func (h *Handler) generalHash(name string) string {
 	return fmt.Sprintf("%X", sha512.Sum512(fmt.Appendf(nil, "%s\n%s\n%s", format, h.options.Version, name)))
 }

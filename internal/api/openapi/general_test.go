@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestGeneral reads what documents say beside objects in their binary forms; test/oracle-builtins compares the JSON.
+// TestGeneral reads the documents without objects in their binary forms; test/oracle-builtins compares the JSON.
 func TestGeneral(t *testing.T) {
 	c, h := catalog.New(kinds.Resources()...), handler()
 	for name, at := range generalDocuments(c.Snapshot()) {

@@ -9,18 +9,17 @@ import (
 	"sync"
 )
 
-// The v2 document is put together from parts that are compressed one by one and kept so. A client that takes gzip gets
-// one gzip member made of them: deflate streams that end on a byte boundary without saying that they are the last may
-// stand one behind the other (RFC 1951, section 2.3; RFC 1952), and the checksum of the whole follows from those of
-// the parts.
+// The v2 document is assembled from parts that are compressed and cached one by one. A client that accepts gzip gets
+// one gzip member: deflate streams that end on a byte boundary without a final block can be concatenated (RFC 1951,
+// section 2.3; RFC 1952), and the checksum of the whole follows from the parts' checksums.
 
-// part is a compressed piece of a document: a deflate stream without its end, and behind it the CRC-32 and the length
-// of what it holds, 4 and 8 bytes.
+// part is a compressed piece of a document: a deflate stream without its end, then the CRC-32 and the length of its
+// contents, 4 and 8 bytes.
 type part []byte
 
 const partTrailer = 4 + 8
 
-// compressors are kept because each needs a megabyte.
+// compressors pools compressors, because each needs a megabyte.
 var compressors = sync.Pool{New: func() any {
 	z, err := flate.NewWriter(nil, flate.BestSpeed)
 	if err != nil {
@@ -35,8 +34,8 @@ func newPart(data []byte) part {
 	z := compressors.Get().(*flate.Writer)
 	defer compressors.Put(z)
 	z.Reset(&b)
-	_, _ = z.Write(data) // a buffer takes everything
-	_ = z.Flush()        // to a byte boundary; Close would say that nothing follows
+	_, _ = z.Write(data) // a buffer accepts everything
+	_ = z.Flush()        // to a byte boundary; Close would write a final block
 	out := binary.BigEndian.AppendUint32(b.Bytes(), crc32.ChecksumIEEE(data))
 	return binary.BigEndian.AppendUint64(out, uint64(len(data)))
 }
@@ -46,23 +45,23 @@ func (p part) split() (stream []byte, sum uint32, size int64) {
 	return stream, binary.BigEndian.Uint32(trailer), int64(binary.BigEndian.Uint64(trailer[4:]))
 }
 
-// lastBlock ends a deflate stream: an empty stored block that says that it is the last.
+// lastBlock ends a deflate stream: an empty stored block with the final flag.
 var lastBlock = []byte{1, 0, 0, 0xff, 0xff}
 
-// partsWriter writes parts as one document, plain or as gzip. The first error stays.
+// partsWriter writes parts as one document, plain or as gzip. It keeps the first error.
 type partsWriter struct {
 	w       io.Writer
 	gzipped bool
 	sum     uint32
 	size    int64
-	loose   []byte // what Write was given since the last part
+	loose   []byte // bytes from Write since the last part
 	err     error
 }
 
 func newPartsWriter(w io.Writer, gzipped bool) *partsWriter {
 	out := &partsWriter{w: w, gzipped: gzipped}
 	if gzipped {
-		out.raw([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 0xff}) // no name, no time, made fast, on whatever system
+		out.raw([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 0xff}) // no name, no time, fastest compression, unknown system
 	}
 	return out
 }
@@ -89,7 +88,7 @@ func (w *partsWriter) part(p part) {
 	w.size += size
 }
 
-// Write keeps p until the next part, to compress it together with what else is written before that.
+// Write keeps p until the next part, to compress consecutive writes together.
 func (w *partsWriter) Write(p []byte) (int, error) {
 	if !w.gzipped {
 		w.raw(p)
@@ -101,7 +100,7 @@ func (w *partsWriter) Write(p []byte) (int, error) {
 	return len(p), w.err
 }
 
-// gather makes a part of what Write was given, which is used once.
+// gather makes a part, used once, of the bytes from Write.
 func (w *partsWriter) gather() {
 	if len(w.loose) > 0 {
 		p := newPart(w.loose)
@@ -110,7 +109,7 @@ func (w *partsWriter) gather() {
 	}
 }
 
-// Close writes what belongs behind the last part.
+// Close writes the end of the document.
 func (w *partsWriter) Close() error {
 	w.gather()
 	if w.gzipped {
@@ -120,8 +119,8 @@ func (w *partsWriter) Close() error {
 	return w.err
 }
 
-// combineCRC returns the CRC-32 of a text of checksum a, followed by one of checksum b and size bytes. Appending a
-// zero bit is a linear map of the checksum's 32 bits; it is applied 8*size times by squaring its matrix.
+// combineCRC returns the CRC-32 of a text with checksum a followed by a text with checksum b and size bytes. Appending
+// a zero bit is a linear map of the checksum's 32 bits; it is applied 8*size times by squaring its matrix.
 func combineCRC(a, b uint32, size int64) uint32 {
 	var zero [32]uint32 // the map for one zero bit: column i is the image of bit i
 	zero[0] = crc32.IEEE
@@ -142,7 +141,7 @@ func combineCRC(a, b uint32, size int64) uint32 {
 		}
 		return out
 	}
-	for range 3 { // eight bits are a byte
+	for range 3 { // three squarings: one byte is eight bits
 		zero = square(&zero)
 	}
 	for ; size > 0; size >>= 1 {

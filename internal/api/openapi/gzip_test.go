@@ -44,7 +44,7 @@ func TestParts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			z.Multistream(false) // not every client reads more than one member
+			z.Multistream(false) // some clients read only one member
 			in = z
 		}
 		got, err := io.ReadAll(in)

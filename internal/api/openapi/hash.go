@@ -10,11 +10,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// format is part of every hash. Raise it when the same definition gives another document than before, because clients
-// keep documents for as long as the hash is the same.
+// format is part of every hash. Raise it when the document of an unchanged definition changes, because clients cache
+// documents as long as the hash is the same.
 const format = "5"
 
-// hashes remembers the hash of each version's document, under the stamp of its group.
+// hashes caches the hash of each version's document, with the stamp of its group.
 type hashes struct {
 	mu     sync.Mutex
 	groups map[string]groupHashes
@@ -25,7 +25,7 @@ type groupHashes struct {
 	versions map[string]string
 }
 
-// of returns the hashes of g's documents by version, "" for those that another server has and that are not known.
+// of returns the hashes of g's documents by version, "" for unknown documents of another server.
 func (h *hashes) of(g *catalog.Group, serverVersion string) (map[string]string, error) {
 	h.mu.Lock()
 	known, ok := h.groups[g.Name]
@@ -59,8 +59,8 @@ func (h *hashes) of(g *catalog.Group, serverVersion string) (map[string]string, 
 	return made.versions, nil
 }
 
-// identify writes to w what tells the document of r in v from all others: for a custom kind the definition's identity
-// and revision, for a built-in kind its content.
+// identify writes the identity of r's document in v to w: for a custom kind the definition's uid and revision, for a
+// built-in kind its content.
 func identify(w io.Writer, r *catalog.Resource, v *catalog.Version) error {
 	fmt.Fprintf(w, "%s %s %s %s\n", r.Plural, r.Kind, r.Definition.UID, fmt.Sprint(r.Definition.Revision))
 	if r.Custom() || v.Source == nil {

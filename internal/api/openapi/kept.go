@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// kept holds compressed documents up to a limit. A document is identified by its hash, so none is ever stale; those
-// that are no longer asked for leave by age.
+// kept caches compressed documents up to a limit. The key contains the document's hash, so no entry is ever stale;
+// unused entries are evicted by age.
 type kept struct {
 	limit int
 
 	mu    sync.Mutex
 	size  int
 	byKey map[key]*list.Element
-	order list.List // of *entry, the latest used first
+	order list.List // of *entry, most recently used first
 }
 
 type key struct {
@@ -45,15 +45,15 @@ func (c *kept) get(k key) []byte {
 	return e.Value.(*entry).packed
 }
 
-// put keeps packed if it is small enough. Older documents make room, but in a scan only those of other kinds and
-// forms: a client that reads all parts of v2 in a row would otherwise push out each before its next use.
+// put caches packed if it is small enough. It evicts older documents; during a scan only those of other kinds and
+// forms, because a client that reads all parts of v2 in a row would otherwise evict each before its next use.
 func (c *kept) put(k key, packed []byte, scan bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(packed) > c.limit/2 || c.byKey[k] != nil {
 		return
 	}
-	// The document of another hash under the same name was replaced and will hardly be asked for again.
+	// The document with another hash under the same name is outdated and unlikely to be requested again.
 	for e := c.order.Front(); e != nil; e = e.Next() {
 		if old := e.Value.(*entry).key; old.name == k.name && old.form == k.form {
 			c.removeLocked(e)

@@ -21,12 +21,12 @@ const (
 	embeddedKindText    = "kind is a string value representing the type of this object. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds"
 )
 
-// published is one resource in one version, and the edition of OpenAPI in which to publish it.
+// published is one resource in one version, to be published in an edition of OpenAPI.
 type published struct {
 	resource *catalog.Resource
 	version  *catalog.Version
 	v2       bool
-	// elsewhere tells which definitions of built-in types are left out because they stand in another place; nil means
+	// elsewhere reports whether the definition of a built-in type is in another place and must be omitted; nil means
 	// none.
 	elsewhere func(name string) bool
 }
@@ -45,7 +45,7 @@ func (p published) ref(name string) *spec.Schema {
 	return spec.RefSchema(refV3 + name)
 }
 
-// described is a reference with a description, which v3 wants around the reference and v2 beside it.
+// described returns a reference with a description, which v3 wraps around the reference and v2 puts beside it.
 func (p published) described(name, text string) spec.Schema {
 	s := p.ref(name)
 	if !p.v2 {
@@ -75,8 +75,8 @@ func (p published) kind() (*spec.Schema, error) {
 	return s, nil
 }
 
-// properties returns the kind's schema with the fields that every object has. Where kubectl would take the properties
-// for a complete list and refuse others, there are none.
+// properties returns the kind's schema with the fields common to all objects. Where kubectl would treat the properties
+// as a complete list and refuse others, there are none.
 func (p published) properties() (*spec.Schema, error) {
 	props, masked, err := p.source()
 	if err != nil {
@@ -104,7 +104,7 @@ func (p published) properties() (*spec.Schema, error) {
 	return s, nil
 }
 
-// embed gives the embedded objects inside s the fields that every object has.
+// embed adds the fields common to all objects to the embedded objects inside s.
 func (p published) embed(s *spec.Schema) {
 	for name, property := range s.Properties {
 		p.embed(&property)
@@ -147,7 +147,7 @@ func (p published) list() *spec.Schema {
 	return s
 }
 
-// identify adds the extensions by which clients find the schema of a kind.
+// identify adds the extensions that identify the kind of a schema.
 func (p published) identify(s *spec.Schema, kind string) {
 	s.AddExtension("x-kubernetes-group-version-kind", []any{groupVersionKind{p.resource.Group, p.version.Name, kind}})
 	if len(p.version.SelectableFields) == 0 {

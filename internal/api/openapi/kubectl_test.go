@@ -20,7 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// What kubectl does with the documents, through its own code.
+// TestKubectl uses the documents through kubectl's own code.
 func TestKubectl(t *testing.T) {
 	c := catalog.New(namespaces(t), crontabs(t, "stable.example.com", 1))
 	h := handler()
@@ -62,8 +62,7 @@ func TestKubectl(t *testing.T) {
 	}
 }
 
-// runExplain runs kubectl explain. It goes through the command, since the functions below it change their signatures
-// with the versions of kubectl.
+// runExplain runs kubectl explain through the command, because the functions below it change with kubectl's versions.
 func runExplain(client discovery.DiscoveryInterface, flags explain.ExplainFlags, what string) ([]byte, error) {
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
 	flags.IOStreams = streams
@@ -78,7 +77,7 @@ func runExplain(client discovery.DiscoveryInterface, flags explain.ExplainFlags,
 	return out.Bytes(), err
 }
 
-// explainFactory is the part of kubectl's factory that explain uses. It knows CronTab and Namespace without discovery.
+// explainFactory is the part of kubectl's factory that explain uses. It maps CronTab and Namespace without discovery.
 type explainFactory struct {
 	cmdutil.Factory
 	client discovery.DiscoveryInterface

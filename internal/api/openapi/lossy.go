@@ -6,9 +6,9 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// lossy changes s, a schema of v3, into what Kubernetes publishes of it in v2, which old kubectl versions validate
-// with: no junctors, no types where null or unknown fields are welcome, no default.
-// Rule: "OpenAPI v2 and v3 schemas", Kubernetes CRD documentation.
+// lossy reduces s, a schema of v3, to the form that Kubernetes publishes in v2, for validation by old kubectl versions:
+// without junctors, without types where null or unknown fields are allowed, without defaults. Rule: "OpenAPI v2 and v3
+// schemas", Kubernetes CRD documentation.
 func lossy(s *spec.Schema) {
 	s.AllOf, s.OneOf, s.AnyOf, s.Not = nil, nil, nil, nil
 	s.Default = nil
@@ -24,11 +24,11 @@ func lossy(s *spec.Schema) {
 		}
 	}
 	if s.Items == nil && s.Type.Contains("array") {
-		s.Type = nil // kubectl takes an array without items for an error
+		s.Type = nil // kubectl rejects an array without items
 	}
 	for name, property := range s.Properties {
 		if property.Nullable {
-			// The definition owns the slice, so it is copied. None left means no keyword.
+			// The definition owns the slice, so it is copied. If it becomes empty, the keyword is omitted.
 			s.Required = slices.DeleteFunc(slices.Clone(s.Required), func(r string) bool { return r == name })
 		}
 	}

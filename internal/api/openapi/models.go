@@ -10,32 +10,32 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// modelsJSON is made from Kubernetes' generated models by TestModels of test/oracle/openapi, which also keeps it fresh.
+// modelsJSON is generated from Kubernetes' models by TestModels of test/oracle/openapi, which also keeps it fresh.
 //
 //go:embed models.json
 var modelsJSON []byte
 
-// builtinJSON is made from what Kubernetes publishes of its own kinds by TestBuiltinModels of test/oracle-builtins,
+// builtinJSON is generated from Kubernetes' documents of built-in kinds by TestBuiltinModels of test/oracle-builtins,
 // which also keeps it fresh.
 //
 //go:embed builtin.json
 var builtinJSON []byte
 
-// models are what all documents share: definitions of metadata and options, and the query parameters.
+// models holds the parts shared by all documents: definitions of metadata and options, and the query parameters.
 type models struct {
-	// Parameters of each action, in the order of their names.
+	// Parameters holds the parameters of each action, sorted by name.
 	Parameters map[string][]parameter `json:"parameters"`
-	// Common parameters: those of every operation.
+	// Common holds the parameters of all operations.
 	Common []parameter `json:"common"`
-	// Bodies are the names under which v2 shares a body parameter, by its definition.
+	// Bodies holds the names of shared body parameters in v2, by their definition.
 	Bodies map[string]string `json:"bodies"`
-	// Options are the parameters of subresources of built-in kinds that are no views of the object, by the kind that
-	// they make up; Path is what follows behind some of them.
+	// Options holds the parameters of subresources of built-in kinds that are not views of the object, by the kind of
+	// their options. Path is the rest of the path, which some of them have.
 	Options map[string][]parameter `json:"options"`
 	Path    parameter              `json:"path"`
-	// Known are the group versions that Kubernetes knows, served or not.
+	// Known lists all group versions in Kubernetes, served or not.
 	Known []groupVersion `json:"known"`
-	// Schemas are v3 definitions by name.
+	// Schemas holds v3 definitions by name.
 	Schemas map[string]json.RawMessage `json:"schemas"`
 
 	encoded map[parameter][]byte // the JSON of parameters in v3
@@ -51,15 +51,15 @@ type parameter struct {
 	Name        string `json:"name"`
 	Type        string `json:"type"`
 	Description string `json:"description"`
-	// Shared is the name under which a v2 document holds the parameter once for all operations; "" if each has its own.
+	// Shared is the name of the parameter in a v2 document if all operations share it; "" if each has its own.
 	Shared string `json:"shared"`
-	// In is "path" for a parameter of the path that has not one of the usual names.
+	// In is "path" for a parameter of the path with an unusual name.
 	In string `json:"in"`
 }
 
 func (p parameter) inPath() bool { return p.Name == "name" || p.Name == "namespace" || p.In == "path" }
 
-// loadModels parses the data file, which is part of the program and so cannot be wrong.
+// loadModels parses the embedded data files, which are always valid.
 func loadModels() *models {
 	m := &models{}
 	for _, data := range [][]byte{modelsJSON, builtinJSON} { // the second adds to the maps of the first
@@ -133,7 +133,7 @@ func (m *models) ofGroup(definitions map[string]json.RawMessage, group, version 
 	return nil
 }
 
-// kindsOf are a definition's kinds, if each of these group versions has it as one of its own.
+// kindsOf returns a definition's kinds, one for each of the group versions that have it.
 func kindsOf(name string, known []groupVersion) []any {
 	kinds := make([]any, len(known))
 	for i, gv := range known {
@@ -159,8 +159,8 @@ func (m *models) closureV2(names ...string) (map[string]*spec.Schema, error) {
 	return out, nil
 }
 
-// referV2 turns the references of s into those of v2, where a reference may have siblings and needs no allOf around
-// it, and drops defaults, which Kubernetes does not publish in v2.
+// referV2 converts the references of s to v2, where a reference may have siblings without an allOf, and removes
+// defaults, which Kubernetes does not publish in v2.
 func referV2(s *spec.Schema) {
 	s.Default = nil
 	if len(s.AllOf) == 1 && s.AllOf[0].Ref.String() != "" {
@@ -181,9 +181,9 @@ func referV2(s *spec.Schema) {
 	}
 }
 
-// modelName is the definition of a custom kind: its group's labels in reverse order, version, kind. A group may have
-// the name of a Go package of Kubernetes (apiextensions.apis.pkg.apiextensions-apiserver.k8s.io); its kinds get the
-// end that kube-apiserver gives to definitions whose name is taken.
+// modelName returns the name of a custom kind's definition: its group's labels in reverse order, version, kind. If the
+// group has the name of a Go package of Kubernetes (apiextensions.apis.pkg.apiextensions-apiserver.k8s.io), the kind
+// gets kube-apiserver's suffix for duplicate names.
 func modelName(group, version, kind string) string {
 	labels := strings.Split(group, ".")
 	slices.Reverse(labels)
@@ -194,11 +194,11 @@ func modelName(group, version, kind string) string {
 	return name
 }
 
-// packages are what the names of built-in types begin with.
+// packages lists the prefixes of the names of built-in types.
 var packages = []string{"io.k8s.api.", "io.k8s.apimachinery.", "io.k8s.apiextensions-apiserver.",
 	"io.k8s.kube-aggregator."}
 
-// builtinModelName is the definition of a built-in kind, which Kubernetes derives from the Go package of the type.
+// builtinModelName returns the name of a built-in kind's definition, which Kubernetes derives from the Go package.
 func builtinModelName(group, version, kind string) string {
 	switch group {
 	case "apiextensions.k8s.io":

@@ -15,10 +15,11 @@ const (
 	formProtobuf = "protobuf"
 )
 
-// offer is a media type that clients may ask for.
+// offer is a supported media type.
 type offer struct{ accept, contentType, form string }
 
-// The names with "@" are not valid media types; client-go still asks for that of v2.
+// formsV2 and formsV3 list the supported forms. The names with "@" are not valid media types; client-go still requests
+// that of v2.
 var (
 	formsV2 = []offer{
 		{"application/json", "application/json", formJSON},

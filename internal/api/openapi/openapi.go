@@ -1,17 +1,18 @@
-// Package openapi publishes the schemas of what is served: OpenAPI v3, lossless, one document for each group and
+// Package openapi publishes the schemas of served resources: OpenAPI v3, lossless, one document for each group and
 // version, and OpenAPI v2 ("Swagger"), lossy, one document for all.
 //
-// It is step 5a of a request: an answer that is not an object, made from the catalog.Snapshot of the request alone.
-// Handler answers /openapi/v3, /openapi/v3/api/v1, /openapi/v3/apis/<group>/<version>, the like for what is no object,
-// and /openapi/v2. What Kubernetes publishes for custom resources is the specification; test/oracle/openapi compares.
+// It is step 5a of a request: a response that is not an object, made only from the request's catalog.Snapshot. Handler
+// serves /openapi/v3, /openapi/v3/api/v1, /openapi/v3/apis/<group>/<version>, similar documents for paths without
+// objects, and /openapi/v2. The specification is Kubernetes' documents for custom resources; test/oracle/openapi
+// compares.
 //
-// Nothing is built until a client asks for it. The index of v3, which every kubectl reads, and ETags name documents by
-// what they are made from (the identity and revision of each definition), so they need no document at all. Documents
-// are built on all processors, few at a time, and kept compressed within a budget of bytes as long as their hash is the
-// same; Drop frees them.
+// Documents are built on demand. The index of v3, which every kubectl reads, and ETags identify documents by their
+// sources (the identity and revision of each definition), so they need no document. Documents are built on all CPUs,
+// few at a time, and cached in compressed form, within a budget of bytes, as long as their hash is unchanged; Drop
+// frees them.
 //
-// A Handler is safe for concurrent use. Answers depend on nothing but the snapshot and the request, so that replicas
-// agree, hashes included.
+// A Handler is safe for concurrent use. Responses depend only on the snapshot and the request, so replicas agree,
+// including hashes.
 package openapi
 
 import (
@@ -29,25 +30,25 @@ import (
 type Options struct {
 	// Version of the API ("1.36"). Documents of built-in kinds bear it.
 	Version string
-	// KeepBytes bounds the compressed documents that are kept; 0 means 16 MiB.
+	// KeepBytes bounds the cache of compressed documents; 0 means 16 MiB.
 	KeepBytes int
 	// WriteError writes err as a metav1.Status. Required.
 	WriteError func(w http.ResponseWriter, r *http.Request, err error)
 }
 
-// Handler answers OpenAPI requests.
+// Handler handles OpenAPI requests.
 type Handler struct {
 	options Options
 	models  func() *models
 	hashes  hashes
 	kept    kept
-	// building are held while documents are built, because building takes much memory for a short time and no document
+	// building holds locks for building documents, because building takes much memory for a short time and no document
 	// should be built twice: the first for the parts of v2, one of the others for a document of v3, by its name.
 	building [3]sync.Mutex
 	homes    map[string]string // of homesV2; guarded by building[0]
 }
 
-// New returns a handler that holds nothing yet.
+// New returns a handler with an empty cache.
 func New(o Options) *Handler {
 	if o.KeepBytes == 0 {
 		o.KeepBytes = 16 << 20
@@ -55,10 +56,10 @@ func New(o Options) *Handler {
 	return &Handler{options: o, models: sync.OnceValue(loadModels), kept: kept{limit: o.KeepBytes}}
 }
 
-// Drop frees the documents that are kept.
+// Drop empties the cache.
 func (h *Handler) Drop() { h.kept.drop() }
 
-// ServeHTTP answers r from snap. A path that names no version of snap gets 404.
+// ServeHTTP responds to r from snap. A path without a version in snap gets a 404.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, snap *catalog.Snapshot) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		h.options.WriteError(w, r, generic(http.StatusMethodNotAllowed, r))
@@ -74,7 +75,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, snap *catalo
 	}
 }
 
-// lookup returns what a path of the index ("api/v1", "apis/<group>/<version>") names, or nil.
+// lookup returns the group and version of a path of the index ("api/v1", "apis/<group>/<version>"), or nil.
 func lookup(snap *catalog.Snapshot, path string) (*catalog.Group, *catalog.GroupVersion) {
 	parts := strings.Split(path, "/")
 	group, version := "", ""
@@ -101,7 +102,7 @@ func indexPath(g *catalog.Group, gv *catalog.GroupVersion) string {
 	return "apis/" + g.Name + "/" + gv.Name
 }
 
-// generic is the Status that clients make of a bare status code.
+// generic returns the Status that clients derive from a bare status code.
 func generic(code int, r *http.Request) error {
 	return apierrors.NewGenericServerResponse(code, strings.ToLower(r.Method), schema.GroupResource{}, "", "", 0, false)
 }

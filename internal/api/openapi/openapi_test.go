@@ -180,7 +180,7 @@ func urlsOf(t *testing.T, w *httptest.ResponseRecorder) map[string]string {
 	return out
 }
 
-// A change of a built-in schema changes the hash, although no definition's revision tells.
+// TestHashOfBuiltinKind checks that a change of a built-in schema changes the hash, although no revision changes.
 func TestHashOfBuiltinKind(t *testing.T) {
 	r := namespaces(t)
 	before := urlsOf(t, get(t, handler(), catalog.New(r), "/openapi/v3"))
@@ -220,7 +220,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The protobuf forms say what the JSON forms say.
+// TestProtobuf checks that the protobuf forms agree with the JSON forms.
 func TestProtobuf(t *testing.T) {
 	c := catalog.New(namespaces(t), crontabs(t, "stable.example.com", 1), crontabs(t, "other.example.com", 1))
 	h := handler()
@@ -248,7 +248,7 @@ func TestProtobuf(t *testing.T) {
 
 func TestProtobufOfRealDefinitions(t *testing.T) { sameV2(t, real(t, "*_*routes.yaml")) }
 
-// sameV2 compares the v2 document in protobuf with what gnostic makes of the one in JSON.
+// sameV2 compares the v2 document in protobuf with gnostic's conversion of the JSON form.
 func sameV2(t *testing.T, c *catalog.Catalog) {
 	t.Helper()
 	h := handler()

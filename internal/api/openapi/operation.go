@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// path is one URL path of a resource with its operations, in no edition's form.
+// path is one URL path of a resource with its operations, independent of the edition.
 type path struct {
 	path       string
 	parameters []parameter // of all operations
@@ -20,16 +20,16 @@ type path struct {
 type operation struct {
 	method, action, id, description string
 	tag                             string
-	parameters                      []parameter // beside those of the path
+	parameters                      []parameter // in addition to the path's
 	body                            string      // definition of the request body; "" for none
-	optional                        bool        // the body may be left out
+	optional                        bool        // the body may be omitted
 	kind                            groupVersionKind
 	consumes, produces              []string
-	answer                          string // definition of the answer's body; "" is a text
-	codes                           []int  // of answers with that body
+	answer                          string // definition of the response body; "" is a text
+	codes                           []int  // status codes of responses with that body
 }
 
-// actions of Kubernetes, in the order of HTTP methods below one path.
+// The actions of Kubernetes, in the order of HTTP methods below one path.
 var (
 	collectionActions = []action{
 		{"get", "list", "list", "list"}, {"post", "post", "create", "create"},
@@ -42,11 +42,11 @@ var (
 	changeActions = []action{{"get", "get", "read", ""}, {"put", "put", "replace", ""}, {"patch", "patch", "patch", ""}}
 )
 
-// action is one thing that a path may do: its HTTP method, x-kubernetes-action, the operation's word, and the verb of
-// catalog.Resource.Verbs that it needs ("" for subresources, which have verbs of their own).
+// action is one operation of a path: its HTTP method, x-kubernetes-action, the operation's word, and the required verb
+// of catalog.Resource.Verbs ("" for subresources, which have their own verbs).
 type action struct{ method, name, word, verb string }
 
-// paths returns what the resource answers.
+// paths returns the paths of the resource.
 func (p published) paths(m *models) []path {
 	root := p.root()
 	var out []path
@@ -108,7 +108,7 @@ func (p published) root() string {
 	return "/apis/" + p.resource.Group + "/" + p.version.Name
 }
 
-// kindOf returns what a subresource takes and answers. The scale of a custom kind is said to be of that kind.
+// kindOf returns the kind of a subresource. In the documents, the scale of a custom kind has that kind.
 func (p published) kindOf(subresource string) groupVersionKind {
 	own := groupVersionKind{p.resource.Group, p.version.Name, p.resource.Kind}
 	if p.resource.Custom() {
@@ -177,7 +177,8 @@ func (p published) operation(m *models, a action, subresource string) operation 
 	return op
 }
 
-// id is "replaceStableExampleComV1NamespacedCronTabStatus": client generators make method names of it.
+// id returns an operation ID, such as "replaceStableExampleComV1NamespacedCronTabStatus", which becomes a method name
+// in generated clients.
 func (p published) id(word string, inNamespace bool, subresource string) string {
 	scope := ""
 	if inNamespace {
@@ -205,7 +206,7 @@ func (p published) shortGroup() string {
 	return strings.TrimSuffix(p.resource.Group, ".k8s.io")
 }
 
-// camel drops what cannot be part of an identifier from s, and raises the letter that follows it.
+// camel removes characters from s that are invalid in identifiers, and capitalizes the letters behind them.
 func camel(s string, raise bool) string {
 	var b strings.Builder
 	for i, r := range s {
@@ -245,7 +246,7 @@ func (p published) describe(word, subresource string) string {
 func article(kind string) string {
 	switch {
 	case strings.HasSuffix(kind, "s") && !strings.HasSuffix(kind, "ss"):
-		return " " // a plural, in all likelihood
+		return " " // probably a plural
 	case strings.ContainsRune("aeiouAEIOU", rune(kind[0])):
 		return " an "
 	}
@@ -253,7 +254,7 @@ func article(kind string) string {
 }
 
 func sortParameters(ps []parameter) {
-	slices.SortStableFunc(ps, func(a, b parameter) int { // of one name, those of the path come first
+	slices.SortStableFunc(ps, func(a, b parameter) int { // with equal names, the path's come first
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.In, b.In)*-1)
 	})
 }

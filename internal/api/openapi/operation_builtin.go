@@ -20,7 +20,7 @@ var (
 		string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)}
 )
 
-// asBuiltin makes the operation of a custom kind that of a built-in one, as kube-apiserver publishes its own.
+// asBuiltin turns the operation of a custom kind into that of a built-in one, as published by kube-apiserver.
 func (p published) asBuiltin(op *operation, m *models) {
 	op.consumes, op.produces = anything, builtinForms
 	switch op.action {
@@ -47,7 +47,7 @@ func (p published) asBuiltin(op *operation, m *models) {
 	}
 }
 
-// share gives a path with one operation all its parameters.
+// share moves all parameters of a single operation to its path.
 func (at *path) share() {
 	if len(at.operations) == 1 {
 		at.parameters = slices.Concat(at.parameters, at.operations[0].parameters)
@@ -85,7 +85,7 @@ func (p published) watches(m *models, root string) []path {
 		watch(base+"/{name}", "watch", p.id("watch", scoped, ""), item))
 }
 
-// others returns the paths of a subresource that takes something else than the object.
+// others returns the paths of a subresource with another kind than the object.
 func (p published) others(m *models, base string, s *catalog.Subresource) []path {
 	at, kind := base+"/{name}/"+s.Name, p.kindOf(s.Name)
 	if s.Name == "log" {
@@ -114,7 +114,7 @@ func (p published) others(m *models, base string, s *catalog.Subresource) []path
 	return []path{out}
 }
 
-// connections returns the paths that lead through the server to somewhere else.
+// connections returns the paths of a connection through the server.
 func (p published) connections(m *models, at string, s *catalog.Subresource, kind groupVersionKind) []path {
 	methods := []string{"get", "post"}
 	if s.Name == "proxy" {
@@ -145,7 +145,7 @@ func (p published) connections(m *models, at string, s *catalog.Subresource, kin
 	return out
 }
 
-// available is the path that lists what the group version serves.
+// available returns the path that lists the resources of the group version.
 func (p published) available(root string) path {
 	return path{path: root + "/", operations: []operation{{
 		method: "get", id: "get" + camel(p.shortGroup(), true) + camel(p.version.Name, true) + "APIResources",

@@ -10,9 +10,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// Paths are encoded for v3 without reflection. Of a small kind they are nearly all of the document, and most of their
-// bytes are parameters, which all kinds have in common and which are encoded once (models.encoded). The rule, to the
-// byte, is what encoding/json makes of pathV3: TestAppendPath compares them.
+// Paths are encoded for v3 without reflection. They are nearly all of a small kind's document, and most of their bytes
+// are parameters common to all kinds, encoded once (models.encoded). The output equals encoding/json's for pathV3:
+// TestAppendPath compares them byte for byte.
 
 // appendV3 appends the JSON of the path.
 func (at path) appendV3(dst []byte, m *models) []byte {
@@ -72,7 +72,7 @@ func (op *operation) appendV3(dst []byte, m *models) []byte {
 }
 
 func (op *operation) appendResponses(dst []byte) []byte {
-	codes := append([]int{401}, op.codes...) // three digits each: their order as numbers is that as texts
+	codes := append([]int{401}, op.codes...) // three digits each: numeric and textual order agree
 	slices.Sort(codes)
 	w := memberWriter{dst: append(dst, '{')}
 	for _, code := range codes {
@@ -87,7 +87,7 @@ func (op *operation) appendResponses(dst []byte) []byte {
 	return append(w.dst, '}')
 }
 
-// content writes what a body is, in each of the types.
+// content writes the content of a body, in each media type.
 func (w *memberWriter) content(definition string, types []string) {
 	w.key("content")
 	types = slices.Sorted(slices.Values(types))
@@ -138,7 +138,7 @@ func (p parameter) appendV3(dst []byte) []byte {
 	return append(inner.dst, "}}"...)
 }
 
-// markup writes a text as encoding/json does, which escapes what would be markup in HTML.
+// markup writes a text like encoding/json, which escapes HTML markup.
 func (w *memberWriter) markup(name, value string) {
 	w.key(name)
 	w.dst = appendText(w.dst, value)
@@ -147,7 +147,7 @@ func (w *memberWriter) markup(name, value string) {
 func appendText(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c == '<' || c == '>' || c == '&' || c >= utf8.RuneSelf {
-			raw, _ := json.Marshal(s) // a text: it cannot fail
+			raw, _ := json.Marshal(s) // a string cannot fail
 			return append(dst, raw...)
 		}
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/sensitive"
 )
 
-// Schemas of definitions are encoded for v3 as they are, without making spec.Schemas of them first: each of these is a
-// kilobyte, and a definition has thousands. What schemas hardly ever have goes through fromProps and appendSchema,
-// whose output, to the byte, is the rule for all: TestAppendProps compares them.
+// Schemas of definitions are encoded for v3 directly, without spec.Schemas: each of these takes a kilobyte, and a
+// definition has thousands. Rare parts of schemas go through fromProps and appendSchema, whose output is the rule:
+// TestAppendProps compares them byte for byte.
 
-// appendKind appends the JSON of the schema of a custom kind, as kind returns it.
+// appendKind appends the JSON of the schema of a custom kind, as returned by kind.
 func (p published) appendKind(dst []byte) ([]byte, error) {
 	props, masked, err := p.source()
 	if err != nil {
@@ -59,7 +59,7 @@ func (p published) appendKind(dst []byte) ([]byte, error) {
 	})
 }
 
-// source returns the schema that the definition has, nil if none, and what of it is sensitive.
+// source returns the definition's schema, nil if there is none, and its sensitive fields.
 func (p published) source() (*apiextensionsv1.JSONSchemaProps, *sensitive.Fields, error) {
 	if p.version.Source == nil {
 		return nil, nil, nil
@@ -72,13 +72,13 @@ func (p published) source() (*apiextensionsv1.JSONSchemaProps, *sensitive.Fields
 	return props, masked, err
 }
 
-// isPlain reports whether p itself says nothing that is left to appendSchema.
+// isPlain reports whether p itself has none of the parts left to appendSchema.
 func isPlain(p *apiextensionsv1.JSONSchemaProps) bool {
 	return p.ExternalDocs == nil && p.Example == nil && p.Ref == nil && !p.XIntOrString && !p.XEmbeddedResource
 }
 
 func propertyNames(p *apiextensionsv1.JSONSchemaProps) []string {
-	names := make([]string, 0, len(p.Properties)+3) // those that every object has may come
+	names := make([]string, 0, len(p.Properties)+3) // room for the fields common to all objects
 	for name := range p.Properties {
 		names = append(names, name)
 	}
@@ -86,7 +86,7 @@ func propertyNames(p *apiextensionsv1.JSONSchemaProps) []string {
 	return names
 }
 
-// below says where a schema inside of another stands.
+// below describes the position of a nested schema.
 type below struct {
 	junctor bool // below allOf, anyOf, oneOf or not
 	masked  *sensitive.Fields
@@ -100,7 +100,7 @@ func (w propsWriter) member(out *memberWriter, name string, p *apiextensionsv1.J
 	w.write(out, p, at)
 }
 
-// write appends p to what out has.
+// write appends the members of p to out.
 func (w propsWriter) write(out *memberWriter, p *apiextensionsv1.JSONSchemaProps, at below) {
 	if !isPlain(p) {
 		s, err := fromProps(p, at.junctor)
@@ -131,7 +131,7 @@ func (w propsWriter) write(out *memberWriter, p *apiextensionsv1.JSONSchemaProps
 	out.keep(append(inner.dst, '}'), inner.err)
 }
 
-// extensions writes what setExtensions sets, in the order of the names.
+// extensions writes the extensions of setExtensions, in the order of their names.
 func (w *memberWriter) extensions(p *apiextensionsv1.JSONSchemaProps, isSensitive bool) {
 	if len(p.XListMapKeys) > 0 {
 		w.value("x-kubernetes-list-map-keys", p.XListMapKeys)
@@ -149,7 +149,7 @@ func (w *memberWriter) extensions(p *apiextensionsv1.JSONSchemaProps, isSensitiv
 	}
 }
 
-// values writes defaults, bounds, enums and what is required.
+// values writes defaults, bounds, enums and required fields.
 func (w *memberWriter) values(p *apiextensionsv1.JSONSchemaProps) {
 	if p.Default != nil {
 		v, err := value(p.Default)

@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/sensitive"
 )
 
-// sameKind wants what appendKind makes of a version to be, to the byte, what kind and appendSchema make of it.
+// sameKind checks that appendKind's output equals the output of kind and appendSchema byte for byte.
 func sameKind(t *testing.T, p published) {
 	t.Helper()
 	got, err := p.appendKind(nil)
@@ -66,7 +66,7 @@ func TestAppendRealKinds(t *testing.T) {
 	eachKind(t, real(t, "*.yaml").Snapshot(), func(p published) { sameKind(t, p) })
 }
 
-// TestAppendPath compares paths with what encoding/json makes of them.
+// TestAppendPath compares paths with encoding/json's output.
 func TestAppendPath(t *testing.T) {
 	t.Parallel()
 	m, paths := loadModels(), 0
@@ -102,7 +102,7 @@ func eachKind(t *testing.T, snap *catalog.Snapshot, f func(published)) {
 	}
 }
 
-// randomProps is a schema with everything that a definition can say, more often what it usually does.
+// randomProps returns a random schema with all keywords of definitions, the usual ones more often.
 func randomProps(r *rand.Rand, depth int) *apiextensionsv1.JSONSchemaProps {
 	p := &apiextensionsv1.JSONSchemaProps{}
 	some := func(one int, f func()) {

@@ -13,8 +13,8 @@ import (
 
 // protobufV2 encodes paths and definitions as a document of protocol buffers.
 //
-// It builds the messages itself: gnostic can make them of JSON only through YAML, which takes several times as long as
-// all else, and kubectl reads this document when it applies a changed object.
+// It builds the messages itself: gnostic can only make them from JSON through YAML, which takes several times as long
+// as everything else, and kubectl reads this document when it applies a changed object.
 func protobufV2(paths map[string]pathV2, definitions map[string]*spec.Schema) ([]byte, error) {
 	x := looseValues{}
 	doc := &openapi_v2.Document{Paths: &openapi_v2.Paths{}, Definitions: &openapi_v2.Definitions{}}
@@ -38,11 +38,11 @@ func protobufV2(paths map[string]pathV2, definitions map[string]*spec.Schema) ([
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// looseValues makes messages of values that have no fixed type, which are written as YAML. That is slow, and an
-// operation's kind or a true come again and again, so each value is written once; messages are shared.
+// looseValues encodes values without a fixed type, as YAML. That is slow, and values such as an operation's kind or a
+// true repeat, so each value is encoded once; messages are shared.
 type looseValues map[any]*openapi_v2.Any
 
-// schema converts what lossy leaves of a schema; there are no other keywords in v2.
+// schema converts a schema reduced by lossy; v2 has no other keywords.
 func (x looseValues) schema(s *spec.Schema) (*openapi_v2.Schema, error) {
 	out := &openapi_v2.Schema{
 		XRef: s.Ref.String(), Format: s.Format, Title: s.Title, Description: s.Description,
@@ -78,7 +78,7 @@ func (x looseValues) schema(s *spec.Schema) (*openapi_v2.Schema, error) {
 	return out, err
 }
 
-// children adds to out the schemas of what is inside of a value that s describes.
+// children adds the schemas of nested values to out.
 func (x looseValues) children(s *spec.Schema, out *openapi_v2.Schema) error {
 	if s.Items != nil && s.Items.Schema != nil {
 		item, err := x.schema(s.Items.Schema)
@@ -115,7 +115,7 @@ func (x looseValues) children(s *spec.Schema, out *openapi_v2.Schema) error {
 	return nil
 }
 
-// or returns what p points to, or zero: protocol buffers cannot tell them apart here.
+// or returns *p, or zero if p is nil: protocol buffers do not distinguish them here.
 func or[T int64 | float64](p *T) T {
 	if p == nil {
 		return 0
@@ -138,7 +138,7 @@ func (x looseValues) extensions(extensions map[string]any) ([]*openapi_v2.NamedA
 func (x looseValues) message(v any) (*openapi_v2.Any, error) {
 	switch v.(type) {
 	case string, bool, groupVersionKind:
-	default: // cannot be a key, or may be anything
+	default: // not usable as a key, or an arbitrary value
 		b, err := yaml.Marshal(v)
 		return &openapi_v2.Any{Yaml: string(b)}, err
 	}

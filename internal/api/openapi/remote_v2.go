@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// remoteV2 is what other servers add to the document of v2, joined so that no name is there twice.
+// remoteV2 is other servers' part of the v2 document, joined without duplicate names.
 type remoteV2 struct {
 	Paths       map[string]json.RawMessage `json:"paths"`
 	Definitions map[string]json.RawMessage `json:"definitions"`
@@ -31,9 +31,9 @@ func remotesV2(groups []*catalog.Group) (docs []catalog.Document) {
 	return docs
 }
 
-// joinV2 joins documents. What known reports is left out: this server's document has a definition, or a parameter, of
-// that name, which is the one that Kubernetes' libraries have everywhere. If two servers mean different things by a
-// name, the second one's gets another name.
+// joinV2 joins documents. It omits names for which known is true: this server's document has a definition, or a
+// parameter, of that name, from Kubernetes' common libraries. If two servers use a name for different definitions, the
+// second one is renamed.
 func joinV2(docs []catalog.Document, known func(name string) bool) (*remoteV2, error) {
 	all := &remoteV2{
 		Paths: map[string]json.RawMessage{}, Definitions: map[string]json.RawMessage{},
@@ -63,7 +63,7 @@ func joinV2(docs []catalog.Document, known func(name string) bool) (*remoteV2, e
 	return all, nil
 }
 
-// add takes over what is not there yet.
+// add adds the missing members of one.
 func (all *remoteV2) add(one *remoteV2, known func(name string) bool) {
 	for name, raw := range one.Paths {
 		if all.Paths[name] == nil {
@@ -82,8 +82,8 @@ func (all *remoteV2) add(one *remoteV2, known func(name string) bool) {
 	}
 }
 
-// rename gives the definitions of a document names that differ from those of others which say something else, as
-// kube-openapi's aggregator does: with a number behind.
+// rename renames definitions of a document that conflict with others of the same name, by appending a number, like
+// kube-openapi's aggregator.
 func (one *remoteV2) rename(all *remoteV2, data []byte, known func(name string) bool) (*remoteV2, error) {
 	renamed := map[string]string{}
 	for _, name := range slices.Sorted(func(yield func(string) bool) {

@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// Schema returns the schema of a kind as v3 publishes it, with every reference replaced by what it refers to. Where a
-// type contains itself there is an object without properties instead. It is made anew at each call.
+// Schema returns the v3 schema of a kind with all references resolved. A type nested in itself becomes an object
+// without properties. The result is built anew at each call.
 func (h *Handler) Schema(r *catalog.Resource, v *catalog.Version) (*spec.Schema, error) {
 	p := published{resource: r, version: v}
 	m := h.models()
@@ -37,10 +37,10 @@ func (h *Handler) Schema(r *catalog.Resource, v *catalog.Version) (*spec.Schema,
 // resolver replaces references by definitions.
 type resolver struct {
 	definitions map[string]*spec.Schema
-	open        map[string]bool // the definitions around
+	open        map[string]bool // the enclosing definitions
 }
 
-// resolve replaces the references in s, which is the caller's own, in place. Definitions are not changed.
+// resolve replaces the references in s, owned by the caller, in place. Definitions are not changed.
 func (r resolver) resolve(s *spec.Schema) error {
 	if name := referred(s); name != "" {
 		if r.open[name] {
@@ -77,7 +77,7 @@ func (r resolver) resolve(s *spec.Schema) error {
 	return nil
 }
 
-// referred returns the definition that s refers to, by itself or, with a description beside it, inside of allOf.
+// referred returns the definition that s refers to, directly or, with a description, inside allOf.
 func referred(s *spec.Schema) string {
 	if s.Ref.GetURL() != nil {
 		return strings.TrimPrefix(s.Ref.String(), refV3)

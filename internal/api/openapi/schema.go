@@ -11,11 +11,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/sensitive"
 )
 
-// fromProps returns the schema of a definition as v3 publishes it: everything that it says, x-kubernetes-* included,
-// and for x-kubernetes-int-or-string the two types spelled out.
+// fromProps returns the schema of a definition for v3: all its keywords, including x-kubernetes-*, and with the two
+// types of x-kubernetes-int-or-string spelled out.
 //
-// inJunctor is true below allOf, anyOf, oneOf and not, where a structural schema constrains values and declares
-// nothing.
+// inJunctor is true below allOf, anyOf, oneOf and not, where a structural schema constrains values and declares no
+// fields.
 func fromProps(p *apiextensionsv1.JSONSchemaProps, inJunctor bool) (*spec.Schema, error) {
 	if p == nil {
 		return nil, nil
@@ -51,7 +51,7 @@ func fromProps(p *apiextensionsv1.JSONSchemaProps, inJunctor bool) (*spec.Schema
 	return s, nil
 }
 
-// setValues decodes what the definition holds as raw JSON.
+// setValues decodes the raw JSON in the definition.
 func setValues(s *spec.Schema, p *apiextensionsv1.JSONSchemaProps) (err error) {
 	if s.Default, err = value(p.Default); err != nil {
 		return fmt.Errorf("default: %w", err)
@@ -152,8 +152,8 @@ func setChildren(s *spec.Schema, p *apiextensionsv1.JSONSchemaProps, inJunctor b
 	return err
 }
 
-// spellIntOrString adds anyOf integer, string to s unless the definition has it already, in one of the two places
-// where a structural schema may.
+// spellIntOrString adds anyOf integer, string to s unless the definition already has it, in one of the two places
+// allowed in a structural schema.
 func spellIntOrString(s *spec.Schema, p *apiextensionsv1.JSONSchemaProps) {
 	both := []apiextensionsv1.JSONSchemaProps{{Type: "integer"}, {Type: "string"}}
 	if equality.Semantic.DeepEqual(p.AnyOf, both) || len(p.AllOf) > 0 &&

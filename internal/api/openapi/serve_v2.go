@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// serveV2 streams the one document of v2 group by group, because it may be larger than all else that the server holds.
+// serveV2 streams the single v2 document group by group, because it may be larger than everything else in memory.
 func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request, snap *catalog.Snapshot) {
 	w.Header().Add("Vary", "Accept")
 	form, contentType := negotiate(r, formsV2)
@@ -57,7 +57,7 @@ func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request, snap *catalog.
 		return
 	}
 	if err := d.write(w, gzipped); err != nil {
-		// The status is sent. To break the connection is the one way left to say that the document is not complete.
+		// The status has been sent. Breaking the connection is the only way to report an incomplete document.
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -68,14 +68,14 @@ type documentV2 struct {
 	form   string
 	groups []*catalog.Group
 	hashes []string // of the groups
-	// remotes are the documents of other servers, remoteHash what identifies all of them.
+	// remotes are the documents of other servers, and remoteHash identifies all of them.
 	remotes    []catalog.Document
 	remoteHash string
-	// others is what remotes add, nil before it is needed.
+	// others is the joined content of remotes, nil until it is needed.
 	others *remoteV2
 }
 
-// join returns what other servers add. h.building[0] is held.
+// join returns the joined content of remotes. h.building[0] is held.
 func (d *documentV2) join() (*remoteV2, error) {
 	if d.others != nil {
 		return d.others, nil
@@ -96,8 +96,8 @@ func (d *documentV2) join() (*remoteV2, error) {
 	return d.others, err
 }
 
-// writeOthers writes what other servers add in one place, which encode makes of all of it. It is kept as long as their
-// documents are the same.
+// writeOthers writes other servers' part in one place, produced by encode. It is cached as long as their documents are
+// unchanged.
 func (d *documentV2) writeOthers(w *partsWriter, place string, encode func(*remoteV2) ([]byte, error)) error {
 	if len(d.remotes) == 0 {
 		return nil
@@ -145,7 +145,7 @@ func (d *documentV2) writeJSON(w *partsWriter) error {
 			return err
 		}
 		if len(paths) == 0 {
-			continue // others answer for all of it
+			continue // other servers serve all of it
 		}
 		if _, err := fmt.Fprintf(w, ",%s", paths); err != nil {
 			return err
@@ -210,8 +210,7 @@ func (d *documentV2) writeHead(w io.Writer) error {
 	return err
 }
 
-// writeProtobuf writes a document for each group, one after the other: a parser of protocol buffers merges them into
-// one.
+// writeProtobuf writes a document for each group, one after the other: a parser of protocol buffers merges them.
 func (d *documentV2) writeProtobuf(w *partsWriter) error {
 	shared, err := d.sharedProtobuf()
 	if err != nil {
@@ -236,7 +235,7 @@ func (d *documentV2) writeProtobuf(w *partsWriter) error {
 	return d.writeOthers(w, "", (*remoteV2).protobuf)
 }
 
-// sharedProtobuf encodes what does not depend on what is served.
+// sharedProtobuf encodes the parts that do not depend on the catalog.
 func (d *documentV2) sharedProtobuf() ([]byte, error) {
 	paths, definitions, parameters, err := d.h.sharedV2()
 	if err != nil {
@@ -254,7 +253,7 @@ func (d *documentV2) sharedProtobuf() ([]byte, error) {
 	return proto.Marshal(doc)
 }
 
-// packed returns the compressed part of group i, which build makes if it is not kept.
+// packed returns the compressed part of group i, built by build unless it is cached.
 func (d *documentV2) packed(i int, build func() ([]byte, error)) (part, error) {
 	k := key{"v2 " + d.groups[i].Name, d.form, d.hashes[i]}
 	return d.h.packed(k, true, func(data []byte) []byte { return newPart(data) }, build)

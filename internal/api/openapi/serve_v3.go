@@ -63,8 +63,8 @@ func relativeURL(path, hash string) string {
 	return (&url.URL{Path: "/openapi/v3/" + path, RawQuery: url.Values{"hash": {hash}}.Encode()}).String()
 }
 
-// serveV3 answers with one document. With ?hash= of that document the answer may be kept for ever; with another hash
-// the client is sent to the right one.
+// serveV3 serves one document. With ?hash= of that document the response may be cached for ever; another hash redirects
+// to the current one.
 func (h *Handler) serveV3(w http.ResponseWriter, r *http.Request, snap *catalog.Snapshot, path string) {
 	hash, build, err := h.document(snap, path)
 	if err != nil {
@@ -105,7 +105,7 @@ func (h *Handler) serveV3(w http.ResponseWriter, r *http.Request, snap *catalog.
 	writePacked(w, r, packed)
 }
 
-// document returns the hash of the v3 document of that name and what builds its JSON, nil if there is none.
+// document returns the hash of the named v3 document and a function that builds its JSON, nil if there is none.
 func (h *Handler) document(snap *catalog.Snapshot, name string) (hash string, build func() ([]byte, error), err error) {
 	if g, gv := lookup(snap, name); gv != nil {
 		versions, err := h.hashes.of(g, h.options.Version)
@@ -133,31 +133,31 @@ func encodeV3(name, form string, build func() ([]byte, error)) ([]byte, error) {
 	return proto.Marshal(doc)
 }
 
-// packed returns the compressed document of k, which build makes, and compress compresses, if it is not kept. scan as
-// in kept.put.
+// packed returns the compressed document of k. Unless it is cached, it calls build and compress. scan is as in
+// kept.put.
 func (h *Handler) packed(k key, scan bool, compress func([]byte) []byte, build func() ([]byte, error)) ([]byte, error) {
 	if packed := h.kept.get(k); packed != nil {
 		return packed, nil
 	}
-	building := &h.building[0] // parts of v2 know of each other
+	building := &h.building[0] // parts of v2 depend on each other
 	if !scan {
 		building = &h.building[1+crc32.ChecksumIEEE([]byte(k.name))%uint32(len(h.building)-1)]
 	}
 	building.Lock()
 	defer building.Unlock()
-	if packed := h.kept.get(k); packed != nil { // another request built it meanwhile
+	if packed := h.kept.get(k); packed != nil { // another request has built it meanwhile
 		return packed, nil
 	}
 	body, err := build()
 	if err != nil {
 		return nil, err
 	}
-	packed := bytes.Clone(compress(body)) // a buffer has grown to up to twice its content
+	packed := bytes.Clone(compress(body)) // the buffer may be twice as large as its content
 	h.kept.put(k, packed, scan)
 	return packed, nil
 }
 
-// fresh sets the ETag and answers 304 if the client has that document already.
+// fresh sets the ETag and responds with 304 if the client has that document already.
 func fresh(w http.ResponseWriter, r *http.Request, hash string) bool {
 	etag := strconv.Quote(hash)
 	w.Header().Set("ETag", etag)
@@ -172,11 +172,11 @@ func fresh(w http.ResponseWriter, r *http.Request, hash string) bool {
 func writePlain(w http.ResponseWriter, r *http.Request, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	if r.Method != http.MethodHead {
-		w.Write(body) // an error means that the client is gone
+		w.Write(body) // an error means that the client has disconnected
 	}
 }
 
-// writePacked sends a compressed document as it is to clients that take gzip, which all Go clients do.
+// writePacked sends a compressed document unchanged to clients that accept gzip, as all Go clients do.
 func writePacked(w http.ResponseWriter, r *http.Request, packed []byte) {
 	w.Header().Add("Vary", "Accept-Encoding")
 	if takesGzip(r) {
@@ -189,7 +189,7 @@ func writePacked(w http.ResponseWriter, r *http.Request, packed []byte) {
 	}
 }
 
-// pack compresses a document, pieces of it at the same time.
+// pack compresses a document, in concurrent pieces.
 func pack(body []byte) []byte {
 	pieces := slices.Collect(slices.Chunk(body, 256<<10))
 	parts := make([]part, len(pieces))
@@ -199,11 +199,11 @@ func pack(body []byte) []byte {
 	for _, p := range parts {
 		w.part(p)
 	}
-	_ = w.Close() // a buffer takes everything
+	_ = w.Close() // a buffer accepts everything
 	return b.Bytes()
 }
 
-// unpack writes what pack was given.
+// unpack writes the document compressed by pack.
 func unpack(w io.Writer, packed []byte) error {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {

@@ -28,7 +28,7 @@ type (
 		Action      string                `json:"x-kubernetes-action,omitempty"`
 		Kind        *groupVersionKind     `json:"x-kubernetes-group-version-kind,omitempty"`
 	}
-	// parameterV2 is a parameter, or a reference to one that the document shares.
+	// parameterV2 is a parameter, or a reference to a shared one.
 	parameterV2 struct {
 		Ref         string       `json:"$ref,omitempty"`
 		UniqueItems bool         `json:"uniqueItems,omitempty"`
@@ -64,8 +64,8 @@ func (h *Handler) pathsV2(g *catalog.Group) map[string]pathV2 {
 	return paths
 }
 
-// definitionsV2 returns the "definitions" of the v2 document for g, one of groups, without those that stand in another
-// group's part or among what is shared. h.building[0] is held.
+// definitionsV2 returns the "definitions" of the v2 document for g, one of groups, without definitions in another
+// group's part or in the shared part. h.building[0] is held.
 func (h *Handler) definitionsV2(groups []*catalog.Group, g *catalog.Group) (map[string]*spec.Schema, error) {
 	homes, err := h.homesV2(groups)
 	if err != nil {
@@ -86,13 +86,13 @@ func (h *Handler) definitionsV2(groups []*catalog.Group, g *catalog.Group) (map[
 	return definitions, nil
 }
 
-// sharedHome is the home of definitions that do not depend on what is served. No group has this name.
+// sharedHome is the home of definitions that do not depend on the catalog. No group has this name.
 const sharedHome = "*"
 
-// homesV2 says where in the v2 document each definition of a built-in type stands, for it may stand there once only:
-// with what is shared, or in the part of the first group that refers to it. What a definition refers to has no later
-// home than itself, so who leaves one out need not look behind it. Built-in kinds are served as long as the handler
-// lives, so this is found out once. h.building[0] is held.
+// homesV2 returns the home of each built-in type's definition in the v2 document, since each must occur only once: the
+// shared part, or the first group that refers to it. The references of a definition have no later home than the
+// definition, so a caller that omits it need not follow them. Built-in kinds never change, so this is computed once.
+// h.building[0] is held.
 func (h *Handler) homesV2(groups []*catalog.Group) (map[string]string, error) {
 	if h.homes != nil {
 		return h.homes, nil
@@ -143,8 +143,8 @@ func sharedRootsV2() []string {
 		resourceListName, versionsName, groupListName, serverVersionName}
 }
 
-// sharedV2 returns the members of "paths", "definitions" and "parameters" that do not depend on what is served, as
-// JSON without the braces around them.
+// sharedV2 returns the members of "paths", "definitions" and "parameters" that do not depend on the catalog, as JSON
+// without enclosing braces.
 func (h *Handler) sharedV2() (paths, definitions, parameters []byte, err error) {
 	m := h.models()
 	general := map[string]pathV2{}

@@ -67,7 +67,7 @@ type (
 	}
 )
 
-// bearerToken is how clients show who they are, as documents of built-in kinds say it.
+// bearerToken is the authentication of clients, in the documents of built-in kinds.
 var bearerToken = map[string]securityScheme{
 	"BearerToken": {Type: "apiKey", Description: "Bearer Token authentication", Name: "authorization", In: "header"},
 }
@@ -115,15 +115,15 @@ func (h *Handler) buildV3(group string, gv *catalog.GroupVersion) ([]byte, error
 	return append(components.dst, "}}"...), components.err
 }
 
-// partV3 is what one resource adds to a document.
+// partV3 is one resource's part of a document.
 type partV3 struct {
 	schemas, paths map[string]json.RawMessage
-	shared         []string // definitions that all kinds have in common
+	shared         []string // definitions common to all kinds
 	size           int      // of schemas and paths
 	err            error
 }
 
-// build makes the part of p.
+// build builds the part of p.
 func (part *partV3) build(p published, m *models) {
 	r := p.resource
 	if !r.Custom() {
@@ -195,7 +195,7 @@ func (at path) v3() pathV3 {
 	return out
 }
 
-// about returns what kind the operation is about, nil if none.
+// about returns the kind of the operation, nil if it has none.
 func (op operation) about() *groupVersionKind {
 	if op.action == "" {
 		return nil
@@ -203,7 +203,7 @@ func (op operation) about() *groupVersionKind {
 	return &op.kind
 }
 
-// produces are the forms in which every operation can answer.
+// produces lists the response media types of every operation.
 var produces = []string{"application/json", "application/yaml"}
 
 func contentV3(definition string, types []string) map[string]mediaV3 {
