@@ -16,13 +16,13 @@ import (
 // column reads one cell.
 type column struct {
 	typ string // integer, number, string, boolean, date
-	// plain are the names of a path that consists of nothing else; nil for other paths.
+	// plain holds the names of a path that consists only of names; nil for other paths.
 	plain []string
-	// find returns the first value that another path has in an object. It may be called concurrently.
+	// find returns the first value of any other path in an object. It may be called concurrently.
 	find func(obj map[string]any) (value any, found bool)
-	// root is the only field of the object that find looks at, "" if that is not known.
+	// root is the only field of the object that find reads, "" if unknown.
 	root string
-	// branching is what multiplies the effort of find.
+	// branching bounds the effort of find.
 	branching branching
 }
 
@@ -55,8 +55,8 @@ func newColumn(c catalog.Column) (column, error) {
 	return col, nil
 }
 
-// plainPath returns the names of a path like ".a.b", nil if the path is of another form; and the name that it starts
-// with, if it starts with one. Names that JSON may spell in more than one way do not count.
+// plainPath returns the names of a path like ".a.b", nil if the path has another form, and its first name, if any.
+// Names with several spellings in JSON do not count.
 func plainPath(root *jsonpath.ListNode) (names []string, first string) {
 	if len(root.Nodes) != 1 {
 		return nil, ""
@@ -121,8 +121,8 @@ func (c *column) append(dst []byte, doc *document, obj map[string]any, now time.
 	return codec.AppendJSON(dst, c.cell(value, now))
 }
 
-// cell returns what is shown of a value; nil if the value is not of the column's type. Only strings are made of
-// anything.
+// cell returns the printed form of a value; nil if it does not have the column's type. Only string columns accept any
+// value.
 func (c *column) cell(value any, now time.Time) any {
 	switch c.typ {
 	case "string":

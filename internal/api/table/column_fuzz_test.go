@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/table"
 )
 
-// FuzzColumn: a definition's author chooses the path and the client the object. Whatever they are, a row is JSON that
-// decodes as a Table, or an error.
+// FuzzColumn checks rows with the path of a definition's author and a client's object. Whatever they are, a row is JSON
+// that decodes as a Table, or an error.
 func FuzzColumn(f *testing.F) {
 	for _, path := range []string{".spec.replicas", `.metadata.labels['a\.b']`, ".spec.list[0:2:1].type",
 		`.spec.list[?(@.type=="b")].v`, "..type",

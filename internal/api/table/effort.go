@@ -6,25 +6,26 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// A path of a column is chosen by the author of a definition, and evaluated for each row by a library that can neither
-// be interrupted nor bounded. What multiplies its results is looked at first: each ".." visits everything below each
-// result of what stands before it, and each alternative of a union ([0,1]) follows the rest of the path once more. A
-// cell that would take too much stays empty. Fields, wildcards, slices and filters only choose among what is below.
+// The author of a definition chooses a column's path, and a library without interruption or limits evaluates it for
+// each row. So the number of its results is estimated first: each ".." visits everything below each previous result,
+// and each alternative of a union ([0,1]) evaluates the rest of the path again. A cell that exceeds the limit stays
+// empty. Fields, wildcards, slices and filters only select among existing values.
 
 const (
-	// maxDescents is how many ".." a path may have. Even small objects have too many ways through more.
+	// maxDescents is the maximum number of ".." in a path. Even small objects have too many ways through more.
 	maxDescents = 8
-	// rowEffort and effortPerByte are how many values the cells of a row may visit: a fraction of a second's worth.
+	// rowEffort and effortPerByte bound the number of values that the cells of a row may visit, a fraction of a
+	// second's worth.
 	rowEffort     = 1 << 22
 	effortPerByte = 4
 	// freeUnions is how many alternatives a path may have in all without being counted.
 	freeUnions = 16
 )
 
-// branching is what multiplies the results of a path.
+// branching describes how a path multiplies its results.
 type branching struct {
-	descents int    // how often it says ".."
-	unions   uint64 // the product of the alternatives of its unions, at most math.MaxUint32
+	descents int    // number of ".."
+	unions   uint64 // product of the alternatives of its unions, at most math.MaxUint32
 }
 
 func branchingOf(n jsonpath.Node) branching {
@@ -74,8 +75,9 @@ func (b branching) effort(obj map[string]any) uint64 {
 	return min(visits[b.descents], math.MaxUint32) * b.unions
 }
 
-// visited returns how many values k descents in a row visit that begin at v, for each k up to most: the first visits
-// all below v, and the others begin anew at each of them. A text counts with its bytes, which the library visits too.
+// visited returns how many values k consecutive descents from v visit, for each k up to most: the first visits
+// everything below v, and the others start again at each result. A string counts with its bytes, which the library
+// visits too.
 func visited(v any, most int) (visits [maxDescents + 1]uint64) {
 	size := uint64(1)
 	child := func(e any) {
@@ -103,14 +105,14 @@ func visited(v any, most int) (visits [maxDescents + 1]uint64) {
 	return visits
 }
 
-// allowance is what is left of the effort for one row.
+// allowance is the remaining effort for one row.
 type allowance uint64
 
 func newAllowance(row Row) allowance {
 	return allowance(rowEffort + effortPerByte*len(row.JSON))
 }
 
-// spend takes what a path costs in an object, and reports whether there was as much left.
+// spend deducts the cost of a path in an object, and reports whether enough was left.
 func (a *allowance) spend(b branching, obj map[string]any) bool {
 	if b.cheap() {
 		return true

@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/table"
 )
 
-// TestHostilePaths prints objects with columns that have more results than a machine has memory. Such cells are empty;
-// the test ends soon, or the package's time limit ends it.
+// TestHostilePaths prints objects with columns that have more results than fit into memory. Such cells are empty; the
+// test ends soon, or fails at the package's time limit.
 func TestHostilePaths(t *testing.T) {
 	t.Parallel()
 	const depth = 60
@@ -25,7 +25,7 @@ func TestHostilePaths(t *testing.T) {
 		{deep, "..a..b", `"found"`},
 		{deep, "..a..a..b", `"found"`},
 		{deep, "..a..a..a..a..a..a..b", "null"},
-		{deep, strings.Repeat("..", 3) + "b", "null"}, // no path: six dots
+		{deep, strings.Repeat("..", 3) + "b", "null"}, // an invalid path: six dots
 		{deep, strings.Repeat("..a", 5000), "null"},
 		{deep, ".spec" + strings.Repeat("['a','a']", 40), "null"},
 		{deep, ".spec['a','x'].a.x", "null"},
@@ -52,7 +52,7 @@ func TestHostilePaths(t *testing.T) {
 // definitions returns the parts of a table's column definitions.
 func definitions(doc []byte) []string { return strings.Split(string(doc), `"format":`)[1:] }
 
-// TestManyHostileColumns: a row has one allowance for all its cells.
+// TestManyHostileColumns checks that all cells of a row share one allowance.
 func TestManyHostileColumns(t *testing.T) {
 	t.Parallel()
 	var columns []catalog.Column

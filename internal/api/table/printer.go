@@ -10,15 +10,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// printer is what to print for a version of a kind. It is immutable.
+// printer prints a version of a kind. It is immutable.
 type printer struct {
 	definitions []metav1.TableColumnDefinition
 	header      []byte // JSON of definitions
-	// columns are those behind the name; unused if cells is set.
+	// columns holds the columns after the name; unused if cells is set.
 	columns []column
-	// decode is true if some column can only be read from the whole decoded object.
+	// decode is true if some column needs the whole decoded object.
 	decode bool
-	// cells makes the cells of a built-in kind.
+	// cells returns the cells of a built-in kind.
 	cells func(obj catalog.Object, e catalog.Env) []any
 }
 
@@ -50,8 +50,7 @@ func compile(r *catalog.Resource, v *catalog.Version) *printer {
 		for _, c := range columns {
 			col, err := newColumn(c)
 			if err != nil {
-				// The definition was accepted by something else than this server. Kubernetes prints what comes before
-				// it.
+				// The definition was not validated by this server. Kubernetes prints the columns before it.
 				break
 			}
 			description := c.Description
@@ -63,7 +62,7 @@ func compile(r *catalog.Resource, v *catalog.Version) *printer {
 			p.decode = p.decode || col.root == ""
 		}
 	}
-	p.header, _ = json.Marshal(p.definitions) // strings and integers: it cannot fail
+	p.header, _ = json.Marshal(p.definitions) // strings and integers cannot fail
 	return p
 }
 
@@ -119,11 +118,11 @@ type document struct {
 	json []byte
 	name string
 	top  []byte
-	obj  map[string]any // top decoded, as the only field of the object; nil until asked for
+	obj  map[string]any // top decoded, as the only field of the object; nil until needed
 	left allowance
 }
 
-// at returns the JSON of the value at path, part of the document; nil if there is none.
+// at returns the JSON of the value at path, a part of the document; nil if it is missing.
 func (d *document) at(path []string) ([]byte, error) {
 	if err := d.seek(path[0]); err != nil {
 		return nil, err
@@ -157,7 +156,7 @@ func (d *document) only(name string) map[string]any {
 	return d.obj
 }
 
-// seek makes name the field that top and obj are about.
+// seek sets top and obj to the named field.
 func (d *document) seek(name string) error {
 	if d.name == name {
 		return nil

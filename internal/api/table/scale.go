@@ -14,8 +14,8 @@ func Scale(r *catalog.Resource, row Row, o Options) ([]byte, error) {
 	return newWriter(scalePrinter(r.Custom()), o).single(row)
 }
 
-// scalePrinter makes the columns that kube-apiserver has for scales: those of its printers for built-in kinds, those
-// of a definition's columns for custom ones. The cells are the same.
+// scalePrinter returns the columns of kube-apiserver for scales: from its printers for built-in kinds, from a
+// definition's columns for custom ones. The cells are the same.
 func scalePrinter(custom bool) *printer {
 	docs := metav1.ObjectMeta{}.SwaggerDoc()
 	name := catalog.Column{Name: "Name", Type: "string"}
@@ -36,13 +36,13 @@ func scalePrinter(custom bool) *printer {
 	p := &printer{}
 	p.define(name, docs["name"])
 	for _, c := range []catalog.Column{desired, available, age} {
-		col, _ := newColumn(c) // the paths are ours: they parse
+		col, _ := newColumn(c) // constant paths always parse
 		p.columns = append(p.columns, col)
 	}
 	p.define(desired, desired.Description)
 	p.define(available, available.Description)
 	age.Type = shown
 	p.define(age, docs["creationTimestamp"])
-	p.header, _ = json.Marshal(p.definitions) // strings and integers: it cannot fail
+	p.header, _ = json.Marshal(p.definitions) // strings and integers cannot fail
 	return p
 }

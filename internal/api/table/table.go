@@ -1,12 +1,12 @@
-// Package table prints objects on the server: the Table of meta.k8s.io that kubectl get asks for.
+// Package table prints objects on the server: the Table of meta.k8s.io that kubectl get requests.
 //
-// It stands at the end of a request, after codec has found that the client wants a Table. What to print is compiled
-// once for each version of a kind and shared by all requests; a Writer belongs to one answer and appends rows one at a
-// time, so that a long list need never be in memory as a whole.
+// It is the last step of a request, after codec has negotiated a Table. Columns are compiled once for each version of a
+// kind and shared by all requests. A Writer belongs to one response and appends rows one at a time, so a long list need
+// not be in memory as a whole.
 //
-// Columns of custom kinds are JSON paths, as in kube-apiserver's tableconvertor; those of built-in kinds come with a
-// function (catalog.Rules.Cells). Most paths are plain (".status.phase") and are read from an object's stored bytes;
-// only others, and built-in kinds, need the object decoded.
+// Columns of custom kinds are JSON paths, as in kube-apiserver's tableconvertor; built-in kinds have a function
+// (catalog.Strategy.Cells). Most paths are plain (".status.phase") and are read from an object's stored bytes; only
+// other paths, and built-in kinds, need the decoded object.
 package table
 
 import (
@@ -23,23 +23,23 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// Options say how a client wants its Table.
+// Options configures a Table.
 type Options struct {
-	// Version of meta.k8s.io: "v1", which "" means, or "v1beta1".
+	// Version is the version of meta.k8s.io: "v1", the default, or "v1beta1".
 	Version string
-	// IncludeObject is None, Object or Metadata, which "" means. CheckIncludeObject has accepted it.
+	// IncludeObject is None, Object or Metadata, the default. CheckIncludeObject must accept it.
 	IncludeObject metav1.IncludeObjectPolicy
-	// NoHeaders leaves the column definitions out: those of a watch come with its first event only.
+	// NoHeaders omits the column definitions, which a watch sends with its first event only.
 	NoHeaders bool
-	// Env is the time that ages are counted to, and what the cells of built-in kinds may look at.
+	// Env has the reference time of ages and other data for the cells of built-in kinds.
 	Env catalog.Env
 }
 
 // Row is an object to print.
 type Row struct {
-	// JSON is the object as the client would get it, in the version that was asked for.
+	// JSON is the object in the requested version.
 	JSON []byte
-	// Object is the same, decoded. It may be nil: it is decoded from JSON if a column needs it.
+	// Object is the decoded object. If it is nil and a column needs it, JSON is decoded.
 	Object map[string]any
 }
 
@@ -55,7 +55,7 @@ func CheckIncludeObject(value string) error {
 			"Unable to convert to Table as requested: includeObject: Invalid value: %q: must be 'Metadata', 'Object', 'None', or empty", value))
 }
 
-// Definitions returns the columns of a version, the name of the object among them. The result is shared; read it only.
+// Definitions returns the columns of a version, including the name. The result is shared; do not change it.
 func Definitions(r *catalog.Resource, v *catalog.Version) []metav1.TableColumnDefinition {
 	return printerOf(r, v).definitions
 }
@@ -80,8 +80,7 @@ func (w *Writer) build(rows []Row, meta metav1.ListMeta) ([]byte, error) {
 	return w.Trailer(dst), nil
 }
 
-// Single returns the Table of one object: the answer to a get or a write, or the object of a watch event. Its
-// resourceVersion is the object's.
+// Single returns the Table of one object: for a get, a write or a watch event. Its resourceVersion is the object's.
 func Single(r *catalog.Resource, v *catalog.Version, row Row, o Options) ([]byte, error) {
 	return New(r, v, o).single(row)
 }
@@ -129,7 +128,7 @@ func (w *Writer) Header(dst []byte, meta metav1.ListMeta) []byte {
 	dst = append(dst, `{"kind":"Table","apiVersion":"meta.k8s.io/`...)
 	dst = append(dst, w.o.Version...)
 	dst = append(dst, `","metadata":`...)
-	m, _ := json.Marshal(meta) // strings and an integer: it cannot fail
+	m, _ := json.Marshal(meta) // strings and an integer cannot fail
 	dst = append(dst, m...)
 	dst = append(dst, `,"columnDefinitions":`...)
 	if w.o.NoHeaders {
@@ -140,8 +139,8 @@ func (w *Writer) Header(dst []byte, meta metav1.ListMeta) []byte {
 	return append(dst, `,"rows":[`...)
 }
 
-// AppendRow appends the row of one object. An error means that row.JSON is no object, or is that of ctx; dst is
-// returned as it was.
+// AppendRow appends the row of one object. It returns an error if row.JSON is not an object, or if ctx has ended; dst
+// is then returned unchanged.
 func (w *Writer) AppendRow(ctx context.Context, dst []byte, row Row) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return dst, err
@@ -167,7 +166,7 @@ func (w *Writer) AppendRow(ctx context.Context, dst []byte, row Row) ([]byte, er
 // Trailer appends everything behind the last row.
 func (w *Writer) Trailer(dst []byte) []byte { return append(dst, `]}`...) }
 
-// appendObject appends what the client wants to have of the object beside its cells.
+// appendObject appends the requested part of the object.
 func (w *Writer) appendObject(dst []byte, row Row) ([]byte, error) {
 	if w.o.IncludeObject == metav1.IncludeObject {
 		return append(dst, row.JSON...), nil
@@ -189,8 +188,8 @@ func (w *Writer) appendObject(dst []byte, row Row) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// endsInitialEvents reports whether the object is the bookmark behind the initial events of a watch. Its annotation is
-// what the client waits for, so the metadata goes along even if no object was asked for.
+// endsInitialEvents reports whether the object is the bookmark after the initial events of a watch. The client needs
+// its annotation, so its metadata is included even if no object was requested.
 func endsInitialEvents(doc []byte) bool {
 	for _, name := range []string{"metadata", "annotations", metav1.InitialEventsAnnotationKey} {
 		var err error

@@ -136,7 +136,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestWatchBookmark: the annotation of the last initial event reaches a client that asked for no objects.
+// TestWatchBookmark checks that the annotation of the last initial event reaches a client that requested no objects.
 func TestWatchBookmark(t *testing.T) {
 	t.Parallel()
 	r, v := custom()
@@ -186,7 +186,7 @@ func TestIncludeObject(t *testing.T) {
 	}
 }
 
-// TestBuiltins prints one object of each built-in kind as kubectl get and get -o wide show it.
+// TestBuiltins prints one object of each built-in kind with the columns of kubectl get and get -o wide.
 func TestBuiltins(t *testing.T) {
 	t.Parallel()
 	const meta = `"metadata":{"creationTimestamp":"2026-03-04T04:06:07Z","name":"x"}`
