@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// CheckOptions say how strictly a definition's schema is checked. The Allow fields exist for definitions that were
-// stored before a check existed: an update may keep the fault (see crd.ValidateUpdate).
+// CheckOptions sets the strictness of checking a definition's schema. The Allow fields exist for definitions stored
+// before a check existed: an update may keep the violation (see crd.ValidateUpdate).
 type CheckOptions struct {
 	// StatusSubresource restricts the root of the schema, because the status is validated with properties["status"]
 	// alone.
@@ -20,25 +20,24 @@ type CheckOptions struct {
 	AllowUnprunedDefault bool
 	AllowNonAtomicSets   bool
 	AllowLooseMapKeys    bool
-	// Rules checks the CEL rules of the whole schema: that they compile, and what they cost. It is called only if
-	// schema and defaults are structurally sound. skip tells, for the path of a node, whether the node or one below
-	// has another error, in which case its rules cannot be checked. nil means no check.
+	// Rules checks that the CEL rules of the whole schema compile, and their cost. It is called only if schema and
+	// defaults are structurally sound. skip reports whether the node at a path, or one below, has another error, so
+	// that its rules cannot be checked. nil means no check.
 	Rules func(root *Node, path *field.Path, skip func(path string) bool) field.ErrorList
-	// DefaultRules holds a default against the CEL rules of its schema and below. resource is true for the root and for
-	// embedded objects. budget is the evaluation cost that the schema's other defaults have left, 0 for all of it;
-	// what is left then is returned, less than 0 when it is used up. nil means that defaults are not held against
-	// rules.
+	// DefaultRules checks a default against the CEL rules of its schema and below. resource is true for the root and
+	// for embedded objects. budget is the evaluation cost left by the schema's other defaults, 0 for all of it; the
+	// function returns the rest, negative when it is used up. nil means no check.
 	DefaultRules func(node *Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList, int64)
-	// Done is closed when defaults and rules that are left need not be checked. nil never is.
+	// Done is closed to skip the remaining defaults and rules. nil never skips.
 	Done <-chan struct{}
 }
 
-// CheckDefinition returns everything that is wrong with the schema of a CustomResourceDefinition; path is the place of
-// props, which ends in "openAPIV3Schema". props is read only.
+// CheckDefinition returns all errors of a CustomResourceDefinition's schema; path is the path of props, which ends in
+// "openAPIV3Schema". props is read only.
 //
 // The rules are those of the section "Specifying a structural schema" of the Kubernetes CRD documentation and of the
-// API reference of JSONSchemaProps; texts, paths and error types are kube-apiserver's. kube-apiserver's order is
-// random where it walks maps; here the order is that of the paths within each group of checks.
+// API reference of JSONSchemaProps; texts, paths and error types are kube-apiserver's. kube-apiserver's order is random
+// where it iterates over maps; here the order is that of the paths within each group of checks.
 func CheckDefinition(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o CheckOptions) field.ErrorList {
 	if props == nil {
 		return nil
@@ -47,10 +46,10 @@ func CheckDefinition(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o
 	errs := checkRoot(props, at, o.StatusSubresource)
 
 	var missed error
-	var root *Node // of a schema that is sound so far
+	var root *Node // of a schema without errors so far
 	if o.AllowNonStructural {
 	} else if err := CheckSupported(props); err != nil {
-		// The keyword checks below report the same faults at their places; this one is for what they miss.
+		// The keyword checks below report most of these errors at their places; this one covers the rest.
 		missed = err
 	} else if found := checkStructural(props, at); len(found) > 0 {
 		errs = append(errs, found...)
@@ -80,8 +79,8 @@ func below(path, node string) bool {
 	return strings.HasPrefix(path, node) && (len(path) == len(node) || path[len(node)] == '.' || path[len(node)] == '[')
 }
 
-// HasSchema reports whether the predicate holds for props or for any schema inside, in whatever keyword it stands. The
-// predicate must not keep its argument.
+// HasSchema reports whether the predicate holds for props or any nested schema, in any keyword. The predicate must not
+// keep its argument.
 func HasSchema(props *apiextensionsv1.JSONSchemaProps, holds func(*apiextensionsv1.JSONSchemaProps) bool) bool {
 	w := searcher{holds: holds}
 	return w.search(props, 0)
@@ -141,13 +140,13 @@ func (w *searcher) dictionary(m map[string]apiextensionsv1.JSONSchemaProps, dept
 	return false
 }
 
-// scratch holds one schema for each level of a walk. The values of a Properties map cannot be pointed at, and copying
+// scratch holds one schema for each level of a walk. The values of a Properties map are not addressable, and copying
 // each to the heap would be most of a walk's cost.
 type scratch struct {
 	slots []*apiextensionsv1.JSONSchemaProps
 }
 
-// slot returns a place for a schema that is walked at the given depth; it is valid until the next call for that depth.
+// slot returns the storage for a schema at the given depth; it is valid until the next call for that depth.
 func (s *scratch) slot(depth int) *apiextensionsv1.JSONSchemaProps {
 	for len(s.slots) <= depth {
 		s.slots = append(s.slots, &apiextensionsv1.JSONSchemaProps{})
@@ -155,7 +154,7 @@ func (s *scratch) slot(depth int) *apiextensionsv1.JSONSchemaProps {
 	return s.slots[depth]
 }
 
-// spot is a place in a schema, a chain from the inside to the outside. It becomes a path only when there is an error.
+// spot is a position in a schema, linked from the inside to the outside. It is converted to a path only for an error.
 type spot struct {
 	base  *field.Path // of the outermost spot
 	up    *spot
@@ -190,15 +189,15 @@ func (s *spot) path() *field.Path {
 // child returns the path of a keyword at the spot.
 func (s *spot) child(name string) *field.Path { return s.path().Child(name) }
 
-// HasUnknownType reports whether p itself has a type that OpenAPI does not know.
+// HasUnknownType reports whether p itself has a type unknown to OpenAPI.
 func HasUnknownType(p *apiextensionsv1.JSONSchemaProps) bool {
 	return p.Type != "" && !slices.Contains(types, p.Type)
 }
 
-// HasNonAtomicSet reports whether p itself is a list of type set with items that are merged.
+// HasNonAtomicSet reports whether p itself is a list of type set with non-atomic items.
 func HasNonAtomicSet(p *apiextensionsv1.JSONSchemaProps) bool { return hasNonAtomicSet(p) }
 
-// HasLooseMapKeys reports whether p itself is a set or map list whose items or keys may be null or missing.
+// HasLooseMapKeys reports whether p itself is a set or map list with items or keys that may be null or missing.
 func HasLooseMapKeys(p *apiextensionsv1.JSONSchemaProps) bool {
 	return len(looseMapKeys(p, &spot{})) > 0
 }

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkDefaults checks the defaults of a structural schema. It returns the schema's tree if there is nothing wrong with
-// them; the tree is nil, too, if it is not needed because there are neither defaults nor rules.
+// checkDefaults checks the defaults of a structural schema. If they are valid, it returns the schema's tree; the tree
+// is nil, too, if there are neither defaults nor rules.
 func checkDefaults(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o CheckOptions) (field.ErrorList, *Node) {
 	if !HasSchema(props,
 		func(p *apiextensionsv1.JSONSchemaProps) bool { return p.Default != nil || len(p.XValidations) > 0 }) {
@@ -23,7 +23,7 @@ func checkDefaults(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o C
 		return field.ErrorList{field.Invalid(path, "", err.Error())}, nil
 	}
 	w := defaultChecker{options: o}
-	// The root of a schema stands for a whole object, as an embedded resource does.
+	// The root of a schema is a whole object, like an embedded resource.
 	resource := *root
 	resource.Embedded = true
 	resource.flags |= metaBelow
@@ -37,12 +37,12 @@ func checkDefaults(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o C
 // defaultChecker visits the nodes of a tree as compiled, before defaults are pruned.
 type defaultChecker struct {
 	options CheckOptions
-	budget  int64 // of rules; less than 0 ends the check
+	budget  int64 // of rules; a negative value ends the check
 	errs    field.ErrorList
 
-	resource   *Node  // the innermost embedded resource around the node at hand, or the root
+	resource   *Node  // the innermost embedded resource around the current node, or the root
 	steps      []step // from there to the node
-	insideMeta bool   // they lead through apiVersion, kind or metadata
+	insideMeta bool   // the steps lead through apiVersion, kind or metadata
 }
 
 func (w *defaultChecker) visit(n *Node, path *field.Path) {
@@ -81,8 +81,7 @@ func (w *defaultChecker) below(n *Node, path *field.Path, s step, insideMeta boo
 	w.steps = w.steps[:len(w.steps)-1]
 }
 
-// check checks the default of n, which stands at path. Only the first kind of error is reported, but for unknown
-// fields.
+// check checks the default of n at path. It reports only the first kind of error, except for unknown fields.
 func (w *defaultChecker) check(n *Node, path *field.Path) {
 	value := runtime.DeepCopyJSONValue(n.Default)
 	if w.insideMeta {
@@ -93,7 +92,7 @@ func (w *defaultChecker) check(n *Node, path *field.Path) {
 		}
 	} else {
 		if !w.options.AllowUnprunedDefault && isUnpruned(n) {
-			// kube-apiserver shows the value as it is after the next step, and so do we.
+			// As in kube-apiserver, the error shows the value after the next step.
 			w.errs = append(w.errs, field.Invalid(path, value, "must not have unknown fields"))
 		}
 		z := normalizer{coerce: true}
@@ -118,8 +117,8 @@ func (w *defaultChecker) check(n *Node, path *field.Path) {
 	}
 }
 
-// literal returns n without the meaning of x-kubernetes-int-or-string: kube-apiserver checks defaults as if the keyword
-// were not there, so that of such a node only the type counts, and usually there is none.
+// literal returns n without x-kubernetes-int-or-string: kube-apiserver checks defaults as if the keyword were missing,
+// so only the node's type counts, and usually there is none.
 func literal(n *Node) *Node {
 	c := *n
 	changed := n.IntOrString
@@ -148,15 +147,15 @@ func literal(n *Node) *Node {
 	return &c
 }
 
-// isUnpruned reports whether pruning would take something from n's default.
+// isUnpruned reports whether pruning would remove fields from n's default.
 func isUnpruned(n *Node) bool {
 	z := normalizer{prune: true}
 	z.value(n, runtime.DeepCopyJSONValue(n.Default), false)
 	return len(z.unknown) > 0
 }
 
-// metadataProblem puts a default for a part of a resource's identity or metadata into a resource that has nothing else,
-// and returns what is wrong with that.
+// metadataProblem puts a default inside a resource's identity or metadata into an otherwise empty resource, and returns
+// the resulting error.
 func (w *defaultChecker) metadataProblem(value any) error {
 	for i := len(w.steps) - 1; i >= 0; i-- {
 		if s := w.steps[i]; s.list {
@@ -182,7 +181,7 @@ func (w *defaultChecker) metadataProblem(value any) error {
 	return explainMeta(w.resource, obj, "").ToAggregate()
 }
 
-// moveError moves an error about a place inside a value to the place where the value stands.
+// moveError moves an error about a part of a value to the value's path.
 func moveError(path *field.Path, err error) *field.Error {
 	var e *field.Error
 	if !errors.As(err, &e) {
@@ -197,8 +196,8 @@ func moveError(path *field.Path, err error) *field.Error {
 	return &moved
 }
 
-// HasUnprunedDefault reports whether a default anywhere in the schema has fields that pruning would drop. It is false
-// for schemas that are not structural.
+// HasUnprunedDefault reports whether a default in the schema has fields that pruning would drop. It is false for
+// schemas that are not structural.
 func HasUnprunedDefault(props *apiextensionsv1.JSONSchemaProps) bool {
 	if !HasSchema(props, func(p *apiextensionsv1.JSONSchemaProps) bool { return p.Default != nil }) ||
 		CheckSupported(props) != nil || len(CheckStructural(props, nil)) > 0 {

@@ -72,7 +72,7 @@ func (k *keywords) setItems(p *apiextensionsv1.JSONSchemaProps, at *spot) {
 	k.add(field.Invalid(at.child("items").Child(keyword), items.XListType, why))
 }
 
-// hasNonAtomicSet reports whether p is a set whose items are merged. Lists are atomic by default, maps are not.
+// hasNonAtomicSet reports whether p is a set with non-atomic items. Lists are atomic by default, maps are not.
 func hasNonAtomicSet(p *apiextensionsv1.JSONSchemaProps) bool {
 	items := itemsOf(p)
 	if p.XListType == nil || *p.XListType != "set" || items == nil {

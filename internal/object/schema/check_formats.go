@@ -21,7 +21,7 @@ func KnowsFormat(typ, name string) bool {
 	return false
 }
 
-// UnknownFormats returns the formats in a schema that are ignored, each once, sorted.
+// UnknownFormats returns the ignored formats in a schema, sorted and without duplicates.
 func UnknownFormats(props *apiextensionsv1.JSONSchemaProps) (formats []string) {
 	HasSchema(props, func(p *apiextensionsv1.JSONSchemaProps) bool {
 		if p.Format != "" && !KnowsFormat(p.Type, p.Format) {

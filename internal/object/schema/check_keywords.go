@@ -10,7 +10,7 @@ import (
 // types are the values of "type", as messages list them.
 var types = []string{"array", "boolean", "integer", "number", "object", "string"}
 
-// keywords checks keyword by keyword what holds wherever a schema stands, in clauses, too.
+// keywords checks the rules for single keywords, which apply everywhere, including clauses.
 type keywords struct {
 	scratch
 	options CheckOptions
@@ -19,10 +19,10 @@ type keywords struct {
 
 func (k *keywords) add(e *field.Error) { k.errs = append(k.errs, e) }
 
-// keywordContext is what the schemas around a schema decide for it.
+// keywordContext holds facts from the enclosing schemas.
 type keywordContext struct {
 	insideMeta bool   // inside apiVersion, kind or metadata of the root or of an embedded object
-	noDefaults string // why defaults are forbidden, "" if they are not
+	noDefaults string // reason why defaults are forbidden, "" if they are allowed
 }
 
 func (k *keywords) check(p *apiextensionsv1.JSONSchemaProps, at *spot, c keywordContext, root bool, depth int) {

@@ -12,11 +12,11 @@ import (
 var errNoField = errors.New("does not refer to a valid field")
 
 // FieldPath follows a path such as ".spec.bucket" or ".spec['my.key']" through a schema and returns it as a field path
-// and the schema it leads to. brackets permits the second notation. The schema returned is nil if the path ends in a
-// map whose values have no schema.
+// with the schema at its end. brackets permits the second notation. The schema is nil if the path ends in a map with
+// values without a schema.
 //
 // The grammar is that of x-kubernetes-validations' fieldPath and of selectableFields: dots and brackets are delimiters,
-// whatever stands between them is a name.
+// everything between them is a name.
 func FieldPath(props *apiextensionsv1.JSONSchemaProps, path string, brackets bool) (*field.Path,
 	*apiextensionsv1.JSONSchemaProps, error) {
 	var found *field.Path
@@ -67,11 +67,11 @@ func FieldPath(props *apiextensionsv1.JSONSchemaProps, path string, brackets boo
 	return found, at, nil
 }
 
-// stepInto returns the path and the schema of what a schema calls name: a property, or a key of a map. at may be nil.
+// stepInto returns the path and the schema of the named child: a property, or a key of a map. at may be nil.
 func stepInto(at *apiextensionsv1.JSONSchemaProps, path *field.Path, name string) (*field.Path,
 	*apiextensionsv1.JSONSchemaProps, error) {
 	switch {
-	case at == nil: // kube-apiserver panics where there is no schema to look into
+	case at == nil: // kube-apiserver panics without a schema here
 		return nil, nil, errNoField
 	case len(at.Properties) > 0:
 		child, ok := at.Properties[name]
@@ -85,8 +85,8 @@ func stepInto(at *apiextensionsv1.JSONSchemaProps, path *field.Path, name string
 	return nil, nil, errNoField
 }
 
-// pathTokens splits a path into delimiters, quoted strings and the names between them. A quote counts at the start of a
-// token only; a quoted string without end is one token.
+// pathTokens splits a path into delimiters, quoted strings and the names between them. A quote has a meaning only at
+// the start of a token; an unterminated quoted string is one token.
 func pathTokens(path string) (tokens []string) {
 	for path != "" {
 		n := 0
@@ -106,7 +106,8 @@ func pathTokens(path string) (tokens []string) {
 	return tokens
 }
 
-// closingQuote returns the length of the quoted string at the start of s, or all of it if the quote is not closed.
+// closingQuote returns the length of the quoted string at the start of s, or the length of s if the quote is not
+// closed.
 func closingQuote(s string) int {
 	for i := 1; i < len(s); i++ {
 		if s[i] == '\'' && s[i-1] != '\\' {

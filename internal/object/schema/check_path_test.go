@@ -7,7 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// FuzzFieldPath: a path leads to a field or to an error, and one that leads somewhere prints with all its names.
+// FuzzFieldPath checks that a path leads to a field or to an error, and that a valid path prints with all its names.
 func FuzzFieldPath(f *testing.F) {
 	for _, path := range []string{".a", ".m.x", ".m['x.y']", "['a']", ".a.b", ".", "[", "['a-b", `['a\q']`, ".l[0]",
 		".o.p", `.m['\'']`, ".m['']", ".m..x", "a"} {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkRoot checks what holds for the root of a schema only.
+// checkRoot checks the rules for the root of a schema.
 func checkRoot(p *apiextensionsv1.JSONSchemaProps, at *spot, statusSubresource bool) (errs field.ErrorList) {
 	if statusSubresource {
 		errs = append(errs, checkStatusRoot(p, at)...)
@@ -19,13 +19,13 @@ func checkRoot(p *apiextensionsv1.JSONSchemaProps, at *spot, statusSubresource b
 	return errs
 }
 
-// rootKeywords are the fields that the root may have beside the status subresource, as the message lists them.
+// rootKeywords are the allowed fields of the root beside the status subresource, as listed by the message.
 var rootKeywords = []string{"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum",
 	"ExclusiveMinimum", "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf",
 	"Required", "Items", "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations"}
 
-// checkStatusRoot reports one fault at most: that of the first field, in the order of the internal type of Kubernetes.
-// An empty list or map counts as set.
+// checkStatusRoot reports at most one error: that of the first field, in the order of Kubernetes' internal type. An
+// empty list or map counts as set.
 func checkStatusRoot(p *apiextensionsv1.JSONSchemaProps, at *spot) field.ErrorList {
 	notAllowed := field.ErrorList{
 		field.Invalid(at.path(), KubeValue(*p),

@@ -14,7 +14,7 @@ var reasons = []apiextensionsv1.FieldValueErrorReason{
 	apiextensionsv1.FieldValueRequired,
 }
 
-// rules checks what of x-kubernetes-validations needs no CEL.
+// rules checks the parts of x-kubernetes-validations that need no CEL.
 func (k *keywords) rules(p *apiextensionsv1.JSONSchemaProps, at *spot) {
 	for i := range p.XValidations {
 		rule := &p.XValidations[i]

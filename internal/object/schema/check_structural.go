@@ -89,8 +89,8 @@ func checkStructural(props *apiextensionsv1.JSONSchemaProps, at *spot) field.Err
 	return w.errs
 }
 
-// structural collects violations. Schemas outside of allOf, anyOf, oneOf and not are nodes: they give the structure.
-// Those inside are clauses: they may restrict values only.
+// structural collects violations. Schemas outside of allOf, anyOf, oneOf and not are nodes and define the structure.
+// Schemas inside are clauses and may only restrict values.
 type structural struct {
 	scratch
 	errs field.ErrorList
@@ -98,7 +98,7 @@ type structural struct {
 
 func (w *structural) add(e *field.Error) { w.errs = append(w.errs, e) }
 
-// level is where a node stands, which decides what must be said about its type.
+// level is the position of a node, which determines the requirements on its type.
 type level int
 
 const (
@@ -140,7 +140,7 @@ func (w *structural) node(p *apiextensionsv1.JSONSchemaProps, lvl level, at *spo
 	w.meta(p, lvl, at)
 }
 
-// nodeType checks what the level and the extensions demand of a node's type.
+// nodeType checks a node's type against its level and its extensions.
 func (w *structural) nodeType(p *apiextensionsv1.JSONSchemaProps, lvl level, at *spot) {
 	switch {
 	case p.XEmbeddedResource && p.Type == "":
@@ -210,8 +210,8 @@ func namesOnly(m map[string]apiextensionsv1.JSONSchemaProps) bool {
 	return true
 }
 
-// values checks the value validations of a node or clause. skipAnyOf and skipFirst are the two spellings of
-// int-or-string that may say "type" where a structural schema may not otherwise.
+// values checks the value validations of a node or clause. skipAnyOf and skipFirst mark the two spellings of
+// int-or-string that allow "type" where a structural schema otherwise forbids it.
 func (w *structural) values(p *apiextensionsv1.JSONSchemaProps, skipAnyOf, skipFirst bool, at *spot, depth int) {
 	if !skipAnyOf {
 		for i := range p.AnyOf {
@@ -268,8 +268,8 @@ func (w *structural) clause(p *apiextensionsv1.JSONSchemaProps, skipAnyOf bool, 
 	}
 }
 
-// complete checks that whatever the clauses of the root restrict is specified outside of them, too. v is the node or
-// clause at vAt, s the node at sAt that corresponds to it.
+// complete checks that every field restricted by the clauses of the root is also specified outside of them. v is the
+// node or clause at vAt, s the corresponding node at sAt.
 func (w *structural) complete(v, s *apiextensionsv1.JSONSchemaProps, sAt, vAt *spot, depth int) {
 	w.completeClause(v.Not, s, sAt, &spot{up: vAt, name: "not"}, depth)
 	for i := range v.AllOf {
@@ -324,7 +324,7 @@ func isIntOrString(anyOf []apiextensionsv1.JSONSchemaProps) bool {
 	}
 	for _, p := range anyOf {
 		p.Type = ""
-		// A clause tells "properties: {}" from none, and does not tell "additionalProperties: false" from none.
+		// A clause distinguishes "properties: {}" from none, but not "additionalProperties: false".
 		a := p.AdditionalProperties
 		if !isEmptySchema(p) || p.Properties != nil || a != nil && (a.Allows || a.Schema != nil) {
 			return false

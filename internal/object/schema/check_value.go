@@ -11,13 +11,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// KubeValue wraps a part of a definition for use as the bad value of a field error. kube-apiserver puts values of its
-// internal types there, which clients see as JSON with the names of Go fields and nothing left out.
+// KubeValue wraps a part of a definition for use as the bad value of a field error. kube-apiserver uses values of its
+// internal types there; clients see them as JSON with the names of Go fields and without omitted fields.
 func KubeValue(v any) json.Marshaler { return kubeValue{reflect.ValueOf(v)} }
 
 type kubeValue struct{ v reflect.Value }
 
-// MarshalJSON writes the value as the internal type of the same name would be written.
+// MarshalJSON encodes the value like the internal type of the same name.
 func (k kubeValue) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	err := writeKubeValue(&b, k.v)
@@ -103,7 +103,7 @@ func writeRaw(b *bytes.Buffer, raw apiextensionsv1.JSON) error {
 	return json.Compact(b, raw.Raw)
 }
 
-// kubeFields returns the fields of the internal type in its order, which differs for one field of one type.
+// kubeFields returns the fields of the internal type in its order, which differs in one field of one type.
 func kubeFields(t reflect.Type) (names []string) {
 	for i := range t.NumField() {
 		names = append(names, t.Field(i).Name)

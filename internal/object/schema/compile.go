@@ -12,15 +12,15 @@ import (
 
 // compiler turns JSONSchemaProps into Nodes. Its zero value is ready.
 type compiler struct {
-	defaults bool // a default was seen
-	rules    bool // a rule was seen
+	defaults bool // a default occurred
+	rules    bool // a rule occurred
 	shared   interner
 
 	sensitive func(path []string) bool // Options.Sensitive
 }
 
-// node compiles p. spine tells the structural part of the schema from what stands below allOf, anyOf, oneOf and not,
-// where list types and embedded resources mean nothing. path leads to p.
+// node compiles p. spine is true in the structural part of the schema, and false below allOf, anyOf, oneOf and not,
+// where list types and embedded resources have no meaning. path leads to p.
 func (c *compiler) node(p *apiextensionsv1.JSONSchemaProps, spine bool, path []string) (*Node, error) {
 	if err := unsupported(p); err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (c *compiler) children(
 	return nil
 }
 
-// below is the path of what name leads to, which is kept only if it matters.
+// below returns the path of a child, if it is needed.
 func (c *compiler) below(path []string, name string) []string {
 	if c.sensitive == nil {
 		return nil
@@ -162,8 +162,8 @@ func (c *compiler) below(path []string, name string) []string {
 	return append(slices.Clip(path), name)
 }
 
-// property compiles a property. Those that every resource has share nothing with other places, because pruning treats
-// their defaults as it treats no others.
+// property compiles a property. The implicit properties of every resource are not shared with other places, because
+// pruning treats their defaults differently.
 func (c *compiler) property(
 	name string, p *apiextensionsv1.JSONSchemaProps, spine bool, path []string,
 ) (*Node, error) {
@@ -196,7 +196,7 @@ func (c *compiler) junctions(n *Node, p *apiextensionsv1.JSONSchemaProps) (err e
 	return err
 }
 
-// prepare derives what validation and normalization look at from what the schema says.
+// prepare derives the fields for validation and normalization from the keywords.
 func (n *Node) prepare(spine bool, shared *interner) {
 	n.types = declaredKinds(n)
 	known := n.knownFormat()
@@ -223,7 +223,7 @@ func (n *Node) prepare(spine bool, shared *interner) {
 	}
 }
 
-// prepareSpine derives what only the structural part of a schema has.
+// prepareSpine derives the fields that only the structural part of a schema has.
 func (n *Node) prepareSpine() {
 	switch n.ListType {
 	case "set":
@@ -255,7 +255,7 @@ func (n *Node) prepareSpine() {
 	}
 }
 
-// children returns the nodes of the values inside one of n.
+// children returns the nodes of nested values.
 func (n *Node) children() []*Node {
 	out := []*Node{n.Items, n.AdditionalProperties}
 	for _, f := range n.fields {
@@ -264,8 +264,8 @@ func (n *Node) children() []*Node {
 	return slices.DeleteFunc(out, func(c *Node) bool { return c == nil })
 }
 
-// mayPrune reports whether unknown fields of an object at n or below it are pruned. What preserves them decides for
-// itself and for all below it.
+// mayPrune reports whether unknown fields of an object at n or below it are pruned. A node that preserves them decides
+// for itself and everything below it.
 func mayPrune(n *Node) bool {
 	if n.PreserveUnknown {
 		return false
@@ -298,11 +298,11 @@ func declaredKinds(n *Node) kinds {
 	return kindUnknown
 }
 
-// acceptedKinds is the set of types that pass the type check. A float whose value is an integer passes where integers
+// acceptedKinds returns the set of types that pass the type check. A float with an integer value passes where integers
 // do.
 //
-// A format widens the set in a way that only compatibility explains: unless the type is numeric, a node with a known
-// format accepts every string and every array.
+// For compatibility, a format widens the set: unless the type is numeric, a node with a known format accepts every
+// string and every array.
 func acceptedKinds(types kinds, format string) kinds {
 	switch {
 	case types == 0 && format == "":

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// fillMissing gives m the defaults of its missing properties, and of those that are null and must not be. The defaults
-// have their own defaults filled in already.
+// fillMissing sets the defaults of missing properties in m, and of properties that are null but not nullable. The
+// defaults already contain their nested defaults.
 func fillMissing(n *Node, m map[string]any) {
 	for i := range n.fills {
 		f := &n.fills[i]
@@ -35,7 +35,7 @@ func fillBelow(n *Node, v any) {
 	}
 }
 
-// expandDefaults computes, from the leaves up, each default with the defaults below it, and which properties have one.
+// expandDefaults computes, from the leaves up, each default with its nested defaults, and the properties that have one.
 func expandDefaults(n *Node) {
 	if !n.flags.has(defaultsBelow) {
 		return
@@ -59,11 +59,11 @@ func expandDefaults(n *Node) {
 	}
 }
 
-// errNotObject says that the root's default cannot be the root.
+// errNotObject: the root's default is not an object.
 var errNotObject = errors.New("object root default value must be of object type")
 
-// pruneDefaults prunes each default in the place where it would come to stand. The definition's validation refuses
-// defaults that need it, but stored definitions may be older than that.
+// pruneDefaults prunes each default as if it were in its place in an object. The definition's validation refuses
+// defaults that need it, but stored definitions may be older.
 func pruneDefaults(root *Node) error {
 	p := defaultPruner{root: root}
 	return p.visit(root)
@@ -107,7 +107,7 @@ func (p *defaultPruner) below(s step, n *Node) error {
 	return p.visit(n)
 }
 
-// prune puts n's default into an object that has nothing else, prunes that object, and takes out what is left of it.
+// prune puts n's default into an otherwise empty object, prunes that object, and extracts the rest.
 func (p *defaultPruner) prune(n *Node) error {
 	v := n.Default
 	for i := len(p.path) - 1; i >= 0; i-- {

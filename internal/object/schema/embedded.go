@@ -14,14 +14,14 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// isMeta says whether key is one of the fields that every resource has.
+// isMeta reports whether key is one of the fields common to all resources.
 func isMeta(key string) bool {
 	return key == "apiVersion" || key == "kind" || key == "metadata"
 }
 
-// coerceMetadata rewrites the metadata of m as ObjectMeta has it: unknown and empty fields are gone. drop makes
-// malformed fields go too instead of being an error. unknown has the paths, within the metadata, of the fields that
-// ObjectMeta does not have; without drop only.
+// coerceMetadata converts the metadata of m to the form of ObjectMeta, without unknown and empty fields. drop also
+// removes malformed fields instead of returning an error. Without drop, unknown lists the paths, within the metadata,
+// of unknown fields.
 func coerceMetadata(m map[string]any, drop bool) (unknown []string, err error) {
 	value, ok := m["metadata"]
 	if !ok || isPlainMetadata(value) {
@@ -42,8 +42,8 @@ func coerceMetadata(m map[string]any, drop bool) (unknown []string, err error) {
 	return unknown, err
 }
 
-// SalvageMetadata makes the metadata of an object that was read from storage what ObjectMeta can hold, in place: other
-// writers may have put there what no request could. Metadata whose fields have the right types is left alone.
+// SalvageMetadata converts the metadata of a stored object to the form of ObjectMeta, in place: other writers may have
+// stored values that no request could. Metadata with correct types is not changed.
 func SalvageMetadata(obj map[string]any) error {
 	if meta, ok := obj["metadata"].(map[string]any); ok && wellTyped(meta) {
 		return nil
@@ -52,8 +52,8 @@ func SalvageMetadata(obj map[string]any) error {
 	return err
 }
 
-// wellTyped says whether the fields of metadata that a broken writer gets wrong have the right types. It is asked for
-// every object that is read, so it does not look into managedFields and owner references.
+// wellTyped reports whether the fields of metadata that broken writers get wrong have the correct types. It runs for
+// every object read, so it skips managedFields and owner references.
 func wellTyped(meta map[string]any) bool {
 	for key, v := range meta {
 		switch key {
@@ -94,8 +94,8 @@ func wellTyped(meta map[string]any) bool {
 	return true
 }
 
-// isPlainMetadata says whether v consists only of fields that a trip through ObjectMeta leaves as they are. Nearly all
-// metadata in templates is so.
+// isPlainMetadata reports whether v consists only of fields that a round trip through ObjectMeta preserves, like nearly
+// all metadata in templates.
 func isPlainMetadata(v any) bool {
 	fields, ok := v.(map[string]any)
 	if !ok {
@@ -158,7 +158,7 @@ func salvageMetadata(fields map[string]any) *metav1.ObjectMeta {
 	return meta
 }
 
-// explainMeta reports what is wrong with the identity and the metadata of the embedded resources in v, at path.
+// explainMeta returns the errors in the identity and the metadata of the embedded resources in v, at path.
 func explainMeta(n *Node, v any, path string) (errs field.ErrorList) {
 	if !n.flags.has(metaBelow) {
 		return nil
@@ -187,7 +187,7 @@ func explainMeta(n *Node, v any, path string) (errs field.ErrorList) {
 	return errs
 }
 
-// explainEmbedded reports what is wrong with one embedded resource.
+// explainEmbedded returns the errors of one embedded resource.
 func explainEmbedded(m map[string]any, path string) (errs field.ErrorList) {
 	at := func(name string) *field.Path { return field.NewPath(childPath(path, name)) }
 	apiVersion, hasVersion := m["apiVersion"]
@@ -217,7 +217,7 @@ func explainEmbedded(m map[string]any, path string) (errs field.ErrorList) {
 		return append(errs, field.Invalid(at("metadata"), value, err.Error()))
 	}
 	if meta.Name == "" {
-		meta.Name = "any" // an embedded resource needs no name, and the check below wants one
+		meta.Name = "any" // an embedded resource needs no name, but the check below does
 	}
 	return append(errs, metavalidation.ValidateObjectMeta(meta, meta.Namespace != "", pathSegment, at("metadata"))...)
 }

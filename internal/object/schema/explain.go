@@ -10,21 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// explainer describes what is wrong with an object. It visits every keyword in the order of
-// k8s.io/kube-openapi/pkg/validation/validate, except that properties come sorted by name, and counts what passes:
-// of the alternatives of anyOf and oneOf, kube reports the one that passed most.
+// explainer describes the errors of an object. It visits keywords in the order of
+// k8s.io/kube-openapi/pkg/validation/validate, except that properties are sorted by name, and counts successes: of the
+// alternatives of anyOf and oneOf, Kubernetes reports the one with the most.
 type explainer struct {
 	state    walk
-	path     []byte // of the value at hand: ".a[0].b"; the leading dot only below additionalProperties of the root
+	path     []byte // current path: ".a[0].b"; leading dot only below the root's additionalProperties
 	failures []failure
 }
 
-// failure is one thing that is wrong.
+// failure is one error.
 type failure struct {
 	kind    failureKind
 	path    string // "" is the root
 	value   any
-	message string // with the path; failures with the same message are one
+	message string // with the path; failures with equal messages are one
 	limit   int64  // of tooLong, tooMany
 	enum    []any  // of notSupported
 }
@@ -38,14 +38,14 @@ const (
 	notSupported
 	tooLong
 	tooMany
-	general // about no particular field
+	general // not about a particular field
 )
 
-// explain returns everything that is wrong with v by n's keywords. was is v before the update; failures in what has not
-// changed are left out. at is where v stands in the object, nil for the whole object. If the walk has to end, the
-// errors are not all.
+// explain returns all errors of v under n's keywords. was is v before the update; failures in unchanged parts are left
+// out. at is the path of v in the object, nil for the whole object. If the walk must end early, the errors are
+// incomplete.
 func (w *walk) explain(n *Node, v any, was prior, at *field.Path) field.ErrorList {
-	x := &explainer{state: *w} // a copy, so that w stays on the stack of a validation that finds nothing
+	x := &explainer{state: *w} // a copy, so that w stays on the stack of a successful validation
 	x.walk(n, v, was)
 	*w = x.state
 	if len(x.failures) == 0 {
@@ -62,7 +62,7 @@ func (w *walk) explain(n *Node, v any, was prior, at *field.Path) field.ErrorLis
 	return errs
 }
 
-// walk checks v, a value on the structural part of the schema, and takes failures back if v has not changed.
+// walk checks v, a value in the structural part of the schema, and discards its failures if v has not changed.
 func (x *explainer) walk(n *Node, v any, was prior) (passed int) {
 	mark := len(x.failures)
 	changed := false
@@ -73,14 +73,14 @@ func (x *explainer) walk(n *Node, v any, was prior) (passed int) {
 	return passed
 }
 
-// descent is how check goes on to the children of a value on the structural part. nil means that the value stands below
+// descent carries the state for the children of a value in the structural part. nil means that the value is below
 // allOf, anyOf, oneOf or not, where there is no ratcheting.
 type descent struct {
 	was     prior
 	changed *bool // set when a child's failures show that the value has changed
 }
 
-// check reports what is wrong with v and returns how much of n it passes.
+// check reports the errors of v and returns the number of passed checks.
 func (x *explainer) check(n *Node, v any, d *descent) (passed int) {
 	if x.state.over() {
 		return 0
@@ -163,7 +163,7 @@ func (x *explainer) checkType(n *Node, v any) bool {
 	return false
 }
 
-// typeNames is what n accepts, as kube writes it.
+// typeNames returns the accepted types in Kubernetes' spelling.
 func typeNames(n *Node) string {
 	if n.IntOrString {
 		return "integer,string"
@@ -255,7 +255,7 @@ func (x *explainer) checkObject(n *Node, m map[string]any, d *descent) (passed i
 	return passed
 }
 
-// checkChild goes on to the property key of parent. dot says whether a dot separates the key from what is before it.
+// checkChild checks the property key of parent. dot is true if a dot precedes the key in the path.
 func (x *explainer) checkChild(n *Node, key string, v any, dot bool, parent *Node, d *descent) (passed int) {
 	mark, size := len(x.failures), len(x.path)
 	if dot {
@@ -276,7 +276,7 @@ func (x *explainer) checkChild(n *Node, key string, v any, dot bool, parent *Nod
 	return passed
 }
 
-// attempt is the outcome of one alternative.
+// attempt is the result of one alternative.
 type attempt struct {
 	passed   int
 	failures []failure
@@ -344,6 +344,6 @@ func enumName(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
-	raw, _ := json.Marshal(v) // decoded JSON can be encoded
+	raw, _ := json.Marshal(v) // decoded JSON can always be encoded
 	return string(raw)
 }

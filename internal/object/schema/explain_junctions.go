@@ -30,7 +30,7 @@ func (x *explainer) checkJunctions(n *Node, v any) (passed int) {
 	return passed + 1
 }
 
-// try checks v against one alternative and takes its failures back.
+// try checks v against one alternative without reporting its failures.
 func (x *explainer) try(n *Node, v any) attempt {
 	mark := len(x.failures)
 	passed := x.check(n, v, nil)
@@ -39,7 +39,7 @@ func (x *explainer) try(n *Node, v any) attempt {
 	return a
 }
 
-// checkAny takes the first alternative that fits, or reports the one that passed most.
+// checkAny accepts the first alternative that matches, or reports the one with the most passed checks.
 func (x *explainer) checkAny(nodes []*Node, v any) (passed int) {
 	best := attempt{passed: -1}
 	for _, n := range nodes {
@@ -56,7 +56,7 @@ func (x *explainer) checkAny(nodes []*Node, v any) (passed int) {
 	return best.passed
 }
 
-// checkOne wants exactly one alternative to fit; if none does, it reports the one that passed most.
+// checkOne requires exactly one matching alternative; if none matches, it reports the one with the most passed checks.
 func (x *explainer) checkOne(nodes []*Node, v any) (passed int) {
 	first, best := attempt{}, attempt{passed: -1}
 	fits := 0

@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// finding is something that a normalizer dropped or could not read. Its path is written from the inside out, while the
-// walk returns, so that an object without findings costs nothing. It is written backwards, so that deep paths are not
+// finding is a value that a normalizer dropped or could not read. Its path is written from the inside out, while the
+// walk returns, so that an object without findings costs nothing; it is written backwards, so that deep paths are not
 // copied at each level.
 type finding struct {
 	kind    findingKind
-	path    []byte // from the end to the beginning, relative to the value at hand
-	bracket bool   // the path starts with a subscript, so no dot comes before it
+	path    []byte // reversed, relative to the current value
+	bracket bool   // the path starts with a subscript, without a dot before it
 
-	value   any // of malformed
+	value   any // for malformed
 	problem string
 }
 
@@ -24,15 +24,15 @@ type findingKind uint8
 const (
 	unknownField     findingKind = iota // not in the schema
 	unknownMetaField                    // not in ObjectMeta
-	malformed                           // not what every resource has
+	malformed                           // invalid in every resource
 )
 
 // step leads from a value to a child.
 type step struct {
 	key        string
 	index      int
-	list       bool // index is meant, not key
-	additional bool // key is known through additionalProperties only
+	list       bool // the step uses index, not key
+	additional bool // key is known only through additionalProperties
 }
 
 // find notes a finding at the field key of the object at hand.
@@ -41,8 +41,8 @@ func (z *normalizer) find(f finding, key string) {
 	z.findings = append(z.findings, f)
 }
 
-// under puts the findings since mark below s. Unknown fields are named as strict decoding does it, the rest as
-// field.Path does it: with a subscript for what additionalProperties governs.
+// under moves the findings since mark below s. Unknown fields are named as in strict decoding, others as in field.Path:
+// with a subscript for keys under additionalProperties.
 func (z *normalizer) under(mark int, s step) {
 	for i := mark; i < len(z.findings); i++ {
 		f := &z.findings[i]

@@ -4,7 +4,7 @@ import "github.com/bowsprit/bowsprit/internal/object/schema/format"
 
 // checkedFormat is a check on strings.
 type checkedFormat struct {
-	name  string // as the schema writes it
+	name  string // as in the schema
 	check func(string) bool
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestHostile feeds objects that are large or deep on purpose. It ends soon, or the package's time limit ends it.
+// TestHostile uses objects that are large or deep on purpose. It ends soon, or fails at the package's time limit.
 func TestHostile(t *testing.T) {
 	const depth = 9000 // the decoder allows 10,000
 	nested := strings.Repeat("[", depth) + strings.Repeat(`{"a":1},`, 100) + "{}" + strings.Repeat("]", depth)
@@ -31,7 +31,7 @@ func TestHostile(t *testing.T) {
 		s.Validate(obj, obj)
 	}
 
-	// 3 MB, as much as a request may have, of nothing but brackets.
+	// 3 MB, the maximum of a request, of nothing but brackets.
 	brackets := strings.Repeat("[", depth) + strings.Repeat("]", depth)
 	huge := parse(t, `{"pruned":[`+strings.Repeat(brackets+",", 3<<20/len(brackets)-1)+brackets+"]}")["pruned"]
 	for _, name := range []string{"pruned", "deep", "lists", "recursive"} {

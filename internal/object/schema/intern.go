@@ -7,11 +7,11 @@ import (
 	"regexp"
 )
 
-// interner makes parts of one schema that say the same one Node. Definitions repeat themselves: half of the nodes of
-// the usual ones are plain strings, and large ones embed the same pod template several times.
+// interner makes equal parts of one schema share one Node. Definitions are repetitive: in typical ones half of the
+// nodes are plain strings, and large ones embed the same pod template several times.
 //
-// Nodes with rules are kept apart, because rules are compiled for the place where they stand, and so are nodes with
-// defaults that pruning may change, because pruning depends on the place, too.
+// Nodes with rules are not shared, because rules are compiled for their place, and neither are nodes with defaults that
+// pruning may change, because pruning depends on the place, too.
 type interner struct {
 	nodes    map[string]*Node
 	patterns map[string]compiledPattern
@@ -21,10 +21,10 @@ type interner struct {
 
 type compiledPattern struct {
 	re  *regexp.Regexp
-	bad string // why there is none
+	bad string // the error, if any
 }
 
-// pattern compiles text, or returns why that is not possible.
+// pattern compiles text, or returns the error.
 func (s *interner) pattern(text string) (re *regexp.Regexp, bad string) {
 	p, ok := s.patterns[text]
 	if !ok {
@@ -41,7 +41,7 @@ func (s *interner) pattern(text string) (re *regexp.Regexp, bad string) {
 	return p.re, p.bad
 }
 
-// node returns a node that says what n says: n, or one that was made before.
+// node returns n or an equal node made before.
 func (s *interner) node(n *Node) *Node {
 	s.last++
 	n.id = s.last
@@ -59,7 +59,7 @@ func (s *interner) node(n *Node) *Node {
 	return n
 }
 
-// appendKey appends what tells n from other nodes: its keywords, and its children by identity, as they are interned.
+// appendKey appends the identity of n: its keywords, and its children by id, since they are interned.
 func (n *Node) appendKey(k []byte) []byte {
 	k = binary.LittleEndian.AppendUint16(k, uint16(n.flags))
 	k = append(k,

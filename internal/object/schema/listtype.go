@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// distinct says whether a set or map list holds no element, or key, twice.
+// distinct reports whether no set or map list contains an element, or key, twice.
 //
-// Elements are compared by hash only, so that a valid list costs no allocation up to 64 elements and n log n above;
-// what looks equal is looked at again by duplicates.
+// It compares elements only by hash, so that a valid list costs no allocation up to 64 elements and n log n above;
+// duplicates checks apparently equal elements again.
 func (s *Schema) distinct(n *Node, list []any) bool {
 	var few [64]uint64
 	sums := few[:0]
@@ -154,11 +154,11 @@ func (s *Schema) duplicates(n *Node, path string, list []any) (errs field.ErrorL
 	return errs
 }
 
-// noKey stands for a missing key, which is not the same as a null.
+// noKey represents a missing key, which differs from a null.
 type noKey struct{}
 
-// mapKeys returns the key of each element: the value itself if there is one key field, an object of the fields that are
-// there if there are several. bad is the index of the first element that is neither an object nor null, or -1.
+// mapKeys returns the key of each element: the value of a single key field, or an object of the existing key fields.
+// bad is the index of the first element that is neither an object nor null, or -1.
 func mapKeys(names []string, list []any) (keys []any, bad int) {
 	keys = make([]any, len(list))
 	for i, v := range list {
@@ -190,7 +190,7 @@ func repeated(list []any) (indexes []int) {
 	for i, v := range list {
 		switch v.(type) {
 		case map[string]any, []any:
-			raw, _ := json.Marshal(v) // decoded JSON can be encoded
+			raw, _ := json.Marshal(v) // decoded JSON can always be encoded
 			v = text(raw)
 		}
 		if seen[v]++; seen[v] == 2 {

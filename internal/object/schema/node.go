@@ -6,11 +6,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Node is one place of a structural schema, or of a schema below allOf, anyOf, oneOf or not. It is read only, and may
-// be shared by several places that say the same.
+// Node is one place of a structural schema, or of a schema below allOf, anyOf, oneOf or not. It is read only, and equal
+// places may share it.
 type Node struct {
 	Type                 string // "", object, array, string, integer, number, boolean
-	Format               string // as written, whether or not kube knows it
+	Format               string // as written, known or not
 	Nullable             bool
 	Properties           map[string]*Node
 	Items                *Node
@@ -22,11 +22,11 @@ type Node struct {
 	ListType             string // "", atomic, set, map
 	ListMapKeys          []string
 	MapType              string // "", granular, atomic
-	Sensitive            bool   // masked as a whole; what is below such a node is, too
-	Default              any    // decoded JSON, pruned; HasDefault tells a null default from none
+	Sensitive            bool   // masked completely, including everything below
+	Default              any    // decoded JSON, pruned; HasDefault distinguishes a null default from none
 	HasDefault           bool
 
-	// What bounds values, for validation and for estimating the cost of rules.
+	// Bounds of values, for validation and for estimating the cost of rules.
 	Enum                               []any
 	Pattern                            string
 	Required                           []string
@@ -38,18 +38,18 @@ type Node struct {
 	Not                                *Node
 	Rules                              apiextensionsv1.ValidationRules // x-kubernetes-validations
 
-	types   kinds // what Type and IntOrString declare; 0 means any
-	accepts kinds // what passes the type check, see acceptedKinds
+	types   kinds // types declared by Type and IntOrString; 0 means any
+	accepts kinds // types that pass the type check, see acceptedKinds
 	flags   flags
-	id      uint32         // among the nodes of one schema, for interner
+	id      uint32         // unique among the nodes of one schema, for interner
 	fields  []property     // Properties, sorted by name
-	format  *checkedFormat // of strings; nil if there is none that kube checks
+	format  *checkedFormat // of strings; nil if there is none or it is unknown
 	numeric *numeric       // nil if numbers are not bounded
 	pattern *regexp.Regexp
-	badRE   string     // why Pattern does not compile
+	badRE   string     // error in Pattern
 	fills   []property // properties with a default, sorted by name
 
-	expanded any // Default with the defaults below it filled in
+	expanded any // Default with its nested defaults
 }
 
 // property is one declared property.
@@ -68,10 +68,10 @@ const (
 	kindInteger
 	kindNumber
 	kindBoolean
-	kindUnknown // a type name that JSON does not have; nothing is of it
+	kindUnknown // a type name that JSON lacks; no value has it
 )
 
-// flags say which steps a node needs, so that the steps it does not need cost one test.
+// flags selects the steps that a node needs, so that skipping the others costs one test.
 type flags uint16
 
 const (
@@ -81,11 +81,12 @@ const (
 	hasText                         // bounds on strings
 	listSet                         // x-kubernetes-list-type: set
 	listMap                         // x-kubernetes-list-type: map
-	metaBelow                       // it or something below it is an embedded resource
-	listsBelow                      // it or something below it is a set or map list
-	defaultsBelow                   // it or something below it has a default
-	// it or something below it is an object of which structured-merge-diff takes fields that are pruned: one without
-	// declared fields, or one below an object that preserves unknown ones, which means all below it there
+	metaBelow                       // the node or one below is an embedded resource
+	listsBelow                      // the node or one below is a set or map list
+	defaultsBelow                   // the node or one below has a default
+	// the node or one below is an object in which structured-merge-diff accepts fields that are pruned: without
+	// declared fields, or below an object that preserves unknown fields (structured-merge-diff extends that to all
+	// descendants)
 	looseBelow
 	boundsChildren // properties or additionalProperties exist
 	unique         // must not be shared, see interner
@@ -93,8 +94,8 @@ const (
 
 func (f flags) has(g flags) bool { return f&g != 0 }
 
-// child returns the node that governs the property key, and whether the schema knows the key. The node is nil for a key
-// known through additionalProperties: true or false.
+// child returns the node for the property key, and whether the schema allows the key. The node is nil for a key allowed
+// by additionalProperties: true or false.
 func (n *Node) child(key string) (*Node, bool) {
 	if c, ok := n.Properties[key]; ok {
 		return c, true

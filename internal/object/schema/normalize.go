@@ -2,28 +2,28 @@ package schema
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// Normalize is NormalizeRequest for objects whose embedded metadata is known to be well formed. Malformed metadata
-// stays as it is, for Validate to refuse.
+// Normalize is NormalizeRequest for objects with well-formed embedded metadata. Malformed metadata stays for Validate
+// to refuse.
 func (s *Schema) Normalize(obj map[string]any) (unknown []string) {
 	unknown, _ = s.NormalizeRequest(obj)
 	return unknown
 }
 
-// NormalizeRequest brings the object of a request into shape, in place: unknown fields and disallowed nulls go, the
-// metadata of embedded resources becomes what ObjectMeta can hold, defaults come. The root's apiVersion, kind and
-// metadata are the caller's.
+// NormalizeRequest normalizes a request's object in place: it drops unknown fields and disallowed nulls, converts the
+// metadata of embedded resources to ObjectMeta, and sets defaults. The root's apiVersion, kind and metadata are the
+// caller's task.
 //
-// unknown has the paths of the dropped fields as kube prints them in strict-decoding errors ("spec.foo",
-// "spec.items[0].bar"), those that the schema does not know first, then those that ObjectMeta does not have, each
-// sorted. err tells of malformed metadata of an embedded resource; the request is bad, and obj is half done.
+// unknown lists the paths of dropped fields in the format of Kubernetes' strict-decoding errors ("spec.foo",
+// "spec.items[0].bar"): first fields unknown to the schema, then fields unknown to ObjectMeta, each sorted. err reports
+// malformed metadata of an embedded resource; the request is then invalid, and obj partly normalized.
 func (s *Schema) NormalizeRequest(obj map[string]any) (unknown []string, err error) {
 	z := normalizer{prune: !s.preserve, nulls: !s.preserve, coerce: true, fill: true}
 	z.run(s.root, obj)
 	return append(z.unknown, z.unknownMeta...), z.err
 }
 
-// NormalizeStored brings an object that was read from storage into shape, in place: as NormalizeRequest does, but what
-// is malformed in the metadata of embedded resources is dropped.
+// NormalizeStored normalizes a stored object in place, like NormalizeRequest, but drops malformed metadata of embedded
+// resources.
 func (s *Schema) NormalizeStored(obj map[string]any) {
 	z := normalizer{prune: !s.preserve, nulls: !s.preserve, coerce: true, salvage: true, fill: true}
 	z.run(s.root, obj)
@@ -37,32 +37,31 @@ func (s *Schema) NormalizeConverted(obj map[string]any) error {
 	return z.err
 }
 
-// NormalizeApplied brings the result of a server-side apply into shape, in place: only defaults are filled in. A null
-// in it was asked for by name; where it is not allowed, validation says so.
+// NormalizeApplied normalizes the result of a server-side apply in place: it only sets defaults. A null in it was
+// applied explicitly; if it is not allowed, validation reports it.
 func (s *Schema) NormalizeApplied(obj map[string]any) {
 	z := normalizer{fill: true}
 	z.object(s.root, obj, true, false)
 }
 
-// PrunesApplied reports whether a read may show less of the result of a server-side apply than NormalizeApplied
-// leaves: objects without declared fields or below one that preserves unknown fields, and metadata of embedded
-// resources, may hold anything in structured-merge-diff's eyes.
+// PrunesApplied reports whether a read may show less than NormalizeApplied leaves: structured-merge-diff accepts any
+// fields in objects without declared fields, below objects that preserve unknown fields, and in metadata of embedded
+// resources.
 func (s *Schema) PrunesApplied() bool {
 	return !s.preserve && s.root.flags.has(looseBelow|metaBelow)
 }
 
-// normalizer does the four steps of kube (prune, drop nulls, coerce embedded metadata, fill in defaults) in one pass.
-// A step looks only at a value's own subtree and schema, so it makes no difference that children are done before their
-// siblings have seen the step before. The exception is the metadata of a resource, which is not pruned and is replaced
-// as a whole; see meta.
+// normalizer runs Kubernetes' four steps (prune, drop nulls, coerce embedded metadata, set defaults) in one pass. A
+// step depends only on a value's own subtree and schema, so the order between siblings does not matter. The exception
+// is the metadata of a resource, which is not pruned and is replaced as a whole; see meta.
 type normalizer struct {
 	prune, nulls, coerce, fill bool
-	salvage                    bool // malformed metadata is dropped
-	root                       bool // the root's metadata is coerced too
+	salvage                    bool // drop malformed metadata
+	root                       bool // coerce the root's metadata, too
 
-	findings []finding // paths are relative to the value at hand, see under
+	findings []finding // paths are relative to the current value, see under
 
-	// The outcome, from findings.
+	// The result, from findings.
 	unknown, unknownMeta []string
 	err                  error
 }
@@ -73,7 +72,7 @@ func (z *normalizer) run(n *Node, obj map[string]any) {
 	z.finish()
 }
 
-// value normalizes v, which is no whole object; the checks of defaults need that.
+// value normalizes v, which need not be a whole object, for the checks of defaults.
 func (z *normalizer) value(n *Node, v any, keep bool) {
 	z.below(n, v, keep)
 	z.finish()
@@ -88,8 +87,8 @@ func (z *normalizer) below(n *Node, v any, keep bool) {
 	}
 }
 
-// object normalizes m. keep means that unknown fields stay though n does not say so: n describes the elements of a list
-// that preserves unknown fields.
+// object normalizes m. keep preserves unknown fields even if n does not: n describes the elements of a list that
+// preserves unknown fields.
 func (z *normalizer) object(n *Node, m map[string]any, root, keep bool) {
 	resource := root || n.Embedded
 	drop := z.prune && !keep && !n.PreserveUnknown
@@ -129,7 +128,7 @@ func (z *normalizer) object(n *Node, m map[string]any, root, keep bool) {
 	}
 }
 
-// null deals with a null in m[key]: it goes, becomes the default, or stays.
+// null handles a null in m[key]: it is dropped, replaced by the default, or kept.
 func (z *normalizer) null(n *Node, m map[string]any, key string) {
 	switch {
 	case n == nil || n.Nullable:
@@ -186,7 +185,7 @@ func (z *normalizer) pruneAll(v any) {
 }
 
 // meta normalizes the apiVersion, kind and metadata of a resource, step by step: they are never pruned, and coerce
-// makes them what every resource has, which replaces the metadata as a whole.
+// replaces the metadata as a whole.
 func (z *normalizer) meta(n *Node, m map[string]any, coerce bool) {
 	for _, key := range [...]string{"apiVersion", "kind", "metadata"} {
 		v, ok := m[key]
@@ -223,14 +222,14 @@ func (z *normalizer) meta(n *Node, m map[string]any, coerce bool) {
 	}
 }
 
-// coerceBelow coerces the metadata of the resources in v and does nothing else.
+// coerceBelow only coerces the metadata of the resources in v.
 func (z *normalizer) coerceBelow(n *Node, v any) {
 	c := normalizer{coerce: true, salvage: z.salvage}
 	c.below(n, v, false)
 	z.findings = append(z.findings, c.findings...)
 }
 
-// coerceMeta makes m[key], which is v, a string or ObjectMeta.
+// coerceMeta converts m[key], which is v, to a string or ObjectMeta.
 func (z *normalizer) coerceMeta(m map[string]any, key string, v any) {
 	if key != "metadata" {
 		if _, ok := v.(string); ok {

@@ -6,11 +6,10 @@ import (
 	"strconv"
 )
 
-// numeric is what a schema demands of numbers.
+// numeric holds the constraints on numbers.
 //
-// Kube checks that the bounds themselves are values of the declared type and, if one is not, reports that for every
-// number it meets. Such a bound is compared as a float; the others are compared as integers with integers, after
-// truncation.
+// Kubernetes checks that the bounds themselves have the declared type and otherwise reports an error for every number.
+// Such a bound is compared as a float; other bounds are compared as integers with integers, after truncation.
 type numeric struct {
 	typeName, format string // integer or number, if the type is unambiguous; int32, int64, float, double
 
@@ -39,7 +38,7 @@ func newNumeric(n *Node, known string) *numeric {
 	return b
 }
 
-// inRange says whether a float is a value of the type and format.
+// inRange reports whether a float is a value of the type and format.
 func (b *numeric) inRange(f float64) bool {
 	switch {
 	case b.typeName == "integer":
@@ -90,12 +89,12 @@ func (b *numeric) validFloat(f float64) bool {
 	return b.minimum == nil || !above(*b.minimum, f, b.exclusiveMinimum)
 }
 
-// above says whether v is beyond limit.
+// above reports whether v is beyond limit.
 func above[T int64 | float64](v, limit T, exclusive bool) bool {
 	return v > limit || exclusive && v == limit
 }
 
-// isMultiple says whether f is a multiple of a positive factor, as exactly as floats allow.
+// isMultiple reports whether f is a multiple of a positive factor, within the precision of floats.
 func isMultiple(f, factor float64) bool {
 	if factor < 1 {
 		return isInteger(1 / factor * f)
@@ -103,8 +102,8 @@ func isMultiple(f, factor float64) bool {
 	return isInteger(f / factor)
 }
 
-// isInteger says whether f is an integer that floats hold exactly. What is above one and less than a part in a billion
-// away from the next lower integer passes too; kube tells such floats from integers no better.
+// isInteger reports whether f is an integer that floats represent exactly. As in Kubernetes, a float above one that
+// exceeds an integer by less than a part in a billion passes, too.
 func isInteger(f float64) bool {
 	const limit = 1<<53 - 1
 	if math.IsNaN(f) || f < -limit || f > limit {
@@ -117,7 +116,7 @@ func isInteger(f float64) bool {
 	return whole >= 1 && (f-whole)/(f+whole) < 1e-9
 }
 
-// explainNumber reports everything that is wrong with the number v, an int64 or a float64.
+// explainNumber reports all errors of the number v, an int64 or a float64.
 func (x *explainer) explainNumber(b *numeric, v any) {
 	f, isFloat := v.(float64)
 	i, _ := v.(int64)

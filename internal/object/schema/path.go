@@ -19,5 +19,5 @@ func keyPath(path, key string) string { return path + "[" + key + "]" }
 
 func indexPath(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// sortedKeys makes reports repeatable.
+// sortedKeys makes reports deterministic.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

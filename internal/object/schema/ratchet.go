@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// prior is what a value was before an update: KEP-4008, "CRD Validation Ratcheting". The zero prior means that the
-// value has no counterpart, so everything in it counts as changed.
+// prior is a value before an update: KEP-4008, "CRD Validation Ratcheting". The zero prior means that the value has no
+// counterpart, so everything in it counts as changed.
 type prior struct {
 	known bool
 	value any
@@ -57,7 +57,7 @@ func (n *Node) isMapList() bool {
 	return n.Type == "array" && n.ListType == "map" && len(n.ListMapKeys) > 0
 }
 
-// correlationKey returns what identifies an element of a map list. All keys must be there and be scalars.
+// correlationKey returns the identity of an element of a map list. All keys must exist and be scalars.
 func (n *Node) correlationKey(v any) (key any, ok bool) {
 	item, ok := v.(map[string]any)
 	if !ok {
@@ -84,7 +84,7 @@ func (n *Node) correlationKey(v any) (key any, ok bool) {
 	return b.String(), true
 }
 
-// isScalar says whether v is a scalar and not null.
+// isScalar reports whether v is a scalar and not null.
 func isScalar(v any) bool {
 	switch v.(type) {
 	case bool, float64, int64, string:
@@ -93,8 +93,8 @@ func isScalar(v any) bool {
 	return false
 }
 
-// unchanged says whether v is what it was, as ratcheting sees it: map lists may be in another order, and an object with
-// a field that the schema does not know is never unchanged.
+// unchanged reports whether v equals its prior value for ratcheting: the order of map lists does not matter, and an
+// object with a field unknown to the schema is never unchanged.
 func (n *Node) unchanged(v any, p prior) bool {
 	if !p.known {
 		return false

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// explainScale appends what is wrong with the fields that the scale subresource reads; those of the spec only if spec.
+// explainScale appends the errors of the fields read by the scale subresource; those of the spec only if spec is true.
 func (s *Schema) explainScale(errs field.ErrorList, obj map[string]any, spec bool) field.ErrorList {
 	if s.scale == nil {
 		return errs

@@ -1,18 +1,17 @@
-// Package schema holds structural schemas: it prunes, defaults and validates custom objects exactly as kube-apiserver
-// does.
+// Package schema implements structural schemas: it prunes, defaults and validates custom objects exactly like
+// kube-apiserver.
 //
 // It stands between decoding and storing on the path of a write, and after decoding on the path of a read from storage.
-// Compile turns the schema of a definition into a Schema: a tree of Nodes with everything precomputed that an object
-// does not change. NormalizeRequest and NormalizeStored then bring objects into shape and Validate says what is wrong
-// with them.
+// Compile turns the schema of a definition into a Schema, a tree of Nodes with everything precomputed that does not
+// depend on the object. NormalizeRequest and NormalizeStored normalize objects, and Validate reports their errors.
 //
-// Validation is done twice, on purpose. valid.go answers only yes or no: it keeps no paths, counts nothing and
+// Validation has two implementations, on purpose. valid.go only decides: it keeps no paths, counts nothing and
 // allocates nothing, and nearly every object passes it. Only for an object that fails, explain.go walks again and
-// produces the errors, in kube's words and with kube's rules for choosing among the alternatives of anyOf and oneOf.
-// FuzzSchema and the oracle tests hold that the two agree.
+// produces the errors, in Kubernetes' words and with its rules for choosing among the alternatives of anyOf and oneOf.
+// FuzzSchema and the oracle tests check that the two agree.
 //
 // The package is pure: values in, values out. A Schema and its Nodes are immutable after Compile and safe for
-// concurrent use; an object belongs to the caller and is changed in place by the Normalize methods only.
+// concurrent use; an object belongs to the caller, and only the Normalize methods change it, in place.
 //
 // Rules: "Extend the Kubernetes API with CustomResourceDefinitions", KEP-1111 (pruning, defaulting), KEP-4008
 // (ratcheting); test/oracle/schema compares with k8s.io/apiextensions-apiserver.
@@ -30,10 +29,10 @@ import (
 type Options struct {
 	// PreserveUnknownFields turns pruning off at the root (spec.preserveUnknownFields of old definitions).
 	PreserveUnknownFields bool
-	// Scale is the version's scale subresource; what its paths name is validated too. nil means none.
+	// Scale is the version's scale subresource; the fields at its paths are validated, too. nil means none.
 	Scale *apiextensionsv1.CustomResourceSubresourceScale
 	// Sensitive reports which nodes are Sensitive, by the names of the fields that lead to them; "" stands for the
-	// items of a list and for fields that have no name in the schema. nil reports none.
+	// items of a list and for fields without a name in the schema. nil means none.
 	Sensitive func(path []string) bool
 	// Rules compiles the tree's CEL rules (package schema/cel provides it); nil means that rules are not evaluated. It
 	// is called only if the schema has rules.
@@ -56,10 +55,10 @@ type Schema struct {
 	seed     maphash.Seed
 }
 
-// Compile makes the program of a structural schema. props is not kept and not changed; nil declares nothing.
+// Compile compiles a structural schema. It neither keeps nor changes props; nil declares nothing.
 //
-// What the definition's validation refuses is not all refused here: an error means that the schema cannot be
-// understood. A bad pattern is none; as in kube, nothing matches it.
+// Compile accepts some schemas that the definition's validation refuses: an error means that the schema cannot be
+// interpreted. A bad pattern is not an error; as in Kubernetes, it matches nothing.
 func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (*Schema, error) {
 	if props == nil {
 		props = &apiextensionsv1.JSONSchemaProps{}
@@ -86,5 +85,5 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (*Schema, error)
 	return s, nil
 }
 
-// Root returns the schema's tree, read only: what field ownership, columns and documents need to know of it.
+// Root returns the schema's tree, read only, for field ownership, columns and documents.
 func (s *Schema) Root() *Node { return s.root }

@@ -39,7 +39,7 @@ func parse(t testing.TB, text string) map[string]any {
 	return obj
 }
 
-// script is one file of testdata: schemas, each with objects and what is expected of them.
+// script is one file of testdata: schemas, each with objects and expectations.
 type script []struct {
 	Name   string
 	Schema json.RawMessage
@@ -48,15 +48,14 @@ type script []struct {
 		Object  json.RawMessage
 		Old     json.RawMessage // for updates
 		Status  bool            // the update is one of the status
-		Result  json.RawMessage // after normalization; nothing means that the object stays as it is
+		Result  json.RawMessage // after normalization; if empty, the object stays unchanged
 		Unknown []string
 		Refused string   // the error of normalization
 		Errors  []string // of validation, sorted
 	}
 }
 
-// TestScripts runs testdata/*.yaml. What kube does with each case is held by test/oracle, which compares the same
-// files.
+// TestScripts runs testdata/*.yaml. test/oracle runs the same files to compare the expectations with Kubernetes.
 func TestScripts(t *testing.T) {
 	files, err := os.ReadDir("testdata")
 	if err != nil {
@@ -152,7 +151,7 @@ func TestCompileNil(t *testing.T) {
 	}
 }
 
-// TestShared holds that places that say the same share a node, and that places where pruning or rules differ do not.
+// TestShared checks that equal places share a node, and that places with different pruning or rules do not.
 func TestShared(t *testing.T) {
 	root := compileJSON(t, `{"properties":{
 		"a":{"type":"object","properties":{"x":{"type":"string","default":"d"}}},
@@ -176,7 +175,7 @@ func (r *fixedRules) Evaluate(_ context.Context, _, _ map[string]any) field.Erro
 	return field.ErrorList{field.Invalid(field.NewPath("spec"), 1, "a rule")}
 }
 
-// TestRules holds when rules run: after everything else, and only on objects of the right shape.
+// TestRules checks when rules run: after everything else, and only on objects of the right shape.
 func TestRules(t *testing.T) {
 	const text = `{"x-kubernetes-validations":[{"rule":"false"}],"properties":{"n":{"type":"integer","minimum":3},"s":{"type":"string","maxLength":1}}}`
 	const skipped = "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
@@ -263,8 +262,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// FuzzSchema feeds arbitrary schemas and objects. Nothing panics, normalization is done after one time, the yes or no
-// of valid agrees with explain, and nothing is wrong with an update that changes nothing about a valid object.
+// FuzzSchema uses arbitrary schemas and objects. Nothing may panic, normalization is idempotent, valid agrees with
+// explain, and an unchanged update of a valid object has no errors.
 func FuzzSchema(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"a":{"type":"integer","minimum":1,"default":3}}}`, `{"a":0,"b":1}`)
 	f.Add(`{"properties":{"a":{"x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}`,
@@ -304,7 +303,7 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
-// ignoreEnd returns the errors of a validation whose context does not end.
+// ignoreEnd returns the errors of a validation with a context that does not end.
 func ignoreEnd(errs field.ErrorList, err error) field.ErrorList {
 	if err != nil {
 		panic(err)
@@ -312,7 +311,7 @@ func ignoreEnd(errs field.ErrorList, err error) field.ErrorList {
 	return errs
 }
 
-// TestPrunesApplied: where an apply takes fields that a read prunes.
+// TestPrunesApplied checks where an apply accepts fields that a read prunes.
 func TestPrunesApplied(t *testing.T) {
 	const preserve = `"x-kubernetes-preserve-unknown-fields":true`
 	for _, c := range []struct {

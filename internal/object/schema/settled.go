@@ -2,10 +2,10 @@ package schema
 
 import "github.com/bowsprit/bowsprit/internal/object/codec"
 
-// Settled reports whether the JSON of a stored object is certain to be what decoding, NormalizeStored and encoding make
-// of it, so that all three can be left out: it is written as codec writes it, nothing in it goes, and no default is
-// missing. apiVersion and kind must stand in it, beside metadata that are well formed and have a generation. False says
-// only that it is not certain: fractions and embedded resources, for instance, are not looked into.
+// Settled reports whether decoding, NormalizeStored and encoding certainly leave the JSON of a stored object unchanged,
+// so that all three can be skipped: it has codec's format, nothing in it is dropped, and no default is missing. It must
+// contain apiVersion and kind, and well-formed metadata with a generation. False only means uncertain: fractions and
+// embedded resources, for instance, are not examined.
 func (s *Schema) Settled(raw []byte, apiVersion, kind string) bool {
 	if s.root.flags.has(metaBelow) || s.preserve {
 		return false
@@ -14,21 +14,21 @@ func (s *Schema) Settled(raw []byte, apiVersion, kind string) bool {
 	return w.Kind() == '{' && w.object(s.root, true) && w.resource == 3 && w.Done()
 }
 
-// settling walks an object and its schema side by side. Its methods pass one value, or answer false.
+// settling walks an object and its schema side by side. Its methods pass one value, or return false.
 type settling struct {
 	codec.Canonical
 	apiVersion, kind string
-	resource         int // how many of the fields that every resource has were found
-	depth            int // of lists
+	resource         int // number of fields common to all resources found so far
+	depth            int // of nested lists
 }
 
-// maxLists is how many lists in lists are looked into. What is in them need not be a schema's, so nothing else ends it.
+// maxLists limits the depth of nested lists. They may be outside of the schema, so nothing else bounds the recursion.
 const maxLists = 100
 
-// value passes a value that n describes; nil describes what has no fields.
+// value passes a value described by n; nil describes a value without fields.
 func (w *settling) value(n *Node) bool {
 	switch w.Kind() {
-	case 'n': // it stays, goes, or becomes a default
+	case 'n': // it stays, is dropped, or becomes a default
 		return n != nil && n.Nullable && w.Scalar()
 	case '{':
 		return w.object(n, false)
@@ -39,7 +39,7 @@ func (w *settling) value(n *Node) bool {
 }
 
 func (w *settling) object(n *Node, root bool) bool {
-	missing := 0 // defaults
+	missing := 0 // number of missing defaults
 	if n != nil {
 		missing = len(n.fills)
 	}
@@ -63,8 +63,8 @@ func (w *settling) object(n *Node, root bool) bool {
 	}) && missing == 0
 }
 
-// ofResource passes a field that every resource has. What a schema says of it, rarely more than a type, matters only if
-// it has defaults.
+// ofResource passes a field common to all resources. Its schema, rarely more than a type, matters only if it has
+// defaults.
 func (w *settling) ofResource(name string, n *Node, known bool, root *Node) bool {
 	if !known {
 		n = root.AdditionalProperties
@@ -92,14 +92,14 @@ func (w *settling) list(n *Node) bool {
 	var items *Node
 	if n != nil {
 		if n.PreserveUnknown {
-			return false // what it preserves depends on where it is
+			return false // the preserved parts depend on the place
 		}
 		items = n.Items
 	}
 	return w.each(func() bool { return w.value(items) })
 }
 
-// each passes a list whose items the function passes.
+// each passes a list whose items all pass item.
 func (w *settling) each(item func() bool) bool {
 	w.depth++
 	defer func() { w.depth-- }()
@@ -121,7 +121,7 @@ func (w *settling) metadata() bool {
 			counted = '1' <= w.Kind() && w.Kind() <= '9'
 			return counted && w.Scalar()
 		}
-		return w.text() // a deletionGracePeriodSeconds says false: the object is on its way out
+		return w.text() // false for a deletionGracePeriodSeconds: the object is about to go
 	}) && counted
 }
 

@@ -23,14 +23,14 @@ const settledSchema = `{"type":"object","properties":{
 		"none":{"type":"object"}}},
 	"status":{"type":"object","properties":{"phase":{"type":"string"}}}}}`
 
-// settledObject is an object whose spec ends with the given fields; text and maybe stand before them.
+// settledObject returns an object with a spec that ends with the given fields, after text and maybe.
 func settledObject(spec string) string {
 	return `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"annotations":{"a":"b"},"finalizers":["f"],` +
 		`"generation":1,"managedFields":[{"fieldsV1":{"f:spec":{"k:{\"a\":1}":{},"k:{\"a\":2}":{}}},"manager":"m"}],"name":"n","uid":"u"},"spec":{` +
 		spec + `}}`
 }
 
-// settledSlowly is what Settled foretells.
+// settledSlowly computes the result that Settled predicts.
 func settledSlowly(t testing.TB, s *Schema, raw string) bool {
 	t.Helper()
 	v, err := codec.DecodeJSON([]byte(raw))
@@ -63,14 +63,14 @@ func TestSettled(t *testing.T) {
 		settledObject(`"map":{"a":{"x":"y"}},` + usual):                 true,
 		settledObject(`"any":{"a":[{}]},` + usual):                      true,
 		settledObject(`"maybe":"m","none":{},"text":"t"`):               true,
-		// Names with escapes are looked up by what they stand for, or not at all.
+		// Names with escapes are looked up unescaped, or not at all.
 		settledObject(`"map":{"\"":{"x":"y"}},` + usual): false,
 		// A default is missing.
 		settledObject(`"maybe":"m"`):                            false,
 		settledObject(`"list":[{"key":"k"}],` + usual):          false,
 		settledObject(`"map":{"a":{}},` + usual):                false,
 		strings.Replace(settledObject(""), `,"spec":{}`, "", 1): false,
-		// Something goes.
+		// A field is dropped.
 		settledObject(`"a":1,` + usual):                                                         false,
 		settledObject(`"count":null,` + usual):                                                  false,
 		settledObject(`"list":[{"a":1,"n":1}],` + usual):                                        false,
@@ -80,7 +80,7 @@ func TestSettled(t *testing.T) {
 		settledObject(`"maybe":"m","none":{"a":1},"text":"t"`):                                  false,
 		settledObject(`"maybe":"m","none":["a",{"b":1}],"text":"t"`):                            false,
 		strings.Replace(settledObject(usual), `"kind":"Thing",`, `"kind":"Thing","loss":1,`, 1): false,
-		// Another kind or version, metadata that are mended.
+		// Another kind or version, or repaired metadata.
 		strings.Replace(settledObject(usual), "Thing", "Other", 1):                       false,
 		strings.Replace(settledObject(usual), "/v1", "/v2", 1):                           false,
 		strings.Replace(settledObject(usual), `"generation":1,`, ``, 1):                  false,
@@ -89,7 +89,7 @@ func TestSettled(t *testing.T) {
 		strings.Replace(settledObject(usual), `{"a":"b"}`, `{"a":1}`, 1):                 false,
 		strings.Replace(settledObject(usual), `["f"]`, `[1]`, 1):                         false,
 		strings.Replace(settledObject(usual), `"uid":"u"`, `"uid":null`, 1):              false,
-		// It is written otherwise.
+		// Another format.
 		settledObject(usual) + " ":                                              false,
 		strings.Replace(settledObject(usual), `"spec":`, `"spec": `, 1):         false,
 		settledObject(`"text":"t","maybe":"m"`):                                 false,
@@ -116,15 +116,15 @@ func TestSettled(t *testing.T) {
 	if embedded.Settled([]byte(settledObject(`"metadata":{"name":"","other":1}`)), "example.com/v1", "Thing") {
 		t.Error("embedded resources are left to NormalizeStored")
 	}
-	// Whoever asks must not run out of stack.
+	// Settled must not overflow the stack.
 	deep := settledObject(`"lists":` + strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20) + `,` + usual)
 	if s.Settled([]byte(deep), "example.com/v1", "Thing") {
 		t.Error("a million lists in lists are looked into")
 	}
 }
 
-// TestSettledAtRandom holds that an object of which pieces were taken away, doubled or exchanged is only called settled
-// if a read does not change it.
+// TestSettledAtRandom removes, duplicates and exchanges random pieces of an object, and checks that a read does not
+// change objects that Settled accepts.
 func TestSettledAtRandom(t *testing.T) {
 	t.Parallel()
 	s := compileJSON(t, settledSchema, Options{})
@@ -181,7 +181,7 @@ func tokenize(text string) (tokens []string) {
 	}
 }
 
-// What is spared, and what it costs to find out.
+// BenchmarkSettled compares the saved work with the cost of the check.
 func BenchmarkSettled(b *testing.B) {
 	s := compileJSON(b, settledSchema, Options{})
 	item := `{"key":"some words that are as long as words in objects are","n":17}`

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// valid says whether v, decoded JSON, passes every keyword of n and below and holds no list-type violation. It is the
-// whole validation of nearly every object, so it allocates nothing; explain finds the same failures and describes them.
-// It is false, too, if the walk has to end.
+// valid reports whether v, decoded JSON, passes every keyword of n and below and has no list-type violation. It is the
+// whole validation for nearly every object, so it allocates nothing; explain finds the same failures and describes
+// them. It is false, too, if the walk must end.
 func (w *walk) valid(n *Node, v any) bool {
 	if w.over() {
 		return false
@@ -48,7 +48,7 @@ func (w *walk) valid(n *Node, v any) bool {
 	return !n.flags.has(hasJunctions) || w.validJunctions(n, v)
 }
 
-// acceptsNull knows the type null, too: defaults are checked even in a definition that will be refused for it.
+// acceptsNull includes the type null: defaults are checked even in a definition that will be refused for it.
 func (n *Node) acceptsNull() bool { return n.types == 0 || n.Nullable || n.Type == "null" }
 
 func (n *Node) acceptsFloat(f float64) bool {
@@ -152,8 +152,8 @@ func (w *walk) validAny(nodes []*Node, v any) bool {
 	return false
 }
 
-// inEnum says whether v equals one of enum after conversion to its Go type. So 1.5 equals 1, and 97 equals "a": kube
-// has always compared so.
+// inEnum reports whether v equals one of enum after conversion to its Go type. So 1.5 equals 1, and 97 equals "a", as
+// always in Kubernetes.
 func inEnum(enum []any, v any) bool {
 	for _, e := range enum {
 		switch e := e.(type) {

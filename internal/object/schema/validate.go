@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns everything that is wrong with obj. old is the object before an update (nil on create): what was
-// wrong and has not changed passes. Neither is changed.
+// Validate returns all errors of obj. old is the object before an update (nil on create): old errors in unchanged parts
+// pass. Neither is changed.
 func (s *Schema) Validate(obj, old map[string]any) field.ErrorList {
 	errs, _ := s.ValidateAfter(context.Background(), nil, obj, old)
 	return errs
 }
 
-// ValidateAfter is Validate for a caller that has found errors of its own, in the object's metadata. They come first,
-// and may be such that rules are not run. The error is ctx's, if it has ended before all was looked at.
+// ValidateAfter is Validate for a caller with its own errors about the object's metadata. They come first, and may
+// prevent the rules from running. The error is ctx's, if ctx ended early.
 func (s *Schema) ValidateAfter(
 	ctx context.Context, errs field.ErrorList, obj, old map[string]any,
 ) (field.ErrorList, error) {
@@ -57,7 +57,7 @@ func (s *Schema) ValidateStatus(
 	return s.evaluate(ctx, errs, obj, old)
 }
 
-// evaluate runs the rules, unless errs say that the object does not have the shape that rules rely on.
+// evaluate runs the rules, unless errs show that the object does not have the shape required by rules.
 func (s *Schema) evaluate(
 	ctx context.Context, errs field.ErrorList, obj, old map[string]any,
 ) (field.ErrorList, error) {
@@ -73,7 +73,7 @@ func (s *Schema) evaluate(
 	return errs, ctx.Err()
 }
 
-// blocksRules says whether rules could fail, or cost too much, because of err.
+// blocksRules reports whether rules could fail, or cost too much, because of err.
 func blocksRules(err *field.Error) bool {
 	switch err.Type {
 	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,

@@ -2,16 +2,16 @@ package schema
 
 import "context"
 
-// walk is one validation under way: it notices the end of the context between values, and remembers texts that a
-// pattern did not match, which explain need not find out again. The zero walk ends by itself only.
+// walk is one validation in progress: it checks the context between values, and caches texts that did not match a
+// pattern, so that explain need not match them again. The zero walk has no context.
 type walk struct {
 	schema *Schema
 	done   <-chan struct{} // of the context; nil if it never ends
-	left   int             // how much may be done before done is looked at again
-	ended  bool            // the context has; what has been found out is not all
+	left   int             // work left until done is checked again
+	ended  bool            // the context has ended; the results are incomplete
 
-	mismatches [4]mismatch // the last ones
-	mismatched uint        // how many there were
+	mismatches [4]mismatch // the most recent ones
+	mismatched uint        // total number
 }
 
 // mismatch is a text that the pattern of a node does not match.
@@ -20,15 +20,15 @@ type mismatch struct {
 	text string
 }
 
-// lookEvery is how much is done between two looks at the context: a value counts as one, and so do 64 bytes of text
-// that a pattern is matched with.
+// lookEvery is the amount of work between two checks of the context: a value counts as one, and so do 64 bytes of text
+// matched against a pattern.
 const lookEvery = 1024
 
 func newWalk(ctx context.Context, s *Schema) walk {
 	return walk{schema: s, done: ctx.Done(), left: lookEvery}
 }
 
-// over reports whether the walk has to end. It is called for each value.
+// over reports whether the walk must end. It is called for each value.
 func (w *walk) over() bool {
 	if w.left--; w.left >= 0 {
 		return w.ended
@@ -46,7 +46,7 @@ func (w *walk) look() bool {
 	return w.ended
 }
 
-// matches reports whether text matches the pattern of n, which is valid. It is false if the walk has to end.
+// matches reports whether text matches the valid pattern of n. It is false if the walk must end.
 func (w *walk) matches(n *Node, text string) bool {
 	if w.mismatched > 0 {
 		for i := range w.mismatches {

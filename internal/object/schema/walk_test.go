@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestValidationEnds: validation is given up when its context ends, whatever it is about, and says so.
+// TestValidationEnds checks that every validation stops when its context ends, and returns the context's error.
 func TestValidationEnds(t *testing.T) {
 	s := compileJSON(t, `{"type":"object","properties":{"good":{"type":"array","items":{"type":"integer"}},
 		"bad":{"type":"array","items":{"type":"string"}},"text":{"type":"string","pattern":"^(a|b)*$"},
@@ -34,7 +34,7 @@ func TestValidationEnds(t *testing.T) {
 	}
 }
 
-// TestPatternsMatchOnce: a pattern that a text does not match is not matched with it again to say so.
+// TestPatternsMatchOnce checks that a text that does not match a pattern is not matched again for the error.
 func TestPatternsMatchOnce(t *testing.T) {
 	s := compileJSON(t, `{"type":"object","properties":{"a":{"type":"string","pattern":"^x+$"},
 		"b":{"anyOf":[{"pattern":"^y+$"},{"pattern":"^z+$"}],"type":"string"}}}`, Options{})
@@ -44,7 +44,7 @@ func TestPatternsMatchOnce(t *testing.T) {
 	if w.valid(s.root, obj) {
 		t.Fatal("it is valid")
 	}
-	for range 10 { // all that valid has found out, whatever it began with
+	for range 10 { // all findings of valid, from any start
 		w.valid(s.root.Properties["a"], long)
 		w.valid(s.root.Properties["b"], long)
 	}

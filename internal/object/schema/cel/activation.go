@@ -25,7 +25,7 @@ func (a *activation) ResolveName(name string) (any, bool) {
 
 func (a *activation) Parent() interpreter.Activation { return nil }
 
-// activations are those of one value: rules with optionalOldSelf see oldSelf as an optional value.
+// activations holds the activations of one value: rules with optionalOldSelf see oldSelf as an optional value.
 type activations struct {
 	plain, optional activation
 }

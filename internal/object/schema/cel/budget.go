@@ -15,9 +15,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// Counting what an expression costs takes longer than evaluating it. So an object is first evaluated in the hope that
-// no budget matters: expressions that cannot cost much (maxCost) run uncounted and are charged the most that they can
-// cost. Only if the charges of an object reach a good part of its budget, everything is evaluated again and counted.
+// Counting an expression's cost takes longer than evaluating it. So an object is first evaluated on the assumption that
+// the budget suffices: expressions with a low maximum cost (maxCost) run uncounted and are charged that maximum. Only
+// if the charges of an object reach a good part of its budget, everything is evaluated again and counted.
 const (
 	uncountedCallLimit = celconfig.PerCallLimit / 10
 	chargedBudgetFloor = celconfig.RuntimeCELCostBudget * 3 / 4
@@ -26,10 +26,10 @@ const (
 // extent bounds the parts of an object: the elements of each list and map, and the bytes of each string and key.
 type extent struct{ elements, text uint64 }
 
-// extents are those that estimates are made for, smallest first. An object beyond them is always counted.
+// extents lists the extents for which estimates are made, smallest first. A larger object is always counted.
 var extents = [...]extent{{16, 256}, {64, 512}, {1024, 8192}}
 
-// within returns the index of the smallest of extents that holds for all values, -1 if none does.
+// within returns the index of the smallest extent that holds for all values, -1 if none does.
 func within(values ...any) int {
 	var x extent
 	for _, v := range values {
@@ -63,10 +63,10 @@ func (x *extent) grow(v any) {
 
 // evaluation is the evaluation of one object.
 type evaluation struct {
-	budget    int64 // what is left; without exact, at least so much
+	budget    int64 // the rest; without exact, a lower bound
 	exact     bool  // costs are counted, not estimated
 	extent    int   // of the object, an index of extents; -1: beyond
-	uncertain bool  // the budget may matter: exact is needed
+	uncertain bool  // the budget may not suffice: exact is needed
 	warn      func(string)
 	done      <-chan struct{} // of the context; nil if it never ends
 
@@ -94,7 +94,7 @@ type stopReason uint8
 
 const (
 	stopUncertain stopReason = iota // evaluate again, exactly
-	stopBudget                      // the object's budget is spent
+	stopBudget                      // the object's budget is used up
 	stopCall                        // one expression cost too much
 )
 
@@ -102,7 +102,7 @@ func (e *stopError) Error() string { return e.text }
 
 const outOfBudget = "validation failed due to running out of cost budget, no further validation rules will be run"
 
-// affordable says whether there is any budget left, and reports if there is none.
+// affordable reports whether any budget is left, and otherwise adds the error.
 func (e *evaluation) affordable(at *location, n *schema.Node) bool {
 	if e.budget > 0 {
 		return true
@@ -133,7 +133,7 @@ func (e *evaluation) stop(at *location, n *schema.Node, r *apiextensionsv1.Valid
 	return false
 }
 
-// evaluate runs x and charges for it. A *stopError means that nothing more may run.
+// evaluate runs x and charges for it. After a *stopError nothing more may run.
 func (e *evaluation) evaluate(x *evaluable, vars *activation) (ref.Val, error) {
 	if !e.exact && e.extent >= 0 && x.maxCosts[e.extent] <= uncountedCallLimit {
 		out, err := run(x.program, vars)

@@ -20,11 +20,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expectations of testdata/cases.yaml")
 
-// testCase is the schema of a resource's spec, or of the whole resource, what Check says about it, and what its rules
-// say about values.
+// testCase is the schema of a resource's spec, or of the whole resource, with the expected results of Check and of its
+// rules on values.
 type testCase struct {
 	Name string `json:"name"`
-	// values of spec are all of the resource but its metadata
+	// values of spec are the whole resource except its metadata
 	Root   bool                             `json:"root,omitempty"`
 	Schema *apiextensionsv1.JSONSchemaProps `json:"schema"`
 	Check  []string                         `json:"check,omitempty"`
@@ -80,7 +80,7 @@ func resource(spec any) map[string]any {
 	}
 }
 
-// object returns what a value of the case stands for.
+// object returns the object for a value of the case.
 func (c *testCase) object(v any) map[string]any {
 	obj := resource(v)
 	if c.Root && obj != nil {
@@ -141,7 +141,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// expect compares, or with -update takes over, one expectation.
+// expect compares one expectation, or updates it with -update.
 func expect(t *testing.T, what string, want *[]string, got []string) {
 	t.Helper()
 	if *update {

@@ -14,30 +14,30 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// The limits of estimated costs: of one rule, times the number of values it may run on, and of all rules of a schema.
+// Limits of estimated costs: of one rule, times the number of its values, and of all rules of a schema.
 const (
 	ruleCostLimit   = 10_000_000
 	schemaCostLimit = 100_000_000
 )
 
-// CheckOptions of Check. The zero options are those for a new definition.
+// CheckOptions configures Check. The zero value is for a new definition.
 type CheckOptions struct {
-	// PreexistingRules and PreexistingMessages are the expressions of the definition before an update. They are checked
-	// by the environment for stored expressions.
+	// PreexistingRules and PreexistingMessages hold the expressions of the definition before an update. They are
+	// checked with the environment for stored expressions.
 	PreexistingRules, PreexistingMessages map[string]bool
-	// SuppressPerExpressionCost drops the limit for single rules: the schema has not changed in an update.
+	// SuppressPerExpressionCost drops the limit for single rules: the update does not change the schema.
 	SuppressPerExpressionCost bool
-	// Skip says whether the rules of the node at path cannot be checked, because the schema there or below has other
-	// errors. It is asked only for nodes with rules. nil skips none.
+	// Skip reports whether the rules of the node at path cannot be checked, because the schema there or below has other
+	// errors. It is called only for nodes with rules. nil skips none.
 	Skip func(path string) bool
-	// Done is closed when the rules that are left need not be checked. nil never is.
+	// Done is closed to skip the remaining rules. nil never skips.
 	Done <-chan struct{}
 }
 
-// Check returns what is wrong with the rules of a definition's schema, apart from what the fields of a rule show
-// without understanding it (package schema checks those). path is the path of root.
+// Check returns the errors in the rules of a definition's schema, apart from errors that are visible without compiling
+// (package schema checks those). path is the path of root.
 //
-// Rules below allOf, anyOf, oneOf and not are not looked at, as in kube-apiserver.
+// As in kube-apiserver, rules below allOf, anyOf, oneOf and not are ignored.
 func Check(root *schema.Node, path *field.Path, o CheckOptions) field.ErrorList {
 	c := check{options: o, ruled: map[*schema.Node]bool{}}
 	if !c.find(root) {
@@ -53,7 +53,7 @@ func Check(root *schema.Node, path *field.Path, o CheckOptions) field.ErrorList 
 // check is one run of Check.
 type check struct {
 	options CheckOptions
-	ruled   map[*schema.Node]bool // there are rules in the node or below
+	ruled   map[*schema.Node]bool // nodes with rules in them or below
 	errs    field.ErrorList
 	sum     uint64
 	dearest []ruleCost // the most expensive rules, dearest first
@@ -64,7 +64,7 @@ type ruleCost struct {
 	cost uint64
 }
 
-// find notes which nodes have rules, there or below.
+// find records which nodes have rules in them or below.
 func (c *check) find(n *schema.Node) bool {
 	if n == nil {
 		return false
@@ -87,7 +87,7 @@ type site struct {
 	parent  *site
 	step    step
 	ruled   bool    // the node or one above has rules: its type is part of their types
-	repeats *uint64 // how often a value of the node can exist in an object; nil: the schema sets no bound
+	repeats *uint64 // maximum number of values of the node in an object; nil: the schema sets no bound
 
 	typed  place
 	err    error
@@ -122,7 +122,7 @@ func (s *site) child(n *schema.Node, by step) *site {
 	return c
 }
 
-// childrenPerValue returns how many values a child of s can have in one value of s, nil if there is no bound.
+// childrenPerValue returns the maximum number of a child's values in one value of s, nil if there is no bound.
 func (s *site) childrenPerValue() *uint64 {
 	n, bound := s.node, (*int64)(nil)
 	switch {
@@ -141,7 +141,7 @@ func (s *site) childrenPerValue() *uint64 {
 	return &most
 }
 
-// place returns the place of s as the types of its rules see it: as part of the type above, if rules there see it.
+// place returns the place of s for the types of its rules: as part of the enclosing type, if rules above use it.
 func (s *site) place() (place, error) {
 	if !s.looked {
 		s.looked = true
@@ -171,8 +171,8 @@ func (s *site) findPlace() (place, error) {
 	return place{s.node, s.parent == nil || s.node.Embedded}, nil
 }
 
-// visit checks the rules of s and below. fixed is the path of the first list or map above whose old values cannot be
-// matched with the new ones, nil without one.
+// visit checks the rules of s and below. fixed is the path of the first enclosing list or map with old values that
+// cannot be matched with new ones, or nil.
 func (c *check) visit(s *site, fixed *site) {
 	n := s.node
 	if c.ruled[n.AdditionalProperties] {
@@ -273,7 +273,7 @@ func (c *check) message(scope *scope, r *apiextensionsv1.ValidationRule, path *f
 	c.cost(path, "estimated messageExpression cost", cost)
 }
 
-// compileAndEstimate compiles an expression as it enters the system, or, if preexisting, as one that is in it.
+// compileAndEstimate compiles a new expression or, if preexisting, a stored one.
 func compileAndEstimate(s *scope, preexisting bool, source string, optional bool, r role) (*expression, uint64, error) {
 	env := newExpressions
 	if preexisting {
@@ -299,7 +299,7 @@ func internalRule(r *apiextensionsv1.ValidationRule) apiextensions.ValidationRul
 	}
 }
 
-// cost checks the cost of one expression and adds it to that of the schema.
+// cost checks the cost of one expression and adds it to the schema's.
 func (c *check) cost(path *field.Path, what string, cost uint64) {
 	if cost > ruleCostLimit && !c.options.SuppressPerExpressionCost {
 		c.add(field.Forbidden(path, tooExpensive(what, cost, ruleCostLimit)))

@@ -45,8 +45,8 @@ func TestCheckOptions(t *testing.T) {
 	}
 }
 
-// TestEnvironmentsAgree holds that stored expressions may use all that new ones may. With the libraries of Kubernetes
-// 1.36 they may use the same; those of 1.37 bring functions that a new expression may not use.
+// TestEnvironmentsAgree checks that stored expressions may use everything that new ones may. With the libraries of
+// Kubernetes 1.36 they agree; 1.37 adds functions that new expressions must not use.
 func TestEnvironmentsAgree(t *testing.T) {
 	added, stored := kubeEnvironments().NewExpressionsEnv(), kubeEnvironments().StoredExpressionsEnv()
 	for name, f := range added.Functions() {
@@ -66,7 +66,7 @@ func TestEnvironmentsAgree(t *testing.T) {
 	}
 }
 
-// TestLaterFunctions holds that a rule with a function of Kubernetes 1.37 is refused, whatever libraries are linked in.
+// TestLaterFunctions checks that a rule with a function of Kubernetes 1.37 is refused, whatever libraries are linked.
 func TestLaterFunctions(t *testing.T) {
 	root := compileSpec(t, arrayOf(apiextensionsv1.JSONSchemaProps{Type: "integer"}, "self.includes(1)"))
 	errs := Check(root, field.NewPath("x"), CheckOptions{})
@@ -75,7 +75,7 @@ func TestLaterFunctions(t *testing.T) {
 	}
 }
 
-// FuzzRule holds that no text of a rule panics or takes long, neither when it is checked nor when it runs.
+// FuzzRule checks that no text of a rule panics or takes long, neither in the check nor in the evaluation.
 func FuzzRule(f *testing.F) {
 	for _, seed := range []string{
 		"self.a > 0", "self.l.all(x, x > 0)", "has(self.m.x)", "self.s.matches('a*')", "self.?s.orValue('') == ''",

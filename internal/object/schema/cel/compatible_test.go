@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// TestKeepCompatible runs itself in a process of its own, for which the oldest release is 1.33: that does not know the
-// functions of lists of 1.34 yet, but what is stored may have them.
+// TestKeepCompatible runs itself in a separate process with 1.33 as the oldest release: that lacks the list functions
+// of 1.34, but stored expressions may use them.
 func TestKeepCompatible(t *testing.T) {
 	t.Parallel()
 	const mark = "BOWSPRIT_TEST_COMPATIBLE"

@@ -8,30 +8,30 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// pair is a value and what it was before the update. The zero pair means that the value has no counterpart.
+// pair is a value and its counterpart before the update. The zero pair has no counterpart.
 type pair struct {
 	node     *schema.Node
 	now, was any
 	known    bool
 }
 
-// lineage is what ratcheting knows at a place of an object: the pair there and the nearest one above.
+// lineage holds the ratcheting state at a place of an object: the pair there and the nearest one above.
 type lineage struct {
 	here, above pair
 }
 
-// property goes down to a field or map entry.
+// property descends to a field or map entry.
 func (l lineage) property(name string) lineage {
 	if !l.here.known {
 		return l
 	}
 	if !l.above.known && (name == "apiVersion" || name == "kind") {
-		return lineage{} // their values in another version say nothing
+		return lineage{} // their values in another version are not comparable
 	}
 	return lineage{l.here.property(name), l.here}
 }
 
-// item goes down to an element of a list; was is the old element with its keys, nil if there is none.
+// item descends to an element of a list; was is the old element with its keys, or nil.
 func (l lineage) item(now, was any) lineage {
 	if !l.here.known {
 		return l
@@ -39,7 +39,7 @@ func (l lineage) item(now, was any) lineage {
 	return lineage{l.here.item(now, was), l.here}
 }
 
-// unchanged says whether a failure here is an old one.
+// unchanged reports whether a failure here is an old one.
 func (l lineage) unchanged() bool {
 	if l.here.known {
 		return l.here.equal()
@@ -72,8 +72,8 @@ func (p pair) item(now, was any) pair {
 	return pair{p.node.Items, now, was, true}
 }
 
-// equal compares the two values of p: lists of type map by keys; objects with fields that the schema does not know are
-// never equal (KEP-4008).
+// equal compares the two values of p: lists of type map by keys; objects with fields unknown to the schema are never
+// equal (KEP-4008).
 func (p pair) equal() bool {
 	if !p.known {
 		return false
@@ -115,7 +115,7 @@ func (p pair) equal() bool {
 type keyed struct {
 	keys     []string
 	elements []any
-	index    map[any]any // made when needed
+	index    map[any]any // made on first use
 }
 
 func newKeyed(n *schema.Node, elements []any) *keyed {
@@ -147,7 +147,7 @@ func (k *keyed) find(v any) any {
 	return k.index[key]
 }
 
-// key returns what identifies an element: all its keys must be there and be scalars.
+// key returns the identity of an element: all its keys must exist and be scalars.
 func (k *keyed) key(v any) (any, bool) {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -167,7 +167,7 @@ func (k *keyed) key(v any) (any, bool) {
 		case bool:
 			b.WriteString(strconv.FormatBool(v))
 		case float64:
-			b.WriteString(strconv.FormatFloat(v, 'f', 6, 64)) // as kube: two numbers that agree so far are one key
+			b.WriteString(strconv.FormatFloat(v, 'f', 6, 64)) // precision as in Kubernetes
 		case int64:
 			b.WriteString(strconv.FormatInt(v, 10))
 		case string:

@@ -16,10 +16,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// keyNode stands for the keys of a map.
+// keyNode is the node of a map's keys.
 var keyNode = &schema.Node{Type: "string"}
 
-// sizes estimates sizes of values from the bounds that the schema sets.
+// sizes estimates sizes of values from the bounds in the schema.
 type sizes struct {
 	self place
 }
@@ -52,7 +52,7 @@ func (s sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 		}
 	}
 	if p.node == keyNode {
-		// Kube declares no bound for keys, and its estimates take that for a bound of zero.
+		// Kubernetes declares no bound for keys, and its estimates treat that as zero.
 		return &checker.SizeEstimate{}
 	}
 	return &checker.SizeEstimate{Max: p.maxElements()}
@@ -83,8 +83,8 @@ func times(cost, n uint64) uint64 {
 	return cost * n
 }
 
-// newCostTracker counts costs as kube-apiserver's programs do: the options of cel-go's "sets" and "lists" extensions
-// are not exported, so their formulas are repeated here; test/oracle/cel compares all of them.
+// newCostTracker counts costs like kube-apiserver's programs. The options of cel-go's extensions "sets" and "lists" are
+// not exported, so their formulas are repeated here; test/oracle/cel compares all of them.
 func newCostTracker() (*interpreter.CostTracker, error) {
 	limit := interpreter.CostTrackerLimit(celconfig.PerCallLimit)
 	return interpreter.NewCostTracker(callCosts{}, interpreter.PresenceTestHasCost(false), limit)

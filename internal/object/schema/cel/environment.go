@@ -16,48 +16,48 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// environment is what all expressions share: Kubernetes' functions and macros, and the machinery that needs to be built
-// only once from them. It is immutable after newEnvironment, apart from what cel-go guards itself.
+// environment is the part shared by all expressions: Kubernetes' functions and macros, and the machinery built from
+// them once. It is immutable after newEnvironment, apart from state that cel-go itself guards.
 //
 // cel.Env can do all of this on its own, but extending an Env and planning a program each copy every function
 // declaration: milliseconds and 100 KB per rule instead of microseconds.
 type environment struct {
 	env         *cel.Env       // parses, validates literals, estimates costs
 	decls       *checker.Env   // declarations, copied by each scope
-	scalars     types.Provider // kube's provider without any declared type
+	scalars     types.Provider // Kubernetes' provider without any declared type
 	interpreter interpreter.Interpreter
 }
 
-// Kubernetes keeps two environments, so that a control plane can be rolled back by one release: what the release before
-// does not know may not be used in new expressions.
+// Kubernetes keeps two environments, so that a control plane can be rolled back by one release: new expressions must
+// not use features that the previous release lacks.
 var (
-	// kubeEnvironments are for the releases that a control plane can be rolled back to.
+	// kubeEnvironments returns the environments for rollback to a release.
 	kubeEnvironments = ForReleases(func(v *version.Version) *kubeenv.EnvSet { return kubeenv.MustBaseEnvSet(v) })
-	// newExpressions is for expressions that enter the system.
+	// newExpressions returns the environment for new expressions.
 	newExpressions = ForReleases(func(*version.Version) *environment {
 		return newEnvironment(kubeEnvironments().NewExpressionsEnv())
 	})
-	// storedExpressions is for expressions that were accepted before, and for running all of them.
+	// storedExpressions is the environment for expressions accepted before, and for running all of them.
 	storedExpressions = sync.OnceValue(func() *environment {
 		return newEnvironment(kubeEnvironments().StoredExpressionsEnv())
 	})
 )
 
 // CompatibilityVersion returns the oldest release of Kubernetes to which a control plane can be rolled back: the one
-// before ours, or an older one that KeepCompatible was told of. New expressions use what it knows. The libraries' own
-// default follows their version, which a program that imports us may raise.
+// before ours, or an older one set by KeepCompatible. New expressions use only its features. The libraries' own default
+// follows their version, which a program that imports us may raise.
 func CompatibilityVersion() *version.Version {
 	return version.MajorMinor(1, newest-uint(rolledBack.Load()))
 }
 
-// newest is the newest release that makes a difference, and the one before ours.
+// newest is the newest release with an effect, the one before ours.
 const newest = 35
 
-// rolledBack is by how many releases CompatibilityVersion is older than newest. It only ever grows: what one server of
-// the process must not accept, none does.
+// rolledBack is the number of releases from CompatibilityVersion to newest. It only grows: a feature forbidden for one
+// server of the process is forbidden for all.
 var rolledBack atomic.Uint32
 
-// KeepCompatible has new expressions use no more than release v knows, in the whole process, from now on. It is for the
+// KeepCompatible limits new expressions to the features of release v, in the whole process, from now on. Call it at the
 // start of a server.
 func KeepCompatible(v *version.Version) {
 	for {
@@ -69,7 +69,7 @@ func KeepCompatible(v *version.Version) {
 	}
 }
 
-// ForReleases returns a function that gives what build makes for CompatibilityVersion, once for each.
+// ForReleases returns a function with build's result for CompatibilityVersion, computed once for each.
 func ForReleases[T any](build func(*version.Version) T) func() T {
 	var made sync.Map // func() T by minor version
 	return func() T {
@@ -82,7 +82,7 @@ func ForReleases[T any](build func(*version.Version) T) func() T {
 	}
 }
 
-// newEnvironment takes env apart. It panics if the libraries linked into the binary do not fit together.
+// newEnvironment takes env apart. It panics if the linked libraries are incompatible with each other.
 func newEnvironment(env *cel.Env) *environment {
 	e, err := buildEnvironment(env)
 	if err != nil {
@@ -142,7 +142,7 @@ func (e *environment) check(source string, decls *checker.Env) (*cel.Ast, *cel.I
 	if len(errs.GetErrors()) > 0 {
 		return nil, cel.NewIssuesWithSourceInfo(errs, native.SourceInfo())
 	}
-	// The checker's result shares the expressions of its input; with types and references ast becomes the checked one.
+	// The checker's result shares the expressions of its input; types and references turn ast into the checked one.
 	for id, t := range checked.TypeMap() {
 		native.SetType(id, t)
 	}
@@ -155,7 +155,7 @@ func (e *environment) check(source string, decls *checker.Env) (*cel.Ast, *cel.I
 	for _, v := range validators {
 		if c, ok := v.(cel.ASTValidatorConfigurer); ok {
 			if err := c.Configure(config); err != nil {
-				continue // as cel-go: the option keeps its default
+				continue // as in cel-go, the option keeps its default
 			}
 		}
 	}

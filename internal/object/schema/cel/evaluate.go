@@ -18,15 +18,15 @@ import (
 type EvalOptions struct {
 	// Budget is the cost that the rules may spend; 0 means that of a request, celconfig.RuntimeCELCostBudget.
 	Budget int64
-	// NoRatchet reports failures that are not new, too.
+	// NoRatchet reports old failures, too.
 	NoRatchet bool
-	// Warn gets the failures that ratcheting lets pass. kube-apiserver sends them as warnings. nil drops them.
+	// Warn receives the failures that ratcheting ignores. kube-apiserver sends them as warnings. nil drops them.
 	Warn func(message string)
 }
 
-// Evaluate runs the rules on obj. old is the object before an update, nil on create: rules that use oldSelf need it,
-// and what fails as before passes. obj must have passed the value checks of its schema, its limits above all. If ctx
-// ends, the rest of the rules is not run.
+// Evaluate runs the rules on obj. old is the object before an update, nil on create: rules with oldSelf need it, and
+// old failures pass. obj must have passed the value checks of its schema, in particular its limits. If ctx ends, the
+// remaining rules are skipped.
 func (r *Rules) Evaluate(ctx context.Context, obj, old map[string]any) field.ErrorList {
 	var before any
 	if old != nil {
@@ -36,10 +36,9 @@ func (r *Rules) Evaluate(ctx context.Context, obj, old map[string]any) field.Err
 	return e.run(r, nil, obj, before, true)
 }
 
-// EvaluateAt runs the rules on a value of any type, whose place is path. It returns the rest of the budget, which is
-// negative when it was exceeded.
+// EvaluateAt runs the rules on a value of any type at path. It returns the rest of the budget, negative when exceeded.
 //
-// kube-apiserver checks a default twice: as an update of itself without ratcheting, then, if that is fine, as new.
+// kube-apiserver checks a default twice: as an update of itself without ratcheting, then, if that succeeds, as new.
 func (r *Rules) EvaluateAt(path *field.Path, v, old any, o EvalOptions) (field.ErrorList, int64) {
 	e := evaluation{budget: o.Budget, exact: true, warn: o.Warn}
 	if e.budget == 0 {
@@ -109,13 +108,13 @@ func (l *location) path() *field.Path {
 // evaluate runs the rules of b and below. It returns false if no further rules may be run.
 func (b *branch) evaluate(e *evaluation, at location, v, old any, l lineage) bool {
 	if v == nil {
-		return true // rules see nulls from outside only
+		return true // rules see nulls only from outside
 	}
 	if len(b.rules) > 0 && !b.evaluateRules(e, &at, v, old, l) {
 		return false
 	}
 	for _, c := range b.allOf {
-		// What allOf adds is never ratcheted by its own place.
+		// Rules in allOf are never ratcheted by their own place.
 		if !c.evaluate(e, at, v, old, lineage{above: l.above}) {
 			return false
 		}
@@ -203,7 +202,7 @@ func (b *branch) evaluateRule(
 	case r.condition == nil:
 		return true
 	case r.condition.usesOldSelf && old == nil && !r.optional():
-		return true // transition rules need a value to compare with
+		return true // transition rules need an old value
 	}
 	activation := &vars.plain
 	if r.optional() {
@@ -216,7 +215,7 @@ func (b *branch) evaluateRule(
 	if err != nil {
 		text := err.Error()
 		if strings.HasPrefix(text, "no such overload") {
-			// Only values of dynamic types get here, the type checker finds all others.
+			// Only values of dynamic types get here; the type checker finds all others.
 			text = fmt.Sprintf(
 				"'%v': call arguments did not match a supported operator, function or macro signature for rule: %v",
 				text, ruleText(r.rule))
@@ -229,7 +228,7 @@ func (b *branch) evaluateRule(
 	if out == types.True {
 		return true
 	}
-	// As in kube, oldSelf is no optional value in the message, whatever the rule says; such messages fall back.
+	// As in Kubernetes, oldSelf is never optional in the message, whatever the rule uses; such messages fall back.
 	return b.failed(e, at, r, &vars.plain, v, l)
 }
 
@@ -275,7 +274,7 @@ func (e *evaluation) invalid(at *location, n *schema.Node, detail string) {
 	e.errs = append(e.errs, field.Invalid(at.path(), n.Type, detail))
 }
 
-// reasoned returns the error that a rule's reason asks for.
+// reasoned returns the error type for a rule's reason.
 func reasoned(path *field.Path, v any, detail string, reason *apiextensionsv1.FieldValueErrorReason) *field.Error {
 	if reason != nil {
 		switch *reason {
@@ -290,7 +289,7 @@ func reasoned(path *field.Path, v any, detail string, reason *apiextensionsv1.Fi
 	return field.Invalid(path, v, detail)
 }
 
-// messageOf is a rule's message, or what stands for it.
+// messageOf returns a rule's message, or its default.
 func messageOf(r *apiextensionsv1.ValidationRule) string {
 	if r.Message == "" {
 		return "failed rule: " + ruleText(r)

@@ -25,8 +25,8 @@ func TestNoRules(t *testing.T) {
 	}
 }
 
-// TestBudget holds that an object whose estimates exceed the budget is evaluated by what it really costs, and that the
-// real costs end the evaluation.
+// TestBudget checks that an object with estimates above the budget is evaluated at its real cost, and that the real
+// cost can end the evaluation.
 func TestBudget(t *testing.T) {
 	items := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	items.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.size() < 5"},
@@ -34,7 +34,7 @@ func TestBudget(t *testing.T) {
 	rules := New(compileSpec(t, arrayOf(items, "self.all(a, self.all(b, a + b != 'x'))")), true)
 	for _, c := range []struct {
 		n, size int
-		want    string // what the last error says
+		want    string // text of the last error
 	}{
 		{2, 2, ""},
 		{2, 9, "failed rule: self.size() < 5"},
@@ -79,7 +79,7 @@ func TestObjectBudget(t *testing.T) {
 	if len(got) != 1 || !strings.HasSuffix(got[0], outOfBudget) {
 		t.Errorf("got %q, want one error: %s", got, outOfBudget)
 	}
-	// The estimates of these exceed the budget, what they cost does not.
+	// The estimates of these exceed the budget, their real cost does not.
 	if got := rules.Evaluate(context.Background(), resource(spec[:400]), nil); got != nil {
 		t.Errorf("got %q", got)
 	}
@@ -165,7 +165,7 @@ func TestValuesAreViews(t *testing.T) {
 	}
 }
 
-// TestMaxCost holds what evaluation without counting relies on: no expression costs more than it is charged.
+// TestMaxCost checks the basis of uncounted evaluation: no expression costs more than its charge.
 func TestMaxCost(t *testing.T) {
 	base := load[*apiextensionsv1.JSONSchemaProps](t, "schema.yaml")
 	objects := load[[]map[string]any](t, "objects.yaml")
@@ -217,7 +217,7 @@ func TestMaxCost(t *testing.T) {
 	}
 }
 
-// TestUncounted says for some rules whether they run uncounted on small objects.
+// TestUncounted checks whether certain rules run uncounted on small objects.
 func TestUncounted(t *testing.T) {
 	base := load[*apiextensionsv1.JSONSchemaProps](t, "schema.yaml")
 	s, err := schema.Compile(base, schema.Options{})

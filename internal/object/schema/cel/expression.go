@@ -19,11 +19,11 @@ const (
 	oldSelfName = "oldSelf"
 )
 
-// scope is one place of a schema whose rules are compiled: what the types of self and oldSelf are. It belongs to one
-// goroutine and is dropped when the rules are compiled.
+// scope holds the types of self and oldSelf for compiling the rules of one place. It belongs to one goroutine and is
+// dropped afterwards.
 type scope struct {
 	self     place
-	name     string // of self's type, if it is an object
+	name     string // name of self's type, if it is an object
 	declared typeSet
 	checkers map[checkerKey]*checker.Env
 }
@@ -33,10 +33,10 @@ type checkerKey struct {
 	optional bool // oldSelf is an optional value
 }
 
-// newScope returns the scope of a visible place. rules are what will be compiled in it.
+// newScope returns the scope of a visible place. rules are the rules to compile in it.
 //
-// Types have no names that rules may rely on; kube-apiserver makes them up from the clock. Here they come from the
-// text of the rules, which no rule can foresee and tests can.
+// The names of types must not be predictable for rules; kube-apiserver derives them from the clock. Here they are
+// derived from the text of the rules, which no rule can predict but tests can.
 func newScope(self place, rules apiextensionsv1.ValidationRules) *scope {
 	h := fnv.New32a()
 	for i := range rules {
@@ -80,7 +80,7 @@ type expression struct {
 	program     interpreter.Interpretable // does not count costs
 }
 
-// role is what an expression is for: its type, and the words for it in messages.
+// role is the purpose of an expression: its type, and its description in messages.
 type role struct {
 	result                                         *cel.Type
 	compiling, mistyped, instantiation, estimating string
@@ -94,7 +94,7 @@ var (
 		"messageExpression instantiation failed: ", "cost estimation failed for messageExpression: "}
 )
 
-// compile makes an expression of source.
+// compile compiles source to an expression.
 func (s *scope) compile(env *environment, source string, optional bool, r role) (*expression, error) {
 	ast, err := s.check(env, source, optional, r)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *scope) check(env *environment, source string, optional bool, r role) (*
 	return ast, nil
 }
 
-// tracked makes the program of source that counts its costs. source is known to compile.
+// tracked returns the program of source that counts its costs. source must compile.
 func (s *scope) tracked(env *environment, source string, optional bool, r role) (*interpreter.ObservableInterpretable,
 	error) {
 	ast, err := s.check(env, source, optional, r)

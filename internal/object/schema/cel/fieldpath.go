@@ -12,8 +12,8 @@ import (
 
 var errNoField = errors.New("does not refer to a valid field")
 
-// resolvePath resolves a rule's fieldPath, such as ".spec.items" or "['a-b']['key']", from n. It returns the path as
-// errors print it and the node it leads to, nil if nothing is known of that.
+// resolvePath resolves a rule's fieldPath, such as ".spec.items" or "['a-b']['key']", from n. It returns the path in
+// the format of errors and the node at its end, nil if that is unknown.
 func resolvePath(jsonPath string, n *schema.Node) (path *field.Path, _ *schema.Node, err error) {
 	for rest := jsonPath; rest != ""; {
 		var token, name string
@@ -56,8 +56,8 @@ func resolvePath(jsonPath string, n *schema.Node) (path *field.Path, _ *schema.N
 	return path, n, nil
 }
 
-// pathToken cuts the first token off s: a delimiter, a quoted string, or what stands before the next delimiter. It is
-// "" at the end.
+// pathToken cuts the first token off s: a delimiter, a quoted string, or the text before the next delimiter. It is ""
+// at the end.
 func pathToken(s string) (token, rest string) {
 	if s == "" {
 		return "", ""

@@ -134,10 +134,11 @@ func (l *list) Value() any     { return l.elements }
 // setList is a list of type set: order does not matter for equality, and + is the union.
 type setList struct {
 	list
-	members map[any]struct{} // made when needed
+	members map[any]struct{} // made on first use
 }
 
-// set returns the members. Elements of sets are scalars or atomic; kube, too, fails on those that are no scalars.
+// set returns the members. Elements of sets are scalars or atomic; like Kubernetes, it fails on elements that are not
+// scalars.
 func (l *setList) set() map[any]struct{} {
 	if l.members == nil {
 		l.members = make(map[any]struct{}, len(l.elements))
@@ -171,7 +172,7 @@ func (l *setList) Add(other ref.Val) ref.Val {
 		return types.MaybeNoSuchOverloadErr(other)
 	}
 	sum := &setList{list: list{slices.Clip(l.elements), l.item}}
-	// The sum's own members: kube adds to those of l, which spoils a later comparison of l.
+	// The sum gets its own members: Kubernetes adds to those of l, which breaks later comparisons of l.
 	set := sum.set()
 	for it := o.Iterator(); it.HasNext() == types.True; {
 		v := it.Next().Value()
@@ -187,7 +188,7 @@ func (l *setList) Add(other ref.Val) ref.Val {
 type mapList struct {
 	list
 	keys  []string
-	byKey map[any]any // made when needed
+	byKey map[any]any // made on first use
 }
 
 func (l *mapList) index() map[any]any {
@@ -200,7 +201,7 @@ func (l *mapList) index() map[any]any {
 	return l.byKey
 }
 
-// keyOf returns what identifies an element. kube looks the keys up by their escaped names; so do we.
+// keyOf returns the identity of an element. As in Kubernetes, keys are looked up by their escaped names.
 func (l *mapList) keyOf(element any) any {
 	e, ok := element.(map[string]any)
 	if !ok {

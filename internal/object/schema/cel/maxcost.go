@@ -10,12 +10,12 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// maxCost returns a cost that evaluating a checked expression on values of an extent never exceeds, math.MaxUint64 if
-// it cannot tell. It decides what runs uncounted, so it must not be too low, whatever the rule's author tries.
+// maxCost returns an upper bound for the cost of a checked expression on values of an extent, math.MaxUint64 if
+// unknown. It decides which expressions run uncounted, so it must never be too low, whatever the rule's author tries.
 //
-// kube's estimates cannot be used for that: they are about the largest possible request, and they are too low for some
-// expressions (”.split(',') is taken for an empty list, a map's keys for empty strings). Here only operations are known
-// whose results are not larger than their arguments; so each value is as large as a part of the object or a literal.
+// Kubernetes' estimates are unsuitable: they assume the largest possible request, and are too low for some expressions
+// (”.split(',') counts as an empty list, a map's keys as empty strings). maxCost accepts only operations with results
+// not larger than their arguments, so each value is at most as large as a part of the object or a literal.
 func maxCost(a *ast.AST, x extent) uint64 {
 	b := bounds{ast: a, extent: x}
 	b.text = max(b.text, 64) // numbers and times as text
@@ -25,14 +25,14 @@ func maxCost(a *ast.AST, x extent) uint64 {
 
 const unknownCost = math.MaxUint64
 
-// bounds computes costs from bounds of sizes: those of the object, raised by literals.
+// bounds computes costs from bounds of sizes: the object's, raised by literals.
 type bounds struct {
 	ast *ast.AST
 	extent
-	loops []string // the results of the loops around
+	loops []string // the results of the enclosing loops
 }
 
-// literals raises the bounds to what stands in the expression itself.
+// literals raises the bounds to the sizes of literals in the expression.
 func (b *bounds) literals(e ast.Expr) {
 	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
@@ -144,7 +144,7 @@ func (b *bounds) call(e ast.Expr) uint64 {
 	return plus(own, b.all(args))
 }
 
-// addsScalars says whether a sum is one of numbers or times.
+// addsScalars reports whether an addition is one of numbers or times.
 func (b *bounds) addsScalars(id int64) bool {
 	for _, o := range b.ast.GetOverloadIDs(id) {
 		switch o {
@@ -158,15 +158,15 @@ func (b *bounds) addsScalars(id int64) bool {
 	return len(b.ast.GetOverloadIDs(id)) > 0
 }
 
-// addsToResult says whether a sum is a step of map() or filter(): one element is added to the loop's own result. Rules
-// cannot name that variable, only macros can.
+// addsToResult reports whether an addition is a step of map() or filter(), which adds one element to the loop's own
+// result. Only macros can use that variable.
 func (b *bounds) addsToResult(args []ast.Expr) bool {
 	return len(args) == 2 && len(b.loops) > 0 && args[0].Kind() == ast.IdentKind &&
 		args[0].AsIdent() == b.loops[len(b.loops)-1] &&
 		args[1].Kind() == ast.ListKind && args[1].AsList().Size() == 1
 }
 
-// isTime says whether a call is a method of a timestamp or duration.
+// isTime reports whether a call is a method of a timestamp or duration.
 func (b *bounds) isTime(args []ast.Expr) bool {
 	if len(args) == 0 {
 		return false

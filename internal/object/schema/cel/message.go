@@ -7,7 +7,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// message evaluates a messageExpression. It is "" if that does not make a usable message, and a *stopError says that
+// message evaluates a messageExpression. It returns "" if the result is not a usable message, and a *stopError if
 // evaluation must end.
 func (e *evaluation) message(x *evaluable, vars *activation) (string, error) {
 	out, err := e.evaluate(x, vars)

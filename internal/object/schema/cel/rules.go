@@ -30,10 +30,10 @@ func Compile(root *schema.Node) (schema.Evaluator, error) {
 	return nil, nil // not a nil *Rules in an interface
 }
 
-// New returns the rules of node and of everything below, or nil if there are none. resource says that node is the root
+// New returns the rules of node and of everything below, or nil if there are none. resource is true if node is the root
 // of a custom or embedded resource.
 //
-// As in kube-apiserver, a schema with rules below allOf only has no rules.
+// As in kube-apiserver, a schema with rules only below allOf has no rules.
 func New(node *schema.Node, resource bool) *Rules {
 	if !hasRules(node) {
 		return nil
@@ -64,11 +64,11 @@ func hasRules(n *schema.Node) bool {
 	return false
 }
 
-// branch is a place of the schema with rules, there or below.
+// branch is a place of the schema with rules in it or below.
 type branch struct {
 	node     *schema.Node
 	resource bool
-	typed    place // node as types see it; the zero place if its type is unknown
+	typed    place // node for types; the zero place if its type is unknown
 
 	rules    apiextensionsv1.ValidationRules // of node, or of a branch of its allOf
 	compiled func() (*compiledRules, error)  // compiles on first use
@@ -84,21 +84,21 @@ type namedBranch struct {
 	*branch
 }
 
-// compiledRules are the rules of one branch.
+// compiledRules holds the rules of one branch.
 type compiledRules struct {
 	rules       []compiledRule // as branch.rules
-	usesOldSelf bool           // one of them does
+	usesOldSelf bool           // at least one of them does
 }
 
 type compiledRule struct {
 	rule      *apiextensionsv1.ValidationRule
-	err       error      // it does not compile; or
+	err       error      // compile error; or
 	condition *evaluable // nil if the rule is empty
 	message   *evaluable // nil without messageExpression
 	fieldPath string     // normalized, "" if there is none
 }
 
-// optional says whether oldSelf is an optional value in the rule.
+// optional reports whether oldSelf is an optional value in the rule.
 func (r *compiledRule) optional() bool {
 	return r.rule.OptionalOldSelf != nil && *r.rule.OptionalOldSelf
 }
@@ -112,8 +112,8 @@ type evaluable struct {
 	tracked     func() (*interpreter.ObservableInterpretable, error) // plans on first use: few rules need it
 }
 
-// newBranch returns the branch of node with the rules of rules: a node itself, or what its allOf adds to it. It
-// returns nil if there are no rules.
+// newBranch returns the branch of node with the rules of rules: node itself, or a branch of its allOf. It returns nil
+// if there are no rules.
 func newBranch(rules, node *schema.Node, resource bool, typed place) *branch {
 	b := &branch{node: node, resource: resource, typed: typed, rules: rules.Rules}
 	if rules.Items != nil && node.Items != nil {
@@ -158,7 +158,7 @@ func sortedNames(properties map[string]*schema.Node) []string {
 	return names
 }
 
-// elemOrNone is elem, and the zero place where that is not known.
+// elemOrNone is elem, or the zero place if that is unknown.
 func (p place) elemOrNone() place {
 	if p.node == nil {
 		return place{}
@@ -167,8 +167,8 @@ func (p place) elemOrNone() place {
 	return e
 }
 
-// typeOf returns the place of a property of p for the rules of the property itself. Properties of unknown types are
-// left out; one whose name cannot be written in expressions has still rules of its own.
+// typeOf returns the place of a property of p for the property's own rules. Properties of unknown types are left out; a
+// property whose name is invalid in expressions still has its own rules.
 func (p place) typeOf(name string, child *schema.Node) (place, bool) {
 	if _, ok := apiservercel.Escape(name); ok {
 		if p.node == nil || p.node.IntOrString || p.node.Type != "object" || p.isMap() {
@@ -207,7 +207,7 @@ func (b *branch) compile() (*compiledRules, error) {
 			var err error
 			if r.message, err = b.evaluable(scope, env, r.rule.MessageExpression, r.optional(),
 				messageRole); err != nil {
-				continue // the message takes its place, and as in kube the field path is lost
+				continue // the message replaces it; as in Kubernetes, the field path is lost
 			}
 		}
 		if r.rule.FieldPath != "" {

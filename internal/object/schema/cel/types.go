@@ -34,7 +34,7 @@ func (p place) property(name string) *schema.Node {
 	return p.node.Properties[name]
 }
 
-// declaresMetadata says whether n itself has all that rules may use of a resource.
+// declaresMetadata reports whether n itself has all the fields of a resource that rules may use.
 func declaresMetadata(n *schema.Node) bool {
 	is := func(n *schema.Node, kind string) bool { return n != nil && n.Type == kind }
 	meta := n.Properties["metadata"]
@@ -42,11 +42,11 @@ func declaresMetadata(n *schema.Node) bool {
 		is(meta.Properties["name"], "string") && is(meta.Properties["generateName"], "string")
 }
 
-// isMap says whether rules see an object as a map: it has no declared properties but a schema for its values.
+// isMap reports whether an object is a map for rules: without declared properties but with a schema for its values.
 func (p place) isMap() bool { return p.node.Type == "object" && p.node.AdditionalProperties != nil }
 
-// visible says whether rules can use values of the node at all. Data of unknown types is hidden, and so is every list
-// or map of them.
+// visible reports whether rules can use values of the node. Data of unknown types is hidden, and so is every list or
+// map of such data.
 func visible(n *schema.Node) bool {
 	switch {
 	case n == nil:
@@ -80,7 +80,7 @@ func (p place) field(escaped string) (place, bool) {
 	return p.child(name)
 }
 
-// child is field for a name as it stands in the object.
+// child is field for a name as it occurs in the object.
 func (p place) child(name string) (place, bool) {
 	n := p.property(name)
 	if !visible(n) {
@@ -200,7 +200,7 @@ func (p place) maxElements() uint64 {
 	return 0
 }
 
-// maxText returns maxLength in bytes, for characters of the given width, or otherwise without one.
+// maxText returns maxLength in bytes, for characters of the given width, or otherwise if there is no maxLength.
 func maxText(n *schema.Node, width uint64, otherwise int64) uint64 {
 	if n.MaxLength == nil {
 		return uint64(otherwise)
@@ -210,11 +210,11 @@ func maxText(n *schema.Node, width uint64, otherwise int64) uint64 {
 
 func atLeastZero(v int64) uint64 { return uint64(max(v, 0)) }
 
-// typeSet names the object types that one scope's expressions have come across. The type checker knows objects by name
-// only. It is filled while expressions are checked, by one goroutine.
+// typeSet maps names to the object types in one scope's expressions, because the type checker identifies objects by
+// name. One goroutine fills it while it checks expressions.
 type typeSet map[string]place
 
-// declare returns the CEL type of a visible place. name names it if it is an object.
+// declare returns the CEL type of a visible place. name is its name if it is an object.
 func (s typeSet) declare(p place, name string) *types.Type {
 	n := p.node
 	if n.IntOrString {
@@ -249,7 +249,7 @@ func (s typeSet) declare(p place, name string) *types.Type {
 	return types.IntType
 }
 
-// provider tells the type checker about the types of a scope.
+// provider provides the types of a scope to the type checker.
 type provider struct {
 	types.Provider // the environment's
 	declared       typeSet
@@ -269,7 +269,7 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 	}
 	f, ok := object.field(field)
 	if !ok {
-		// A word of the language is a field name where nothing else fits, see KEP-2876.
+		// A reserved word is a field name where nothing else is valid, see KEP-2876.
 		escaped := "__" + field + "__"
 		if again, isWord := apiservercel.Escape(field); !isWord || again != escaped {
 			return nil, false

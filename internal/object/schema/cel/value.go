@@ -17,11 +17,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// valueOf returns decoded JSON as expressions see it: a view, nothing is copied. What does not fit the schema is an
-// error value; it stops only the expressions that touch it.
+// valueOf returns decoded JSON as a value for expressions: a view, nothing is copied. Data that does not match the
+// schema becomes an error value, which stops only the expressions that use it.
 //
-// kube has the same in k8s.io/apiserver/pkg/cel/common, where every access of a field rebuilds the schema of the whole
-// object and every name goes through a regular expression; most of the time of a rule went there.
+// Kubernetes' counterpart is k8s.io/apiserver/pkg/cel/common. There every access of a field rebuilds the schema of the
+// whole object, and every name goes through a regular expression; that took most of the time of a rule.
 func valueOf(v any, p place) ref.Val {
 	n := p.node
 	if v == nil {
@@ -130,7 +130,7 @@ func textOf(v any, format string) ref.Val {
 	return types.String(s)
 }
 
-// opaque is data of unknown type. Nothing but comparing it for equality is possible.
+// opaque is data of unknown type. It can only be compared for equality.
 type opaque struct {
 	v any
 }
@@ -154,7 +154,7 @@ func (o *opaque) Equal(other ref.Val) ref.Val {
 func (o *opaque) Type() ref.Type { return types.UnknownType }
 func (o *opaque) Value() any     { return o.v }
 
-// object is an object with declared fields, a map, or an object of which nothing is known.
+// object is an object with declared fields, a map, or an object without known fields.
 type object struct {
 	value  map[string]any
 	place  place
@@ -163,7 +163,7 @@ type object struct {
 
 var _ traits.Mapper = (*object)(nil)
 
-// known returns the place of the value at key, if expressions can see it.
+// known returns the place of the value at key, if expressions can use it.
 func (o *object) known(key string) (place, bool) {
 	n := o.place.node.AdditionalProperties
 	if o.fields {
@@ -213,7 +213,7 @@ func (o *object) Contains(key ref.Val) ref.Val {
 	return types.Bool(found)
 }
 
-// Iterator goes through the keys in their order; in kube the order is random.
+// Iterator iterates over the keys in order; in Kubernetes the order is random.
 func (o *object) Iterator() traits.Iterator {
 	keys := make([]string, 0, len(o.value))
 	for k := range o.value {

@@ -17,10 +17,10 @@ import (
 	netutils "k8s.io/utils/net"
 )
 
-// Check returns the check of a format, nil if there is no such format. Dashes in the name do not count.
+// Check returns the check of a format, nil if the format is unknown. Dashes in the name are ignored.
 //
 // The list is that of KEP-4222 and its successors for the newest version; k8s.io/kube-openapi/pkg/validation/strfmt
-// defines what each means. That package is not used because its init costs every start of the server 5 ms;
+// defines the meaning of each. That package is not used because its init delays every start of the server by 5 ms;
 // TestFormatsMatchOracle compares each check with it.
 func Check(name string) func(string) bool {
 	switch strings.ReplaceAll(name, "-", "") {
@@ -184,7 +184,7 @@ func isISBN13(s string) bool {
 	return sum%10 == 0
 }
 
-// isCreditCard ignores everything that is not a digit; the digits must be a known range and have a valid Luhn sum.
+// isCreditCard ignores everything except digits; the digits must be in a known range and have a valid Luhn sum.
 func isCreditCard(s string) bool {
 	digits := strings.Map(func(r rune) rune {
 		if r < '0' || r > '9' {
@@ -206,7 +206,7 @@ func isCreditCard(s string) bool {
 	return sum%10 == 0
 }
 
-// isSSN wants both separators, each a dash or a space.
+// isSSN requires both separators, each a dash or a space.
 func isSSN(s string) bool {
 	if len(s) != 11 {
 		return false
@@ -228,7 +228,7 @@ func isHexColor(s string) bool {
 	return (len(s) == 3 || len(s) == 6) && allHex(s)
 }
 
-// isBase64 wants padded standard encoding; the empty string is none.
+// isBase64 requires padded standard encoding; the empty string is invalid.
 func isBase64(s string) bool {
 	if s == "" || len(s)%4 != 0 {
 		return false
@@ -248,7 +248,7 @@ func isDate(s string) bool {
 	return err == nil
 }
 
-// isDateTime is RFC 3339 with any character before the fraction of a second, and no look at what follows a second t.
+// isDateTime checks RFC 3339 with any character before the fraction of a second; it ignores text after a second t.
 func isDateTime(s string) bool {
 	at := strings.IndexAny(s, "tT")
 	if at < 0 || !isDate(s[:at]) {
@@ -274,7 +274,7 @@ func isDateTime(s string) bool {
 	return len(zone) < len(digits) && isZone(zone)
 }
 
-// isZone accepts z and offsets whose digits are not looked at.
+// isZone accepts z and offsets with any digits.
 func isZone(s string) bool {
 	if s == "z" || s == "Z" {
 		return true
@@ -282,7 +282,7 @@ func isZone(s string) bool {
 	return len(s) == 6 && (s[0] == '+' || s[0] == '-') && s[3] == ':' && twoDigits(s[1:], 99) && twoDigits(s[4:], 99)
 }
 
-// twoDigits says whether s starts with two digits that are at most limit.
+// twoDigits reports whether s starts with two digits that are at most limit.
 func twoDigits(s string, limit int) bool {
 	return isDigit(s[0]) && isDigit(s[1]) && int(s[0]-'0')*10+int(s[1]-'0') <= limit
 }
@@ -302,7 +302,7 @@ func isDuration(s string) bool {
 	return ok
 }
 
-// isUnit knows the short names, and the long ones with any ending.
+// isUnit accepts the short names, and the long ones with any ending.
 func isUnit(s string) bool {
 	switch s {
 	case "ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk":
@@ -319,7 +319,7 @@ func isUnit(s string) bool {
 // isShortName is a label of RFC 1123.
 func isShortName(s string) bool { return len(s) <= 63 && isNamePart(s) }
 
-// isLongName is a subdomain of RFC 1123 whose labels may be of any length.
+// isLongName accepts a subdomain of RFC 1123 with labels of any length.
 func isLongName(s string) bool {
 	if len(s) > 253 {
 		return false

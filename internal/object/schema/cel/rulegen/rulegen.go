@@ -1,4 +1,4 @@
-// Package rulegen makes random CEL rules and objects for the tests of package cel and for those that compare it with
+// Package rulegen generates random CEL rules and objects for the tests of package cel and for comparisons with
 // upstream. It belongs to the schema in ../testdata/schema.yaml.
 package rulegen
 
@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Generator makes random rules for the spec of the schema, mostly well typed, and random objects of it.
+// Generator generates random rules for the spec of the schema, mostly well typed, and random objects.
 type Generator struct {
 	*rand.Rand
 	vars map[string][]string // variables of enclosing loops, by type
 	next int
 }
 
-// New returns a generator of one series.
+// New returns a generator with two seeds.
 func New(seed1, seed2 uint64) *Generator {
 	return &Generator{Rand: rand.New(rand.NewPCG(seed1, seed2)), vars: map[string][]string{}}
 }
