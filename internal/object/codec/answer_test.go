@@ -234,7 +234,7 @@ func FuzzField(f *testing.F) {
 		f.Add([]byte(doc), "metadata")
 	}
 	f.Fuzz(func(t *testing.T, doc []byte, name string) {
-		got, err := Field(doc, name) // must end, whatever doc is
+		got, err := Field(doc, name) // must terminate for any doc
 		v, bad := DecodeJSON(doc)
 		m, ok := v.(map[string]any)
 		if bad != nil || !ok || bytes.ContainsRune(doc, '\\') || strings.ContainsAny(name, "\\\"\ufffd") {
@@ -252,7 +252,7 @@ func FuzzField(f *testing.F) {
 	})
 }
 
-// TestStatusCodes: an error whose code HTTP does not have is answered with 500.
+// TestStatusCodes checks that an error with an invalid HTTP code becomes a 500.
 func TestStatusCodes(t *testing.T) {
 	for code, want := range map[int32]int{
 		0: 500, -1: 500, 42: 500, 101: 500, 403: 403, 999: 999, 1000: 500, 1 << 30: 500,

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Canonical reads JSON that AppendJSON may have written, value by value and without building anything. Each method
-// answers false where it finds something else: white space, fields that are not sorted, a number or an escape that is
-// written another way. The JSON may be valid all the same; then it has to be decoded.
+// Canonical reads JSON in AppendJSON's format, value by value and without building anything. Each method returns false
+// for anything else: white space, unsorted fields, a number or an escape in another spelling. Such JSON may still be
+// valid; then it must be decoded.
 type Canonical struct {
 	data []byte
 	pos  int
@@ -16,11 +16,10 @@ type Canonical struct {
 // ReadCanonical begins at the start of data.
 func ReadCanonical(data []byte) Canonical { return Canonical{data: data} }
 
-// Done reports whether nothing is left.
+// Done reports whether all data has been read.
 func (c *Canonical) Done() bool { return c.pos == len(c.data) }
 
-// Kind is the first byte of the value that comes next: { [ " t f n, or the sign or first digit of a number; 0 at the
-// end.
+// Kind returns the first byte of the next value: { [ " t f n, or the sign or first digit of a number; 0 at the end.
 func (c *Canonical) Kind() byte {
 	if c.pos >= len(c.data) {
 		return 0
@@ -28,14 +27,14 @@ func (c *Canonical) Kind() byte {
 	return c.data[c.pos]
 }
 
-// Fields passes the object that comes next. pass is given the name of each field as it is written (Plain tells whether
-// that is what it stands for) and passes its value.
+// Fields passes the next object. pass receives the name of each field as it is written (Plain reports whether it has no
+// escapes) and passes its value.
 func (c *Canonical) Fields(pass func(name []byte) bool) bool {
 	if c.Kind() != '{' {
 		return false
 	}
 	c.pos++
-	var last []byte // not nil behind the first field
+	var last []byte // not nil after the first field
 	for c.Kind() != '}' {
 		if last != nil && !c.comma() {
 			return false
@@ -53,7 +52,7 @@ func (c *Canonical) Fields(pass func(name []byte) bool) bool {
 	return true
 }
 
-// Items passes the list that comes next; pass passes one item.
+// Items passes the next list; pass passes one item.
 func (c *Canonical) Items(pass func() bool) bool {
 	if c.Kind() != '[' {
 		return false
@@ -79,12 +78,12 @@ func (c *Canonical) comma() bool {
 // Plain reports whether a name from Fields has no escapes.
 func Plain(name []byte) bool { return bytes.IndexByte(name, '\\') < 0 }
 
-// sorted reports whether a is before b. They are sorted by what they stand for.
+// sorted reports whether a sorts before b, after unescaping.
 func sorted(a, b []byte) bool {
 	if Plain(a) && Plain(b) {
 		return bytes.Compare(a, b) < 0
 	}
-	// Nearly all names with escapes are those of list items in managedFields: k:{"name":"x"}.
+	// Nearly all names with escapes are keys of list items in managedFields: k:{"name":"x"}.
 	same := 0
 	for same < len(a) && same < len(b) && a[same] == b[same] {
 		same++
@@ -111,7 +110,7 @@ func sorted(a, b []byte) bool {
 	return unescaped(a) < unescaped(b)
 }
 
-// unescaped returns what a string that Text has passed stands for.
+// unescaped returns the value of a string that Text has passed.
 func unescaped(raw []byte) string {
 	quoted := make([]byte, 0, len(raw)+2)
 	v, _ := DecodeJSON(append(append(append(quoted, '"'), raw...), '"'))
@@ -119,7 +118,7 @@ func unescaped(raw []byte) string {
 	return text
 }
 
-// Skip passes the value that comes next.
+// Skip passes the next value.
 func (c *Canonical) Skip() bool { return c.skip(0) }
 
 func (c *Canonical) skip(depth int) bool {
@@ -135,7 +134,7 @@ func (c *Canonical) skip(depth int) bool {
 	return c.Scalar()
 }
 
-// Scalar passes a value that is no object and no list.
+// Scalar passes a value that is neither an object nor a list.
 func (c *Canonical) Scalar() bool {
 	switch c.Kind() {
 	case '"':
@@ -162,7 +161,7 @@ func (c *Canonical) word(word string) bool {
 // safeDigits is how many digits every int64 has room for.
 const safeDigits = 18
 
-// integer passes a whole number. Others are rare, and say false.
+// integer passes a whole number. It returns false for other numbers, which are rare.
 func (c *Canonical) integer() bool {
 	if c.Kind() == '-' {
 		if c.pos++; c.Kind() == '0' {
@@ -181,8 +180,8 @@ func (c *Canonical) integer() bool {
 	return next != '.' && next != 'e' && next != 'E'
 }
 
-// Text passes a string. text is what stands between its quotes, never nil if ok; escaped tells that it has escapes,
-// which stand for something else.
+// Text passes a string. text is the content between its quotes, never nil if ok; escaped reports whether it contains
+// escapes.
 func (c *Canonical) Text() (text []byte, escaped, ok bool) {
 	if c.Kind() != '"' {
 		return nil, false, false

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// canonical reports whether all of data is one value as AppendJSON writes it.
+// canonical reports whether data is one value in AppendJSON's format.
 func canonical(data []byte) bool {
 	c := ReadCanonical(data)
 	return c.Skip() && c.Done()
 }
 
-// What AppendJSON writes is canonical, but for what Canonical does not look into.
+// TestCanonical checks that AppendJSON's output is canonical, except for values that Canonical does not examine.
 func TestCanonical(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
@@ -25,10 +25,10 @@ func TestCanonical(t *testing.T) {
 		`-0`: false, `01`: false, `1.0`: false, `1.5`: false, `1e3`: false, `1234567890123456789`: false, `-`: false,
 		// White space, order, repetition.
 		`{ }`: false, `[1, 2]`: false, `{"b":1,"a":2}`: false, `{"a":1,"a":2}`: false, `1 `: false,
-		// Escapes of what needs none, and none of what needs them.
+		// Unnecessary escapes, and missing ones.
 		`"\/"`: false, `"\u0041"`: false, `"\u003C"`: false, `"<"`: false, `"&"`: false, "\"\u2028\"": false,
 		`"\ufffd"`: false, "\"\xff\"": false, "\"\n\"": false,
-		// Names sort by what they stand for.
+		// Names sort after unescaping.
 		`{"\n":1}`: true, `{"\t":1,"\n":1}`: true, `{"\n":1,"\t":1}`: false, `{"\"":1,"!":1}`: false,
 		`{"!":1,"\"":1}`: true, `{"\u003c":1,"=":1}`: true, `{"=":1,"\u003c":1}`: false, `{"\u003c":1,"a":1}`: true,
 		`{"a\"1":1,"a\"2":1}`: true, `{"a\"2":1,"a\"1":1}`: false, `{"a\"":1,"a\"1":1}`: true,
@@ -44,7 +44,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// FuzzCanonical holds that what is canonical is not changed by decoding and encoding it.
+// FuzzCanonical checks that decoding and encoding do not change canonical input.
 func FuzzCanonical(f *testing.F) {
 	for _, text := range []string{
 		`{"a":[1,"b",{"c":false}],"b":{"a":null},"c":-12,"d":"x\u003c\n"}`, `["Grüße",{},[]]`, `1.5`,
@@ -65,7 +65,7 @@ func FuzzCanonical(f *testing.F) {
 	})
 }
 
-// TestMutated does what FuzzCanonical does, with bytes changed at random.
+// TestMutated repeats FuzzCanonical with random changes.
 func TestMutated(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

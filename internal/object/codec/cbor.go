@@ -21,13 +21,13 @@ const cborTag = "\xd9\xd9\xf7"
 
 type cborKey struct{}
 
-// WithCBOR returns a context whose requests may be sent and answered in CBOR. Kubernetes 1.36 does so behind the
-// feature gate CBORServingAndStorage, which is off unless it is asked for.
+// WithCBOR returns a context that enables CBOR for requests and responses. It is the feature gate CBORServingAndStorage
+// of Kubernetes 1.36, off by default.
 func WithCBOR(ctx context.Context) context.Context { return context.WithValue(ctx, cborKey{}, true) }
 
 func speaksCBOR(ctx context.Context) bool { return ctx.Value(cborKey{}) != nil }
 
-// IsCBOR reports whether a body of this Content-Type is CBOR that the server reads.
+// IsCBOR reports whether a body of this Content-Type is CBOR that the server accepts.
 func IsCBOR(ctx context.Context, contentType string) bool {
 	if !strings.HasPrefix(contentType, CBOR) || !speaksCBOR(ctx) {
 		return false
@@ -36,7 +36,7 @@ func IsCBOR(ctx context.Context, contentType string) bool {
 	return err == nil && mediaType == CBOR
 }
 
-// Offered returns the media types that the server names when it refuses another one, in kube's order.
+// Offered returns the supported media types for error messages, in Kubernetes' order.
 func Offered(ctx context.Context) []string {
 	types := []string{JSON, YAML, Protobuf}
 	if speaksCBOR(ctx) {
@@ -45,11 +45,11 @@ func Offered(ctx context.Context) []string {
 	return types
 }
 
-// UnmarshalCBOR decodes one CBOR item into a map[string]any or a typed object, by kube's rules: byte strings are
+// UnmarshalCBOR decodes one CBOR item into a map[string]any or a typed object, by Kubernetes' rules: byte strings are
 // strings, repeated keys are an error.
 func UnmarshalCBOR(data []byte, into any) error { return cbor.Unmarshal(data, into) }
 
-// DecodeCBOR is DecodeObject for a body in CBOR. Repeated fields are errors there, so there is nothing to warn about.
+// DecodeCBOR is DecodeObject for a body in CBOR. Repeated fields are errors, so there are no warnings.
 func DecodeCBOR(data []byte, want schema.GroupVersionKind) (map[string]any, error) {
 	obj, err := decodeCBOR(data, body{original: data, want: want})
 	if err != nil {
@@ -109,10 +109,10 @@ func ToCBOR(doc []byte) ([]byte, error) {
 	return AppendCBOR(append(make([]byte, 0, len(doc)+len(cborTag)), cborTag...), v), nil
 }
 
-// CBORTag begins a document that is written in pieces; size is the room to leave for them.
+// CBORTag returns the start of a document that is written in pieces, with capacity for size more bytes.
 func CBORTag(size int) []byte { return append(make([]byte, 0, len(cborTag)+size), cborTag...) }
 
-// CBORItem returns a document without the tag in front: as an item inside another one.
+// CBORItem returns a document without its tag, for use inside another one.
 func CBORItem(doc []byte) []byte { return bytes.TrimPrefix(doc, []byte(cborTag)) }
 
 // Heads of CBOR items, RFC 8949, section 3.1: the major type in the upper three bits.
@@ -140,7 +140,7 @@ func AppendCBOR(dst []byte, v any) []byte {
 		}
 		slices.SortFunc(names, func(a, b string) int {
 			if len(a) != len(b) {
-				return len(a) - len(b) // the length is encoded in front
+				return len(a) - len(b) // the length is encoded first
 			}
 			return strings.Compare(a, b)
 		})
@@ -202,7 +202,7 @@ func appendCBORHead(dst []byte, major byte, n uint64) []byte {
 
 func appendCBORFloat(dst []byte, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return append(dst, cborNull) // JSON has none, so there is none here
+		return append(dst, cborNull) // JSON cannot represent it either
 	}
 	single := float32(f)
 	if float64(single) != f {
@@ -220,12 +220,12 @@ func halfBits(single uint32) (half uint16, ok bool) {
 	exponent := int(single>>23&0xff) - 127
 	fraction := single & (1<<23 - 1)
 	switch {
-	case exponent == -127: // zero; the subnormals are far too small
+	case exponent == -127: // zero; subnormals are far too small
 		return sign, fraction == 0
 	case exponent >= -14 && exponent <= 15:
 		return sign | uint16(exponent+15)<<10 | uint16(fraction>>13), fraction&(1<<13-1) == 0
 	case exponent >= -24 && exponent < -14: // subnormal in half precision
-		shift := uint(-exponent - 1) // 14 to 23: what of the 24 bits falls off
+		shift := uint(-exponent - 1) // 14 to 23: number of the 24 bits lost
 		fraction |= 1 << 23
 		return sign | uint16(fraction>>shift), fraction&(1<<shift-1) == 0
 	}

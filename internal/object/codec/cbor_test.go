@@ -13,7 +13,7 @@ import (
 	cbor "k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
-// randomValue makes decoded JSON.
+// randomValue returns decoded JSON.
 func randomValue(g *rand.Rand, depth int) any {
 	switch n := g.IntN(9); {
 	case n < 2 && depth > 0:
@@ -105,7 +105,7 @@ func TestDecodeCBOR(t *testing.T) {
 	}
 }
 
-// TestDecodeTypedCBOR: a body of a kind with a Go type need not say what it is.
+// TestDecodeTypedCBOR checks that a body of a kind with a Go type may omit its kind.
 func TestDecodeTypedCBOR(t *testing.T) {
 	want := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 	for _, test := range []struct{ obj, want map[string]any }{

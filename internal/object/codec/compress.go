@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// compressAbove is the size from which a body is worth compressing, in bytes. Kube's measure, as is the level below.
+// compressAbove is the size in bytes from which a body is compressed. It is Kubernetes' threshold, as is the level
+// below.
 const compressAbove = 128 << 10
 
 var gzipWriters = sync.Pool{New: func() any {
@@ -20,25 +21,25 @@ var gzipWriters = sync.Pool{New: func() any {
 	return w
 }}
 
-// Compressor is a ResponseWriter whose body is compressed with gzip once it is known to be large. Close it before the
-// handler returns. It is used by one goroutine.
+// Compressor is a ResponseWriter that compresses its body with gzip once it is known to be large. Close it before the
+// handler returns. It belongs to one goroutine.
 type Compressor struct {
 	w        http.ResponseWriter
 	code     int
-	deferred bool // the client takes gzip, and it is not decided yet
+	deferred bool // the client accepts gzip, but the size is not known yet
 	buffer   []byte
 	gzip     *gzip.Writer
 }
 
 var _ http.ResponseWriter = (*Compressor)(nil)
 
-// Compress wraps w for the answer to r. If the client does not take gzip, everything goes straight to w. Otherwise up
-// to 128 KiB are held back before the header is written; a body that ends below that is sent as it is.
+// Compress wraps w for the response to r. If the client does not accept gzip, everything goes straight to w. Otherwise
+// up to 128 KiB are held back before the header is written; a smaller body is sent uncompressed.
 func Compress(w http.ResponseWriter, r *http.Request) *Compressor {
 	return &Compressor{w: w, code: http.StatusOK, deferred: acceptsGzip(r)}
 }
 
-// Unwrap lets http.ResponseController find what is below.
+// Unwrap implements the interface that http.ResponseController uses.
 func (c *Compressor) Unwrap() http.ResponseWriter { return c.w }
 
 // Header, WriteHeader and Write implement http.ResponseWriter.
@@ -52,7 +53,7 @@ func (c *Compressor) WriteHeader(code int) {
 	}
 }
 
-// Write compresses p if the answer is compressed.
+// Write compresses p if the response is compressed.
 func (c *Compressor) Write(p []byte) (int, error) {
 	switch {
 	case c.gzip != nil:
@@ -76,7 +77,7 @@ func (c *Compressor) Write(p []byte) (int, error) {
 	return c.gzip.Write(p)
 }
 
-// Close sends what is held back. Writes after it are not allowed.
+// Close sends held bytes. No writes are allowed after it.
 func (c *Compressor) Close() error {
 	if c.gzip != nil {
 		err := c.gzip.Close()
@@ -95,8 +96,8 @@ func (c *Compressor) Close() error {
 	return err
 }
 
-// acceptsGzip reports whether to compress for this client. One on the same machine gets plain bytes, whatever it
-// accepts: there is no network to spare, and compressing a long list costs several times what making it costs.
+// acceptsGzip reports whether to compress for this client. A client on the same machine gets plain bytes, whatever it
+// accepts: there is no network to relieve, and compressing a long list costs several times as much as building it.
 func acceptsGzip(r *http.Request) bool {
 	if local, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && local.Addr().IsLoopback() {
 		return false

@@ -14,9 +14,8 @@ const maxDepth = 10000
 
 // DecodeJSON decodes one JSON value: map[string]any, []any, string, bool, int64, float64 or nil.
 //
-// The result and the error's text equal those of sigs.k8s.io/json's UnmarshalCaseSensitivePreserveInts into an any.
-// Of duplicate fields the last wins. The strings of the result share one copy of data, which lives as long as any of
-// them.
+// The result and the error's text equal those of sigs.k8s.io/json's UnmarshalCaseSensitivePreserveInts into an any. The
+// last of duplicate fields wins. The strings of the result share one copy of data, which lives as long as any of them.
 func DecodeJSON(data []byte) (any, error) {
 	v, _, err := decode(data)
 	return v, err
@@ -33,7 +32,7 @@ func decode(data []byte) (v any, duplicates bool, err error) {
 	if ok {
 		return v, duplicates, nil
 	}
-	// Bad input is rare: let the library say what is wrong with it, so that clients read the text they know.
+	// Invalid input is rare: let the library produce the error, so that clients get the familiar text.
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &v); err != nil {
 		return nil, false, err
 	}
@@ -46,7 +45,7 @@ var decoders = sync.Pool{New: func() any { return new(decoder) }}
 // slices and maps are made once, at their final size.
 type decoder struct {
 	data       []byte
-	text       string // the same bytes; what strings of the result are cut from
+	text       string // the same bytes; strings of the result are parts of it
 	pos        int
 	depth      int
 	keys       []string
@@ -54,7 +53,7 @@ type decoder struct {
 	duplicates bool
 }
 
-// release gives the decoder back. What was popped is cleared already, so that the pool keeps nothing alive.
+// release returns the decoder to the pool. Popped elements are cleared already, so that the pool retains nothing.
 func (d *decoder) release(ok bool) {
 	if !ok {
 		clear(d.keys)

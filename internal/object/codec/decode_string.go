@@ -9,7 +9,7 @@ import (
 )
 
 // special returns the first index from i on of a byte that is not plain ASCII inside a string: a quote, a backslash, a
-// control character, or the start of a multi-byte rune. It looks at eight bytes at a time.
+// control character, or the start of a multi-byte rune. It examines eight bytes at a time.
 func special(data []byte, i int) int {
 	for ; i+8 <= len(data); i += 8 {
 		x := binary.LittleEndian.Uint64(data[i:])
@@ -28,7 +28,7 @@ func special(data []byte, i int) int {
 	return i
 }
 
-// str decodes the string whose opening quote is at pos.
+// str decodes the string with its opening quote at pos.
 func (d *decoder) str() (string, bool) {
 	start := d.pos + 1
 	i := start
@@ -48,7 +48,7 @@ func (d *decoder) str() (string, bool) {
 			return s, true
 		case c == '\\':
 			if !ascii {
-				i = start // what is behind may not be UTF-8
+				i = start // the rest may not be UTF-8
 			}
 			return d.escaped(start, i)
 		case c < ' ':
@@ -60,8 +60,8 @@ func (d *decoder) str() (string, bool) {
 	}
 }
 
-// escaped decodes the string that starts at start and whose bytes before i are plain. Bytes that are not UTF-8 and lone
-// surrogates become U+FFFD, one each.
+// escaped decodes the string that starts at start; its bytes before i are plain. Each invalid UTF-8 byte and each lone
+// surrogate becomes U+FFFD.
 func (d *decoder) escaped(start, i int) (string, bool) {
 	out := append(make([]byte, 0, i-start+32), d.data[start:i]...)
 	for i < len(d.data) {
@@ -90,8 +90,8 @@ func (d *decoder) escaped(start, i int) (string, bool) {
 	return "", false
 }
 
-// escape returns the character that the escape whose letter is at i stands for, and how many bytes it takes from the
-// letter on; 0 if there is no such escape. Half a surrogate pair stands for the replacement character.
+// escape returns the character of the escape with its letter at i, and the number of bytes from the letter on; 0 if the
+// escape is invalid. Half a surrogate pair becomes the replacement character.
 func (d *decoder) escape(i int) (r rune, size int) {
 	if i >= len(d.data) {
 		return 0, 0

@@ -52,7 +52,7 @@ func compareDecoders(t *testing.T, data []byte) {
 	if wantErr == nil && !reflect.DeepEqual(got, want) {
 		t.Fatalf("%.80q: %#v, library decodes %#v", data, got, want)
 	}
-	// The decoder and the library must agree before the library is asked for the error's text, too.
+	// The decoder and the library must agree before the library provides the error's text, too.
 	_, repeated, err := decode(data)
 	if err != nil {
 		return

@@ -10,20 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Some built-in kinds have documents of others within them: fields of type runtime.RawExtension, such as the data of a
-// ControllerRevision and the parameters of a device's driver. Kubernetes keeps their bytes. In decoded JSON they are
-// values like any other, which have neither whitespace nor an order of keys; what they were like is kept beside an
-// object, as texts in the order of the fields, and put back where it is written. A text finds its place by what it
-// says: each stands for one document that is the same JSON.
+// Some built-in kinds contain other documents: fields of type runtime.RawExtension, such as the data of a
+// ControllerRevision and the parameters of a device's driver. Kubernetes preserves their bytes. In decoded JSON they
+// are ordinary values without whitespace or an order of keys. So their texts are kept beside an object, in the order of
+// the fields, and restored when it is written. A text is matched by content: each replaces one document that is the
+// same JSON.
 
-// HoldsDocuments reports whether values of the Go type that typed points to may have documents.
+// HoldsDocuments reports whether values of the Go type that typed points to may contain documents.
 func HoldsDocuments(typed any) bool { return len(documentsIn(typed)) > 0 }
 
 // Documents returns the texts of the documents in typed, a pointer to a value of a Go type of the Kubernetes API. in
-// says of which fields of the value, by their names in JSON; nil is all.
+// selects fields of the value by their JSON names; nil selects all.
 func Documents(typed any, in func(field string) bool) []string {
 	if !HoldsDocuments(typed) {
-		return nil // and nothing is allocated
+		return nil // without an allocation
 	}
 	var texts []string
 	eachDocument(typed, in, func(d *runtime.RawExtension) {
@@ -34,8 +34,8 @@ func Documents(typed any, in func(field string) bool) []string {
 	return texts
 }
 
-// Verbatim returns texts, those of the documents of one object, if one of them is other than what AppendJSON writes of
-// it. Otherwise, as nearly always, it returns nil: there is nothing to keep.
+// Verbatim returns texts, the documents of one object, if AppendJSON would write one of them differently. Otherwise, as
+// nearly always, it returns nil: nothing must be kept.
 func Verbatim(texts []string) []string {
 	for _, text := range texts {
 		if canonical, _ := canonicalText(text); canonical != text {
@@ -55,12 +55,12 @@ func WithDocuments(doc []byte, into any, texts []string) ([]byte, error) {
 	return appendTyped(make([]byte, 0, len(doc)), into)
 }
 
-// SetDocuments puts texts into the documents of typed that say the same. Each is used once, the first first.
+// SetDocuments replaces equal documents in typed by texts. Each text is used once, in order.
 func SetDocuments(typed any, texts []string) {
 	if len(texts) == 0 {
 		return
 	}
-	left := map[string][]string{} // by what they say
+	left := map[string][]string{} // by content
 	for _, text := range texts {
 		if canonical, ok := canonicalText(text); ok {
 			left[canonical] = append(left[canonical], text)
@@ -74,7 +74,7 @@ func SetDocuments(typed any, texts []string) {
 	})
 }
 
-// canonicalText returns what AppendJSON writes of a document. It is not ok if that is no JSON.
+// canonicalText returns AppendJSON's output for a document. ok is false if it is not JSON.
 func canonicalText(text string) (_ string, ok bool) {
 	if c := ReadCanonical([]byte(text)); c.Skip() && c.Done() {
 		return text, true
@@ -94,7 +94,7 @@ func eachDocument(typed any, in func(field string) bool, f func(*runtime.RawExte
 	}
 }
 
-// documentField is a field of an object, below which there may be documents.
+// documentField is a field of an object that may contain documents.
 type documentField struct {
 	index int
 	name  string
@@ -130,8 +130,8 @@ func documentFieldsOf(t reflect.Type, open map[reflect.Type]bool) (fields []docu
 	return fields
 }
 
-// documentWalkOf returns nil for a type without documents, as nearly all are. open are the types around it: what holds
-// itself, a schema, holds no documents.
+// documentWalkOf returns nil for a type without documents, like nearly all types. open holds the enclosing types: a
+// recursive type, a schema, has no documents.
 func documentWalkOf(t reflect.Type, open map[reflect.Type]bool) documentWalk {
 	switch {
 	case t == reflect.TypeFor[runtime.RawExtension]():

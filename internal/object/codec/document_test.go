@@ -19,7 +19,7 @@ func TestHoldsDocuments(t *testing.T) {
 		&appsv1.ControllerRevision{}: true, &resourcev1.ResourceClaim{}: true,
 		&resourcev1.ResourceClaimTemplate{}: true, &resourcev1.DeviceClass{}: true,
 		&resourcev1.ResourceSlice{}: false, &corev1.Pod{}: false, new(string): false,
-		&apiextensionsv1.CustomResourceDefinition{}: false, // its schemas hold themselves
+		&apiextensionsv1.CustomResourceDefinition{}: false, // its schemas contain themselves
 	} {
 		if got := HoldsDocuments(typed); got != want {
 			t.Errorf("%T: %v", typed, got)
@@ -35,8 +35,8 @@ func TestVerbatim(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, sent string
-		// compact is how JSON shows it, and verbatim is whether protobuf shows it as it was sent; otherwise it is
-		// compact there too.
+		// compact is the JSON form, and verbatim reports whether protobuf preserves the original text; otherwise it is
+		// compact, too.
 		compact  string
 		verbatim bool
 	}{
@@ -120,7 +120,7 @@ func TestSetDocuments(t *testing.T) {
 	}
 }
 
-// Documents can be those of some fields alone.
+// TestDocumentsIn selects the documents of certain fields.
 func TestDocumentsIn(t *testing.T) {
 	t.Parallel()
 	claim := new(resourcev1.ResourceClaim)

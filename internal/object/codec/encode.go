@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// AppendJSON appends the JSON of v, decoded JSON, to dst: the bytes that encoding/json's Marshal makes of the same
-// value, with sorted fields and <, > and & escaped. A json.RawMessage inside v must be compact and escaped the same
-// way; it is copied. Values of other types go through encoding/json. What JSON cannot express (NaN, infinities)
-// becomes null.
+// AppendJSON appends the JSON of v, decoded JSON, to dst: byte for byte the output of encoding/json's Marshal, with
+// sorted fields and <, > and & escaped. A json.RawMessage inside v must be compact and escaped the same way; it is
+// copied. Values of other types go through encoding/json. Values that JSON cannot express (NaN, infinities) become
+// null.
 func AppendJSON(dst []byte, v any) []byte {
 	e := encoders.Get().(*encoder)
 	dst = e.value(dst, v)
@@ -21,8 +21,8 @@ func AppendJSON(dst []byte, v any) []byte {
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-// encoder keeps the fields of the objects that are open, innermost last, for sorting, and room to write in for those
-// whose result is a slice of its own: grown once, copied at its true size.
+// encoder keeps the fields of open objects, innermost last, for sorting, and a buffer for results in a new slice: grown
+// once, then copied at the exact size.
 type encoder struct {
 	fields []field
 	room   []byte
@@ -109,7 +109,7 @@ func appendFloat(dst []byte, f float64) []byte {
 	dst = strconv.AppendFloat(dst, f, format, -1, 64)
 	if n := len(dst); format == 'e' && n >= 4 && dst[n-4] == 'e' && (dst[n-3] == '-' || dst[n-3] == '+') &&
 		dst[n-2] == '0' {
-		dst[n-2] = dst[n-1] // e-09 is written e-9
+		dst[n-2] = dst[n-1] // e-09 becomes e-9
 		dst = dst[:n-1]
 	}
 	return dst
@@ -117,7 +117,7 @@ func appendFloat(dst []byte, f float64) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// plain tells which ASCII bytes a string may hold unescaped.
+// plain marks the ASCII bytes that need no escape in a string.
 var plain = func() (t [utf8.RuneSelf]bool) {
 	for c := range t {
 		t[c] = c >= ' ' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
@@ -125,16 +125,15 @@ var plain = func() (t [utf8.RuneSelf]bool) {
 	return t
 }()
 
-// word returns 8 bytes as one number, the first of them lowest.
+// word returns 8 bytes as a little-endian number.
 func word(s string) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// plainWord reports whether all 8 bytes are plain. x-each&^x has the highest bit of a byte set if that byte of x is
-// less than that of each, and perhaps of bytes above it; a byte that two characters have in common but for one bit is
-// compared with both at once.
+// plainWord reports whether all 8 bytes are plain. x-each&^x sets the highest bit of a byte if that byte of x is less
+// than each's, and perhaps in bytes above it. Two characters that differ in one bit are compared at once.
 func plainWord(w uint64) bool {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	control := (w - 0x20*each) &^ w
@@ -186,7 +185,7 @@ func AppendString(dst []byte, s string) []byte {
 			dst = append(dst, s[start:i]...)
 			dst = append(dst, `\ufffd`...)
 			start = i + 1
-		case r == '\u2028' || r == '\u2029': // line ends in JavaScript
+		case r == '\u2028' || r == '\u2029': // line separators in JavaScript
 			dst = append(dst, s[start:i]...)
 			dst = append(dst, '\\', 'u', '2', '0', '2', hexDigits[r&15])
 			start = i + size

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WriteError answers with err as a metav1.Status, in the form that the client accepts, and returns that Status so that
-// the caller can count and log it: code 500 with reason "" is an unexpected error.
+// WriteError responds with err as a metav1.Status, in the client's form, and returns that Status so that the caller can
+// count and log it: code 500 with reason "" is an unexpected error.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) *metav1.Status {
 	status := StatusOf(err)
 	if f, ok := w.(Failer); ok {
@@ -25,11 +25,11 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) *metav1.Statu
 		header.Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
 	}
 	if status.Code == http.StatusUnauthorized && header.Get("WWW-Authenticate") == "" {
-		header.Set("WWW-Authenticate", "Bearer") // RFC 9110, section 15.5.2 asks for it; kube leaves it out
+		header.Set("WWW-Authenticate", "Bearer") // required by RFC 9110, section 15.5.2; Kubernetes omits it
 	}
 	m, ok := negotiate(r, noTransform)
 	if !ok {
-		// What went wrong matters more than the form: readable JSON it is.
+		// The error matters more than the form: use readable JSON.
 		m = Media{Type: JSON, Pretty: true}
 	}
 	doc, err := EncodeStatus(status, m)
@@ -48,10 +48,10 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) *metav1.Statu
 	return status
 }
 
-// Failer is a response writer that wants to know which Status WriteError is about to write.
+// Failer is a response writer that receives the Status that WriteError is about to write.
 type Failer interface{ Failed(status *metav1.Status) }
 
-// EncodeStatus returns a complete Status as WriteObject takes it: in protobuf if that is m's form, else as JSON.
+// EncodeStatus encodes a complete Status for WriteObject: in protobuf if that is m's form, otherwise as JSON.
 func EncodeStatus(status *metav1.Status, m Media) ([]byte, error) {
 	if m.Type != Protobuf {
 		return json.Marshal(status)
@@ -66,8 +66,8 @@ func EncodeStatus(status *metav1.Status, m Media) ([]byte, error) {
 // maxCode is the largest status code that HTTP has: three digits (RFC 9110, section 15).
 const maxCode = 999
 
-// StatusOf returns the Status that err becomes: its own if it carries one, 504 if the time for the request is over,
-// else 500 with its text. A code that cannot end a request over HTTP becomes 500. kind and apiVersion are set.
+// StatusOf returns the Status for err: its own if it has one, 504 if the request's time is over, otherwise 500 with its
+// text. A code that is not a final HTTP status becomes 500. kind and apiVersion are set.
 func StatusOf(err error) *metav1.Status {
 	var status metav1.Status
 	var carrier apierrors.APIStatus

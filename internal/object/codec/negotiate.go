@@ -10,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Media is the form in which a client gets its answer.
+// Media is the form of a response.
 type Media struct {
 	Type string // JSON, YAML, Protobuf or CBOR
-	// As is the kind that the client wants instead of the object: "", "Table", "PartialObjectMetadata" or
+	// As is the kind that the client requests instead of the object: "", "Table", "PartialObjectMetadata" or
 	// "PartialObjectMetadataList". Group is then meta.k8s.io and Version v1 or v1beta1.
 	As, Group, Version string
-	// Pretty asks for indented JSON.
+	// Pretty requests indented JSON.
 	Pretty bool
 }
 
@@ -34,16 +34,16 @@ func (m Media) WatchType() string {
 	return m.Type
 }
 
-// Offer is what a resource can be answered as.
+// Offer describes the forms that a resource supports.
 type Offer struct {
-	// Message is true if its objects have a protobuf form: built-in kinds.
+	// Message is true if its objects have a protobuf form: for built-in kinds.
 	Message bool
-	// NoTable is true if there is no table of its objects: they can be created but not read, as reviews.
+	// NoTable is true if its objects have no table: they can be created but not read, such as reviews.
 	NoTable bool
 }
 
-// Negotiate chooses by the Accept header of a request for an object or a list: the most wanted clause that the server
-// can answer. Without the header it is JSON. The error is a *apierrors.StatusError, 406.
+// Negotiate selects the form from the Accept header of a request for an object or a list: the clause with the highest
+// quality that the server supports. Without the header it is JSON. The error is a *apierrors.StatusError, 406.
 func Negotiate(r *http.Request, offer Offer) (Media, error) {
 	m, ok := negotiate(r, offer.allows)
 	if !ok {
@@ -52,7 +52,7 @@ func Negotiate(r *http.Request, offer Offer) (Media, error) {
 	return m, nil
 }
 
-// NegotiateWatch is Negotiate for a stream of watch events, which does not exist in YAML.
+// NegotiateWatch is Negotiate for a stream of watch events, which does not support YAML.
 func NegotiateWatch(r *http.Request, offer Offer) (Media, error) {
 	m, err := Negotiate(r, offer)
 	if err != nil {
@@ -78,8 +78,8 @@ func NotAcceptable(types ...string) error {
 	}}
 }
 
-// negotiate applies kube's rules: clauses by quality, the server's types in its order within a clause, and a clause
-// whose parameters ask for something that is not offered is passed over. transform tells which conversions are offered.
+// negotiate applies Kubernetes' rules: clauses by quality, and within a clause the server's types in its order. A
+// clause with unsupported parameters is skipped. transform reports whether a conversion is supported.
 func negotiate(r *http.Request, transform func(Media) bool) (Media, bool) {
 	switch r.Header.Get("Accept") {
 	case "", JSON, "*/*":
@@ -88,8 +88,8 @@ func negotiate(r *http.Request, transform func(Media) bool) (Media, bool) {
 	return Choose(r, Offered(r.Context()), transform)
 }
 
-// Choose applies the same rules to any offer of media types; allow says which of them are offered, and as what.
-// Without an Accept header nothing is chosen.
+// Choose applies the same rules to any list of media types; allow reports whether a form is supported. Without an
+// Accept header nothing is chosen.
 func Choose(r *http.Request, offered []string, allow func(Media) bool) (Media, bool) {
 	pretty := wantsPretty(r)
 	for _, clause := range goautoneg.ParseAccept(r.Header.Get("Accept")) {
@@ -108,7 +108,7 @@ func Choose(r *http.Request, offered []string, allow func(Media) bool) (Media, b
 	return Media{}, false
 }
 
-// parameters takes up what the client said behind a media type. Unknown parameters mean nothing.
+// parameters applies the parameters of a media type. It ignores unknown parameters.
 func (m *Media) parameters(params map[string]string) bool {
 	for name, value := range params {
 		switch name {
@@ -133,7 +133,7 @@ func (m *Media) parameters(params map[string]string) bool {
 	return true
 }
 
-// allows reports whether there is such an answer.
+// allows reports whether the offer includes the form.
 func (o Offer) allows(m Media) bool {
 	if m.As == "" && m.Group == "" && m.Version == "" {
 		return o.Message || m.Type != Protobuf
@@ -150,10 +150,11 @@ func (o Offer) allows(m Media) bool {
 	return false
 }
 
-// noTransform is for answers that have one form only, such as errors.
+// noTransform is for responses with one form only, such as errors.
 func noTransform(m Media) bool { return m.As == "" && m.Group == "" && m.Version == "" }
 
-// wantsPretty reports whether a person reads the answer: the query says so, or the client is a browser, curl or wget.
+// wantsPretty reports whether a person reads the response: the query requests it, or the client is a browser, curl or
+// wget.
 func wantsPretty(r *http.Request) bool {
 	if r.URL != nil && strings.Contains(r.URL.RawQuery, "pretty") {
 		if value := r.URL.Query().Get("pretty"); value != "" {

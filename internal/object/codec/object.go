@@ -21,11 +21,11 @@ import (
 
 // DecodeObject decodes the body of a create or update, in JSON or YAML by contentType ("" is JSON).
 //
-// strict also looks for duplicate fields; they are returned as kube words them (`duplicate field "spec.foo"`) and the
-// object with them, for the caller decides by fieldValidation whether they are warnings or, with its own unknown
-// fields, an error (StrictError). want is the kind that the endpoint serves. The error is a *apierrors.StatusError with
+// strict also checks for duplicate fields. They are returned in Kubernetes' wording (`duplicate field "spec.foo"`)
+// together with the object, because the caller decides by fieldValidation whether they are warnings or, with its own
+// unknown fields, an error (StrictError). want is the kind of the endpoint. The error is a *apierrors.StatusError with
 // kube-apiserver's text: 415 for another content type, 400 for a body that is empty, malformed, not an object, has no
-// kind, or has an apiVersion other than want's. The kind's value is not compared: kube does that in validation.
+// kind, or has another apiVersion than want. The value of kind is not compared: Kubernetes does that in validation.
 func DecodeObject(data []byte, contentType string, strict bool, want schema.GroupVersionKind) (obj map[string]any,
 	strictErrs []string, err error) {
 	obj, strictErrs, err = decodeObject(contentType, body{original: data, json: data, strict: strict, want: want})
@@ -39,14 +39,14 @@ func DecodeObject(data []byte, contentType string, strict bool, want schema.Grou
 	return obj, strictErrs, nil
 }
 
-// DecodeTyped is DecodeObject for a kind that has a Go type in Kubernetes. A body without apiVersion and kind is taken
-// for one of want, and they are set in obj; a body of another kind or version is the caller's to refuse.
+// DecodeTyped is DecodeObject for a kind with a Go type in Kubernetes. A body without apiVersion and kind counts as
+// want, and they are set in obj; the caller must refuse a body of another kind or version.
 func DecodeTyped(data []byte, contentType string, strict bool, want schema.GroupVersionKind) (obj map[string]any,
 	strictErrs []string, err error) {
 	return decodeObject(contentType, body{original: data, json: data, strict: strict, want: want, typed: true})
 }
 
-// OtherVersion is the answer to a body of another version than the endpoint's.
+// OtherVersion is the error for a body of another version than the endpoint's.
 func OtherVersion(got, want schema.GroupVersion) error {
 	return apierrors.NewBadRequest(
 		fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got, want))
@@ -74,13 +74,12 @@ func decodeObject(contentType string, b body) (obj map[string]any, strictErrs []
 	return obj, append(strictErrs, duplicates...), nil
 }
 
-// StrictError is the answer to fieldValidation=Strict when there are strict errors: duplicate fields, then unknown
-// ones. obj is the decoded body.
+// StrictError is the error of fieldValidation=Strict: duplicate fields, then unknown ones. obj is the decoded body.
 func StrictError(obj map[string]any, strictErrs []string, want schema.GroupVersionKind) error {
 	return Unhandled(obj, errors.New("strict decoding error: "+strings.Join(strictErrs, ", ")), want)
 }
 
-// Unhandled is the answer to a body that is an object but not one of kind want, err being the reason.
+// Unhandled is the error for a body that is an object but not of kind want; err is the reason.
 func Unhandled(obj map[string]any, err error, want schema.GroupVersionKind) error {
 	kind, _ := obj["kind"].(string)
 	apiVersion, _ := obj["apiVersion"].(string)
@@ -119,7 +118,7 @@ func bodyType(contentType string) (string, error) {
 	return "", UnsupportedMediaType(JSON, YAML, Protobuf)
 }
 
-// UnsupportedMediaType is the 415 for a body whose Content-Type is none of types.
+// UnsupportedMediaType is the 415 for a body with a Content-Type that is not in types.
 func UnsupportedMediaType(types ...string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure,
@@ -130,13 +129,13 @@ func UnsupportedMediaType(types ...string) error {
 	}}
 }
 
-// body is what one DecodeObject works on.
+// body is the input of one DecodeObject.
 type body struct {
 	original []byte // as sent, for messages
 	json     []byte
 	strict   bool
 	want     schema.GroupVersionKind
-	typed    bool // want says what a body is that does not
+	typed    bool // want applies to a body without kind and apiVersion
 }
 
 func (b *body) decode() (obj map[string]any, duplicates []string, err error) {
@@ -146,8 +145,8 @@ func (b *body) decode() (obj map[string]any, duplicates []string, err error) {
 	gv, badVersion := schema.ParseGroupVersion(apiVersion)
 	actual := &schema.GroupVersionKind{Group: gv.Group, Version: gv.Version}
 	if err != nil || !isObject || repeated || !typed(obj) {
-		// Kube reads kind and apiVersion on their own first, with encoding/json and so without regard to case: its
-		// errors come before those about the rest.
+		// Kubernetes first reads only kind and apiVersion, with encoding/json and so ignoring case: its errors precede
+		// those about the rest.
 		if actual, err = serializerjson.DefaultMetaFactory.Interpret(b.json); err != nil {
 			return nil, nil, b.unrecognized(err)
 		}
@@ -159,7 +158,7 @@ func (b *body) decode() (obj map[string]any, duplicates []string, err error) {
 		return nil, nil, b.unrecognized(badVersion)
 	}
 	if b.typed {
-		if obj == nil { // null, which leaves a Go value of the kind as it is: empty
+		if obj == nil { // null, which leaves a Go value of the kind empty
 			obj = map[string]any{}
 		}
 		whole := b.defaulted(gv.WithKind(text(obj["kind"])))
@@ -186,7 +185,8 @@ func text(v any) string {
 	return s
 }
 
-// typed reports whether kind and apiVersion, where present, are strings, and nothing else could be taken for them.
+// typed reports whether kind and apiVersion, where present, are strings, and no other field differs from them only in
+// case.
 func typed(obj map[string]any) bool {
 	for name, v := range obj {
 		if strings.EqualFold(name, "kind") || strings.EqualFold(name, "apiVersion") {
@@ -198,7 +198,7 @@ func typed(obj map[string]any) bool {
 	return true
 }
 
-// defaulted fills what is missing in got from want, as kube does before it decodes the rest of a body.
+// defaulted fills missing parts of got from want, like Kubernetes before it decodes the rest of a body.
 func (b *body) defaulted(got schema.GroupVersionKind) schema.GroupVersionKind {
 	if got.Kind == "" {
 		got.Kind = b.want.Kind
@@ -214,7 +214,7 @@ func (b *body) unrecognized(err error) error {
 		b.want.Kind, err, summary(b.original)))
 }
 
-// summary shows the start of a body: text of what looks like JSON, hexadecimal digits of anything else.
+// summary shows the start of a body: as text if it looks like JSON, otherwise in hexadecimal digits.
 func summary(data []byte) string {
 	const limit = 30
 	if len(data) == 0 {

@@ -164,7 +164,7 @@ func TestDecodeApply(t *testing.T) {
 	}
 }
 
-// A body of a kind with a Go type may leave out what it is.
+// TestDecodeTyped checks that a body of a kind with a Go type may omit its kind.
 func TestDecodeTyped(t *testing.T) {
 	configMap := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
@@ -208,7 +208,7 @@ func TestDecodeNull(t *testing.T) {
 	}
 }
 
-// FuzzDecodeBody decodes anything in every form: an object with a kind comes out, or a 400.
+// FuzzDecodeBody decodes arbitrary bytes in every form: the result is an object with a kind, or a 400.
 func FuzzDecodeBody(f *testing.F) {
 	for _, seed := range []string{"null", "", "---\n", "[]", "1", `{"kind":"CronTab"}`, `{"KIND":"a","kind":null}`,
 		`{"apiVersion":"a/b/c"}`, "\xa1DkindGCronTab", "\xf6", "\xd9\xd9\xf7\xa0"} {

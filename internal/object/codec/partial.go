@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// PartialMetadata returns the PartialObjectMetadata of an object: its metadata as it is, and nothing else. doc is the
-// object's JSON as the server stores it, apiVersion "meta.k8s.io/v1" or "meta.k8s.io/v1beta1".
+// PartialMetadata returns the PartialObjectMetadata of an object, with its unchanged metadata. doc is the object's JSON
+// as the server stores it, apiVersion "meta.k8s.io/v1" or "meta.k8s.io/v1beta1".
 func PartialMetadata(doc []byte, apiVersion string) ([]byte, error) {
 	meta, err := Field(doc, "metadata")
 	if err != nil {
@@ -23,8 +23,8 @@ func PartialMetadata(doc []byte, apiVersion string) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// Field returns the JSON of one field of the object doc, a part of doc; nil if the field is absent. doc must be valid
-// JSON: what the server itself wrote. Nothing is decoded.
+// Field returns the JSON of one field of the object doc, as a part of doc; nil if the field is absent. doc must be
+// valid JSON written by the server. Nothing is decoded.
 func Field(doc []byte, name string) ([]byte, error) {
 	s := scanner{data: doc}
 	s.space()
@@ -54,12 +54,12 @@ func Field(doc []byte, name string) ([]byte, error) {
 	}
 }
 
-// WithoutTypeMeta returns an object without its apiVersion and kind, as items of lists of built-in kinds are: "{" and
-// the parts are its JSON. doc is valid JSON with sorted keys and without whitespace: what the server itself wrote. The
-// parts share doc.
+// WithoutTypeMeta returns an object without its apiVersion and kind, for items in lists of built-in kinds: "{" and the
+// parts are its JSON. doc is valid JSON with sorted keys and without whitespace, written by the server. The parts share
+// doc.
 func WithoutTypeMeta(doc []byte) (parts [3][]byte) {
 	s := scanner{data: doc, pos: 1}
-	n, from := 0, 1 // the parts that are complete, and where the next begins
+	n, from := 0, 1 // the number of complete parts, and the start of the next
 	for n < 2 && s.pos < len(doc) && doc[s.pos] != '}' {
 		start := s.pos
 		key := s.value()
@@ -74,7 +74,7 @@ func WithoutTypeMeta(doc []byte) (parts [3][]byte) {
 		}
 	}
 	parts[n] = doc[from:]
-	if n > 0 && string(parts[n]) == "}" { // nothing follows what was left out: neither does a comma
+	if n > 0 && string(parts[n]) == "}" { // nothing follows the omitted fields: remove the comma, too
 		for i := range n {
 			if len(parts[n-1-i]) > 0 {
 				parts[n-1-i] = bytes.TrimSuffix(parts[n-1-i], []byte(","))
@@ -85,7 +85,7 @@ func WithoutTypeMeta(doc []byte) (parts [3][]byte) {
 	return parts
 }
 
-// AppendUntyped appends what Untyped returns, as one object.
+// AppendUntyped appends the parts of WithoutTypeMeta as one object.
 func AppendUntyped(dst, doc []byte) []byte {
 	dst = append(dst, '{')
 	for _, part := range WithoutTypeMeta(doc) {
@@ -119,7 +119,7 @@ func (s *scanner) take(c byte) bool {
 	return false
 }
 
-// value steps over one value and returns it; empty at the end of data.
+// value skips one value and returns it; it is empty at the end of data.
 func (s *scanner) value() []byte {
 	start, depth := s.pos, 0
 	for s.pos < len(s.data) {

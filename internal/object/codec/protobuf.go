@@ -12,24 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// protobufMagic begins every protobuf document of the Kubernetes API; a runtime.Unknown follows, which holds
-// apiVersion, kind and the message. Messages themselves say neither.
+// protobufMagic begins every protobuf document of the Kubernetes API. A runtime.Unknown follows with apiVersion, kind
+// and the message; messages themselves contain neither.
 const protobufMagic = "k8s\x00"
 
-// Tags of the fields that are written by hand: the field's number and wire type 2, length-delimited.
+// Tags of hand-written fields: the field's number and wire type 2, length-delimited.
 const (
 	field1, field2, field3, field4 = 1<<3 | 2, 2<<3 | 2, 3<<3 | 2, 4<<3 | 2
 )
 
-// errNoMessage says that a Go type has no protobuf form.
+// errNoMessage: a Go type has no protobuf form.
 var errNoMessage = errors.New("the type has no protobuf form")
 
-// kinded is a Go type that says of what kind it is.
+// kinded is a Go type with a kind.
 type kinded interface{ GetObjectKind() schema.ObjectKind }
 
 // FromProtobuf returns the JSON of a protobuf body, with sorted fields. into is a pointer to the published Go type of
-// what the body holds (*corev1.ConfigMap); it is filled. Only built-in kinds have such types: typed clients send them
-// in this form.
+// the body (*corev1.ConfigMap); it is filled. Only built-in kinds have such types, and typed clients use this form.
 func FromProtobuf(data []byte, into any) ([]byte, error) {
 	message, ok := into.(interface{ Unmarshal([]byte) error })
 	if !ok {
@@ -48,13 +47,13 @@ func FromProtobuf(data []byte, into any) ([]byte, error) {
 	}
 	doc, err := appendTyped(make([]byte, 0, 2*len(data)), into)
 	if err != nil {
-		return nil, fmt.Errorf("cannot decode protobuf as %T: %w", into, err) // JSON within it that is none
+		return nil, fmt.Errorf("cannot decode protobuf as %T: %w", into, err) // invalid JSON inside
 	}
 	return doc, nil
 }
 
-// ReadProtobuf is FromProtobuf for the body of a request about an object of kind want, of which into is. Its errors are
-// answers. Of a body of another kind, which is the caller's to refuse, nothing but the kind may be there.
+// ReadProtobuf is FromProtobuf for the body of a request for kind want; into has that kind. Its errors are for the
+// client. For a body of another kind, which the caller refuses, the result may contain only the kind.
 func ReadProtobuf(data []byte, into any, want schema.GroupVersionKind) ([]byte, error) {
 	b := body{original: data, want: want}
 	envelope, err := OpenEnvelope(data)
@@ -76,7 +75,7 @@ func ReadProtobuf(data []byte, into any, want schema.GroupVersionKind) ([]byte, 
 // InEnvelope reports whether data is a protobuf document.
 func InEnvelope(data []byte) bool { return bytes.HasPrefix(data, []byte(protobufMagic)) }
 
-// OpenEnvelope returns what a protobuf document says of its message, and the message. It shares data's memory.
+// OpenEnvelope returns the envelope of a protobuf document, including the message. It shares data's memory.
 func OpenEnvelope(data []byte) (envelope runtime.Unknown, err error) {
 	rest, ok := bytes.CutPrefix(data, []byte(protobufMagic))
 	switch {
@@ -92,8 +91,8 @@ func OpenEnvelope(data []byte) (envelope runtime.Unknown, err error) {
 	return envelope, err
 }
 
-// Message returns the protobuf message of a JSON document, without the envelope. into is a pointer to a fresh value of
-// the document's Go type. texts are those of the documents within it, if they are kept (see Verbatim).
+// Message returns the protobuf message of a JSON document, without the envelope. into is a pointer to a new value of
+// the document's Go type. texts are the documents within it, if they are kept (see Verbatim).
 func Message(doc []byte, into any, texts ...string) ([]byte, error) {
 	message, ok := into.(interface{ Marshal() ([]byte, error) })
 	if !ok {
@@ -120,8 +119,8 @@ func ToProtobuf(doc []byte, into any, texts ...string) ([]byte, error) {
 	return Enclose(apiVersion, kind, message), nil
 }
 
-// Envelope makes a document of a message that is written in pieces: what comes before it and what comes after. size is
-// the message's length in bytes.
+// Envelope returns the bytes before and after a message that is written in pieces. size is the message's length in
+// bytes.
 func Envelope(apiVersion, kind string, size int) (before, after []byte) {
 	meta := make([]byte, 0, len(apiVersion)+len(kind)+8)
 	meta = appendField(meta, field1, apiVersion)
@@ -131,18 +130,18 @@ func Envelope(apiVersion, kind string, size int) (before, after []byte) {
 	before = appendField(before, field1, meta)
 	before = append(before, field2)
 	before = binary.AppendUvarint(before, uint64(size))
-	// contentEncoding and contentType, which kube writes even if they are empty
+	// contentEncoding and contentType, which Kubernetes writes even if they are empty
 	return before, []byte{field3, 0, field4, 0}
 }
 
-// Enclose makes a document of a message.
+// Enclose returns the document of a message.
 func Enclose(apiVersion, kind string, message []byte) []byte {
 	before, after := Envelope(apiVersion, kind, len(message))
 	out := make([]byte, 0, len(before)+len(message)+len(after))
 	return append(append(append(out, before...), message...), after...)
 }
 
-// FieldHead appends what stands before a field of a message: the tag of field number n, and the length that follows.
+// FieldHead appends the start of a message's field: the tag of field number n, and the length.
 func FieldHead(dst []byte, n byte, size int) []byte {
 	return binary.AppendUvarint(append(dst, n<<3|2), uint64(size))
 }
@@ -152,19 +151,18 @@ func appendField[T string | []byte](dst []byte, tag byte, content T) []byte {
 	return append(dst, content...)
 }
 
-// WatchFrame makes the frame of one watch event in m's form. object is a document in that form: JSON, CBOR with its
+// WatchFrame returns the frame of one watch event in m's form. object is a document in that form: JSON, CBOR with its
 // tag, or protobuf in its envelope.
 func WatchFrame(m Media, event string, object []byte) []byte {
 	frame := AppendWatchHead(make([]byte, 0, len(object)+len(event)+32), m, event, len(object))
 	return append(append(frame, object...), WatchTail(m)...)
 }
 
-// AppendWatchHead appends what stands before an object of size bytes in the frame of a watch event.
+// AppendWatchHead appends the bytes before an object of size bytes in the frame of a watch event.
 func AppendWatchHead(dst []byte, m Media, event string, size int) []byte {
 	switch m.Type {
 	case Protobuf:
-		// A metav1.WatchEvent without envelope; its object is a RawExtension. The length of all that goes in front, 4
-		// bytes.
+		// A metav1.WatchEvent without envelope; its object is a RawExtension. The total length comes first, in 4 bytes.
 		var raw [binary.MaxVarintLen64 + 1]byte
 		inner := FieldHead(raw[:0], 1, size)
 		start := len(dst)
@@ -186,7 +184,7 @@ func AppendWatchHead(dst []byte, m Media, event string, size int) []byte {
 	return append(dst, `","object":`...)
 }
 
-// WatchTail returns what stands behind the object in the frame of a watch event.
+// WatchTail returns the bytes after the object in the frame of a watch event.
 func WatchTail(m Media) string {
 	if m.Type == Protobuf || m.Type == CBOR {
 		return ""

@@ -15,8 +15,8 @@ type Stored struct {
 	Documents []string
 
 	at int
-	// before and after complete the field at its place: the comma goes in front if nothing follows, and metadata
-	// itself may be missing.
+	// before and after surround the field in its place: with a comma if necessary, and with metadata if that is
+	// missing.
 	before, after string
 }
 
@@ -34,7 +34,7 @@ func EncodeStored(obj map[string]any, documents ...string) Stored {
 		name, value := e.fields[i].name, e.fields[i].value
 		meta, isObject := value.(map[string]any)
 		if name == "metadata" && !isObject {
-			continue // null; the place below makes it anew
+			continue // null; it is recreated below
 		}
 		if s.before == "" && strings.Compare(name, "metadata") > 0 {
 			s.at, s.before, s.after = len(dst), `"metadata":{"resourceVersion":`, `},`
@@ -102,7 +102,7 @@ func (s *Stored) metadata(dst []byte, e *encoder, meta map[string]any) []byte {
 	return append(dst, '}')
 }
 
-// WithRevision returns the JSON with a resourceVersion, as it is served.
+// WithRevision returns the served JSON, with a resourceVersion.
 func (s *Stored) WithRevision(revision int64) []byte {
 	var buf [24]byte
 	digits := strconv.AppendInt(append(buf[:0], '"'), revision, 10)
@@ -113,7 +113,7 @@ func (s *Stored) WithRevision(revision int64) []byte {
 	return append(out, s.JSON[s.at:]...)
 }
 
-// Is reports whether served is what WithRevision returns, and the documents are s's.
+// Is reports whether served equals WithRevision's result, and the documents are s's.
 func (s *Stored) Is(served []byte, revision int64, documents ...string) bool {
 	var buf [24]byte
 	digits := strconv.AppendInt(append(buf[:0], '"'), revision, 10)
@@ -132,7 +132,7 @@ func (s *Stored) Is(served []byte, revision int64, documents ...string) bool {
 	return string(rest) == string(s.JSON[s.at:])
 }
 
-// open puts the fields of m on the encoder's stack, sorted, and returns where they begin; close takes them away again.
+// open pushes the fields of m on the encoder's stack, sorted, and returns their start; close removes them.
 func (e *encoder) open(m map[string]any) (start int) {
 	start = len(e.fields)
 	for name, v := range m {
@@ -143,6 +143,6 @@ func (e *encoder) open(m map[string]any) (start int) {
 }
 
 func (e *encoder) close(start int) {
-	clear(e.fields[start:]) // the pool must keep nothing alive
+	clear(e.fields[start:]) // the pool must retain nothing
 	e.fields = e.fields[:start]
 }

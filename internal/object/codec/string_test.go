@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPlainWord tries every byte at every place of eight, beside others that are plain.
+// TestPlainWord tries every byte at each of eight positions, beside plain bytes.
 func TestPlainWord(t *testing.T) {
 	t.Parallel()
 	for _, beside := range []string{"aaaaaaaa", "        ", "~~~~~~~~", "\x7f!#%';=?", "]]]]]]]]"} {

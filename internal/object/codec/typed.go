@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// appendTyped appends the JSON of a value of a Go type of the Kubernetes API, as encoding/json writes it but for the
-// order of the fields: they are sorted by name, as AppendJSON sorts them. typed is a pointer to the value. Fields in
-// what a type's own MarshalJSON gives keep their order.
+// appendTyped appends the JSON of a value of a Go type of the Kubernetes API, like encoding/json except that fields are
+// sorted by name, as in AppendJSON. typed is a pointer to the value. Fields from a type's own MarshalJSON keep their
+// order.
 func appendTyped(dst []byte, typed any) ([]byte, error) {
 	v := reflect.ValueOf(typed)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -24,14 +24,14 @@ func appendTyped(dst []byte, typed any) ([]byte, error) {
 // typeWriter appends the JSON of an addressable value of one type.
 type typeWriter func(dst []byte, v reflect.Value) ([]byte, error)
 
-// writers has a typeWriter for each type that was met.
+// writers caches a typeWriter for each type.
 var writers sync.Map
 
 func writerOf(t reflect.Type) typeWriter {
 	if w, ok := writers.Load(t); ok {
 		return w.(typeWriter)
 	}
-	// A type may hold itself: until its writer is made, this one stands for it.
+	// A type may contain itself: until its writer is complete, this one stands in.
 	var made typeWriter
 	ready := make(chan struct{})
 	held, loaded := writers.LoadOrStore(t, typeWriter(func(dst []byte, v reflect.Value) ([]byte, error) {
@@ -82,7 +82,7 @@ func newWriter(t reflect.Type) typeWriter {
 	return writeOther
 }
 
-// writeOther writes what has no writer here.
+// writeOther writes a value without its own writer.
 func writeOther(dst []byte, v reflect.Value) ([]byte, error) {
 	return appendMarshalled(dst, v.Interface())
 }
@@ -99,7 +99,7 @@ func writeMarshaler(dst []byte, v reflect.Value) ([]byte, error) {
 			return append(dst, doc...), nil
 		}
 	}
-	return writeOther(dst, v) // which checks what it is, takes out white space and escapes, or words the error
+	return writeOther(dst, v) // encoding/json checks, compacts and escapes it, or words the error
 }
 
 func pointerWriter(t reflect.Type) typeWriter {
@@ -147,7 +147,7 @@ func mapWriter(t reflect.Type) typeWriter {
 		}
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-		value := reflect.New(t.Elem()).Elem() // what is in a map has no address
+		value := reflect.New(t.Elem()).Elem() // map elements are not addressable
 		dst = append(dst, '{')
 		for i, key := range keys {
 			if i > 0 {
@@ -163,7 +163,7 @@ func mapWriter(t reflect.Type) typeWriter {
 	}
 }
 
-// typedField is a field of a struct, or of a struct that is embedded there.
+// typedField is a field of a struct, or of an embedded struct.
 type typedField struct {
 	index []int
 	name  string
@@ -202,8 +202,8 @@ func structWriter(t reflect.Type) typeWriter {
 	}
 }
 
-// fieldsOf appends the fields of a struct and of those embedded in it, which stand at index. It is not ok if it has one
-// that encoding/json treats in a way of its own.
+// fieldsOf appends the fields of a struct and of its embedded structs; index is the struct's own. ok is false if
+// encoding/json handles a field in a special way.
 func fieldsOf(t reflect.Type, index []int, fields []typedField) (_ []typedField, ok bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -250,7 +250,7 @@ func either(a, b func(reflect.Value) bool) func(reflect.Value) bool {
 	return func(v reflect.Value) bool { return a(v) || b(v) }
 }
 
-// isEmpty is what omitempty means.
+// isEmpty implements omitempty.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map, reflect.String, reflect.Array:
@@ -261,7 +261,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// isZero is what omitzero means.
+// isZero implements omitzero.
 func isZero(v reflect.Value) bool {
 	at := v
 	if v.Kind() != reflect.Pointer {

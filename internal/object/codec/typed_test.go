@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// everyForm has a field for each way in which the types of the API are written.
+// everyForm has a field for each form in the types of the API.
 type everyForm struct {
 	metav1.TypeMeta `json:",inline"`
 	Embedded        `json:",inline"`
@@ -51,7 +51,7 @@ type everyForm struct {
 	Zerostruct      struct{ A int }              `json:"zerostruct,omitzero"`
 }
 
-// Embedded has fields that belong between those of others.
+// Embedded has fields that sort between those of other structs.
 type Embedded struct {
 	Middle string `json:"middle,omitempty"`
 }

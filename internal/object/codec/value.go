@@ -22,7 +22,7 @@ func Clone(v any) any {
 
 // CloneObject is Clone of an object.
 func CloneObject(obj map[string]any) map[string]any {
-	// Copying a whole map and then replacing what is no plain value is faster than inserting field by field.
+	// Copying the whole map and then replacing nested values is faster than inserting field by field.
 	out := maps.Clone(obj)
 	for name, v := range obj {
 		switch v.(type) {

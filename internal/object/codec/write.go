@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// WriteObject answers with an object: doc is its compact JSON, without a line end, and is not changed; where m is
-// Protobuf it is the finished document. Headers that the caller has set stay; a body above 128 KiB is compressed if
-// the client likes.
+// WriteObject responds with an object. doc is its compact JSON, without a line end, and is not changed; if m is
+// Protobuf, doc is the complete document. Headers set by the caller stay. A body above 128 KiB is compressed if the
+// client accepts it.
 func WriteObject(w http.ResponseWriter, r *http.Request, code int, doc []byte, m Media) {
 	contentType, body, err := render(doc, m)
 	if err != nil {
@@ -19,7 +19,7 @@ func WriteObject(w http.ResponseWriter, r *http.Request, code int, doc []byte, m
 	write(w, r, code, contentType, body, lineEnd(m))
 }
 
-// WriteKind is WriteObject for what a client asks for by group, version and kind: the Content-Type says which it is.
+// WriteKind is WriteObject for a response requested by group, version and kind, which its Content-Type names.
 func WriteKind(w http.ResponseWriter, r *http.Request, code int, doc []byte, m Media) {
 	contentType, body, err := render(doc, m)
 	if err != nil {
@@ -29,7 +29,7 @@ func WriteKind(w http.ResponseWriter, r *http.Request, code int, doc []byte, m M
 	write(w, r, code, contentType+";g="+m.Group+";v="+m.Version+";as="+m.As, body, lineEnd(m))
 }
 
-// WriteBinary answers with a finished document in m's form, Protobuf or CBOR, as WriteObject does.
+// WriteBinary is WriteObject for a complete document in m's form, Protobuf or CBOR.
 func WriteBinary(w http.ResponseWriter, r *http.Request, code int, doc []byte, m Media) {
 	write(w, r, code, m.Type, doc)
 }
@@ -49,7 +49,7 @@ func write(w http.ResponseWriter, r *http.Request, code int, contentType string,
 	}
 	w.WriteHeader(code)
 	for _, part := range body {
-		_, _ = w.Write(part) // an error means that the client has gone
+		_, _ = w.Write(part) // an error means that the client has disconnected
 	}
 }
 
@@ -74,7 +74,7 @@ func render(doc []byte, m Media) (contentType string, body []byte, err error) {
 	}
 }
 
-// lineEnd is what follows a document: kube ends compact JSON with a line end and indented JSON without.
+// lineEnd returns the end of a document: in Kubernetes compact JSON ends with a newline, indented JSON does not.
 func lineEnd(m Media) []byte {
 	if m.Type == JSON && !m.Pretty {
 		return []byte{'\n'}

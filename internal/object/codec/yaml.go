@@ -16,12 +16,12 @@ func ToYAML(json []byte) ([]byte, error) {
 // FromYAML returns the JSON of a YAML document.
 func FromYAML(doc []byte) ([]byte, error) { return yaml.YAMLToJSON(doc) }
 
-// DecodeApply decodes the body of a server-side apply, YAML or the JSON that is a part of it.
+// DecodeApply decodes the body of a server-side apply, YAML or JSON.
 //
-// strict also looks for duplicate keys; duplicates is then the error that says where they are, and obj is good all the
-// same. Errors carry the texts that kube puts behind "error decoding YAML: " and "error strict decoding YAML: ".
+// strict also checks for duplicate keys; duplicates is then the error that lists them, and obj is still valid. Errors
+// have the texts that Kubernetes puts after "error decoding YAML: " and "error strict decoding YAML: ".
 func DecodeApply(data []byte, strict bool) (obj map[string]any, duplicates, err error) {
-	// Clients send JSON here; reading that as YAML costs fifty times as much.
+	// Clients usually send JSON; parsing it as YAML costs fifty times as much.
 	if v, repeated, err := decode(data); err == nil && !repeated {
 		if obj, ok := v.(map[string]any); ok {
 			integers(obj)
@@ -35,13 +35,13 @@ func DecodeApply(data []byte, strict bool) (obj map[string]any, duplicates, err 
 		duplicates = utilyaml.UnmarshalStrict(data, &map[string]any{})
 	}
 	if obj == nil {
-		obj = map[string]any{} // kube goes on with an object that has no kind
+		obj = map[string]any{} // Kubernetes continues with an object without a kind
 	}
 	return obj, duplicates, nil
 }
 
-// integers makes an int64 of each float64 below v that is whole: YAML knows no difference between 1 and 1.0. It returns
-// what v becomes.
+// integers converts each whole float64 below v to int64, because YAML does not distinguish 1 and 1.0. It returns the
+// converted v.
 func integers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
