@@ -1,14 +1,13 @@
 // Package admit decides whether a write may happen, and may change it on the way.
 //
-// It stands around validation on the path of a write. Before it, Chain.Mutate asks every plugin that changes objects,
-// in kube's order, and asks them once more if a late one has changed what an early one has seen. After it, when the
-// object is as it will be stored, Chain.Validate asks every plugin that validates. The first refusal is the client's
-// answer.
+// It runs around validation on the path of a write. Before it, Chain.Mutate calls every mutating plugin in Kubernetes'
+// order, and calls them again if a later one has changed an object that an earlier one has seen. After it, when the
+// object has its final form, Chain.Validate calls every validating plugin. The client gets the first refusal.
 //
-// Attributes are what plugins are told about one write: one goroutine's, but for Annotate and Warn. Plugins are safe
-// for concurrent use. The plugins that Kubernetes ships are Lifecycle, Topology and those in the packages below this
-// one: plugin (about a few built-in kinds each), policy (CEL policies) and hook (webhooks); match decides which writes
-// those are about and expr runs their expressions.
+// Attributes describe one write; they belong to one goroutine, except for Annotate and Warn. Plugins are safe for
+// concurrent use. Kubernetes' plugins are Lifecycle, Topology and the plugins in the packages below this one: plugin
+// (each for a few built-in kinds), policy (CEL policies) and hook (webhooks). Package match selects the writes of
+// policies and webhooks, and expr runs their expressions.
 package admit
 
 import (
@@ -27,7 +26,7 @@ import (
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
 type Object = object.Object
 
-// Operation is what a request does to an object.
+// Operation is the effect of a request on an object.
 type Operation string
 
 // Operations.
@@ -35,49 +34,50 @@ const (
 	Create Operation = "CREATE"
 	Update Operation = "UPDATE"
 	Delete Operation = "DELETE"
-	// Connect asks for a connection to what an object stands for: a container, a node. Object is what was asked for
-	// (PodExecOptions), made of the query.
+	// Connect opens a connection to the thing behind an object: a container, a node. Object holds the options
+	// (PodExecOptions), made from the query.
 	Connect Operation = "CONNECT"
 )
 
-// Attributes say what a request is about. All fields but Object and Name keep their values through the whole chain.
+// Attributes describe a write. All fields except Object and Name keep their values through the whole chain.
 type Attributes struct {
 	Operation Operation
 	Resource  *catalog.Resource
-	Version   *catalog.Version // that the request names, and that Object and Old are in
-	// Cohabits is another resource under which the objects are served too, in the version CohabitsVersion, in which
-	// Convert gives them; nil for nearly all kinds.
+	Version   *catalog.Version // version of the request, and of Object and Old
+	// Cohabits is another resource that serves the same objects. Convert converts them to its version CohabitsVersion.
+	// It is nil for nearly all kinds.
 	Cohabits        *catalog.Resource
 	CohabitsVersion *catalog.Version
 	Subresource     string
-	// Kind of Object and Old. It is the resource's, but autoscaling/v1 Scale for /scale.
+	// Kind is the kind of Object and Old: the resource's, or autoscaling/v1 Scale for /scale.
 	Kind schema.GroupVersionKind
-	// Namespace is the object's own name for the kind Namespace, as in Kubernetes, and "" for other cluster-wide kinds.
+	// Namespace is the object's own name for the kind Namespace, as in Kubernetes, and "" for other cluster-scoped
+	// kinds.
 	Namespace string
-	// Name is "" while a name is still to be generated, and for the objects of a deletecollection.
+	// Name is "" before a name has been generated, and for the objects of a deletecollection.
 	Name   string
 	User   user.Info
 	DryRun bool
 	// Options returns the CreateOptions, UpdateOptions or DeleteOptions of the operation, with kind and apiVersion. A
-	// patch has the options of the update or create that it amounts to. It makes a new object at each call. nil for
-	// Connect, which has none.
+	// patch has the options of the resulting update or create. It returns a new object at each call. It is nil for
+	// Connect.
 	Options func() Object
-	// Object is the new object, nil for deletions. Validators do not change it. Old is the object before, nil for
+	// Object is the new object, nil for deletions. Validators must not change it. Old is the previous object, nil for
 	// creations, and read only.
 	Object, Old Object
 
-	// Convert returns an object of Version in another version of the resource or its twin, or the other way round. obj
-	// is not changed; the result may share parts of it. nil if the resource has one version only.
+	// Convert converts an object between Version and another version of the resource or its twin. obj is not changed;
+	// the result may share parts of it. It is nil if the resource has one version only.
 	Convert func(ctx context.Context, obj Object, from, to *catalog.Version) (Object, error)
-	// Normalize gives an object of version v that a mutator has changed what a decoded one has: defaults, and for
-	// built-in kinds the form of their Go type. It works in place.
+	// Normalize normalizes an object of version v that a mutator has changed, in place: it sets defaults and, for
+	// built-in kinds, the form of their Go type.
 	Normalize func(v *catalog.Version, obj Object) error
-	// Warn receives sentences for the client, from any goroutine. Never nil.
+	// Warn receives warnings for the client, from any goroutine. Never nil.
 	Warn func(string)
-	// Audit receives the annotations too; nil if the request is not recorded.
+	// Audit also receives the annotations; nil if the request is not recorded.
 	Audit request.Record
 
-	// Sequence is set by a validator that wants the write to happen in sequence with others. Nil for nearly all writes.
+	// Sequence is set by a validator that requires the write to be ordered with others. Nil for nearly all writes.
 	Sequence *Sequence
 
 	changed, replaced bool
@@ -87,19 +87,19 @@ type Attributes struct {
 	annotations map[string]string
 }
 
-// Sequence has writes of one name happen one after another, among replicas too: what a validator has compared with all
-// that there was is still so when the object is stored.
+// Sequence serializes the writes with one name, also between replicas: a validator's comparison with all existing
+// objects still holds when the object is stored.
 type Sequence struct {
 	Name string
-	// Seen is the revision up to which the validator knows all writes of the name.
+	// Seen is the revision up to which the validator has seen all writes of the name.
 	Seen int64
-	// Again asks the validator once more, when another replica has written since Seen. It returns the new Seen.
+	// Again repeats the validation, if another replica has written since Seen. It returns the new Seen.
 	Again func(ctx context.Context) (seen int64, err error)
-	// End is called when the write has happened, or will not.
+	// End is called after the write, or if there is none.
 	End func()
 }
 
-// EndSequence says that the write has happened, or will not.
+// EndSequence ends the sequence after the write, or if there is none.
 func (a *Attributes) EndSequence() {
 	if s := a.Sequence; s != nil {
 		a.Sequence = nil
@@ -107,13 +107,13 @@ func (a *Attributes) EndSequence() {
 	}
 }
 
-// Replace puts obj in the place of Object, which it may be itself after a change: a mutator says by it that it has
-// changed something. obj must not share changed parts with Old, and need not have the form of a decoded object.
+// Replace sets Object to obj, which may be Object itself after a change, and marks it as changed. obj must not share
+// changed parts with Old, and need not be normalized.
 func (a *Attributes) Replace(obj Object) { a.Object, a.changed, a.replaced = obj, true, true }
 
-// Edit replaces Object by a copy in which the maps along path are copies too, made where there are none, and returns
-// the last of them for changes. What lies below that is still shared with what Object was. Who changes it leaves it in
-// the form of a decoded object: no empty maps, no values of other Go types than JSON has.
+// Edit replaces Object by a copy in which the maps along path are copies, too (created if missing), and returns the
+// last of them for changes. Everything below is still shared with the previous Object. The caller keeps the object
+// normalized: no empty maps, only values of decoded JSON.
 func (a *Attributes) Edit(path ...string) Object {
 	obj := maps.Clone(a.Object)
 	at := obj
@@ -124,7 +124,7 @@ func (a *Attributes) Edit(path ...string) Object {
 	return at
 }
 
-// below puts a copy of the object under a name, or an empty one, in its place, and returns it.
+// below replaces the named member by a copy, or an empty object, and returns it.
 func below(obj Object, name string) Object {
 	was, _ := obj[name].(Object)
 	out := make(Object, len(was)+2)
@@ -136,19 +136,19 @@ func below(obj Object, name string) Object {
 // Changed reports whether a mutator has changed the object.
 func (a *Attributes) Changed() bool { return a.changed }
 
-// Replaced reports whether a mutator has put another object in its place, which may have any form.
+// Replaced reports whether a mutator has called Replace, so that Object may not be normalized.
 func (a *Attributes) Replaced() bool { return a.replaced }
 
-// GroupResource returns the resource's name in errors.
+// GroupResource returns the resource for errors.
 func (a *Attributes) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Plural}
 }
 
-// Annotate adds an audit annotation. The first value of a key stays, as in Kubernetes. It is safe for concurrent use.
+// Annotate adds an audit annotation. As in Kubernetes, the first value of a key wins. It is safe for concurrent use.
 func (a *Attributes) Annotate(key, value string) { a.annotate(key, value, true) }
 
-// AnnotateRequest is Annotate for what shows content of the object: the audit log gets it where it records what clients
-// send.
+// AnnotateRequest is Annotate for values that show the object's content: the audit log gets them only if it records
+// request bodies.
 func (a *Attributes) AnnotateRequest(key, value string) {
 	a.annotate(key, value, a.Audit != nil && a.Audit.Bodies())
 }
@@ -174,26 +174,26 @@ func (a *Attributes) Annotations() map[string]string {
 	return a.annotations
 }
 
-// Plugin validates writes. It is a Mutator, a Validator or both.
+// Plugin is a Mutator, a Validator or both.
 type Plugin interface {
-	// Name is kube's name for the plugin, as --disable-admission-plugins spells it.
+	// Name is Kubernetes' name of the plugin, as in --disable-admission-plugins.
 	Name() string
 }
 
-// Mutator is a plugin that is asked before an object is validated. It changes the object by a.Replace.
+// Mutator is called before an object is validated. It changes the object with a.Replace.
 type Mutator interface {
 	Plugin
 	Mutate(ctx context.Context, a *Attributes) error
 }
 
-// Validator is a plugin that is asked when an object is as it will be stored, and changes nothing.
+// Validator is called when an object has its final form, and changes nothing.
 type Validator interface {
 	Plugin
 	Validate(ctx context.Context, a *Attributes) error
 }
 
-// Selective is a plugin that is about the objects of few kinds. It is not asked about others, so that many such
-// plugins cost a write of another kind next to nothing.
+// Selective is a plugin for few kinds. It is not called for others, so that many such plugins cost other writes next to
+// nothing.
 type Selective interface {
 	Plugin
 	Concerns(r *catalog.Resource) bool

@@ -18,7 +18,7 @@ func (r *recorder) Annotate(key, value string) { r.annotations[key] = value }
 
 func (r *recorder) Bodies() bool { return r.bodies }
 
-// TestAnnotateRequest: what shows the content of objects goes to the audit log only where it records what clients send.
+// TestAnnotateRequest checks that values with object content reach the audit log only if it records request bodies.
 func TestAnnotateRequest(t *testing.T) {
 	t.Parallel()
 	for _, bodies := range []bool{false, true} {

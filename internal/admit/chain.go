@@ -15,8 +15,8 @@ type Chain struct {
 	Metrics *Metrics
 }
 
-// Mutate asks each mutator in turn and stops at the first refusal. If one of them demands it (Reinvoke), all are asked
-// a second time, and no more than that.
+// Mutate calls the mutators in order and stops at the first refusal. If one of them requests reinvocation (Reinvocation),
+// all are called once more.
 func (c Chain) Mutate(ctx context.Context, a *Attributes) error {
 	watch := c.Metrics.start(admitting, a.Operation)
 	err := c.mutate(ctx, a, &watch)
@@ -42,7 +42,7 @@ func (c Chain) mutate(ctx context.Context, a *Attributes, watch *stopwatch) erro
 	return nil
 }
 
-// Validate asks each validator in turn and stops at the first refusal.
+// Validate calls the validators in order and stops at the first refusal.
 func (c Chain) Validate(ctx context.Context, a *Attributes) error {
 	watch := c.Metrics.start(validating, a.Operation)
 	err := c.validate(ctx, a, &watch)
@@ -64,10 +64,10 @@ func (c Chain) validate(ctx context.Context, a *Attributes, watch *stopwatch) er
 	return nil
 }
 
-// RefusedBy begins the warning that names the plugin which has refused a write, for a client that asks why.
+// RefusedBy begins the warning that names the refusing plugin, for a client that requests an explanation.
 const RefusedBy = "refused by the admission plugin "
 
-// explain says which plugin has refused a write, if the client asks why.
+// explain warns the client about the refusing plugin, if it requests an explanation.
 func explain(ctx context.Context, p Plugin) {
 	if request.Explains(ctx) {
 		request.Warn(ctx, RefusedBy+p.Name())
@@ -79,14 +79,14 @@ func concerned(p Plugin, a *Attributes) bool {
 	return !ok || s.Concerns(a.Resource)
 }
 
-// round is what a write's attributes remember between the two rounds of mutation.
+// round is the state of a write between the two rounds of mutation.
 type round struct {
 	wanted, second bool
 	plugins        map[string]*Reinvocation
 }
 
-// Reinvocation returns what the named plugin remembers about this write. name is that of a Mutator whose parts
-// (webhooks, policies) are called again only if they ask for it and the object has changed since.
+// Reinvocation returns the named plugin's state for this write. name is the name of a Mutator with parts (webhooks,
+// policies) are called again only if they request it and the object has changed since.
 func (a *Attributes) Reinvocation(name string) *Reinvocation {
 	if a.round.plugins == nil {
 		a.round.plugins = map[string]*Reinvocation{}
@@ -99,17 +99,17 @@ func (a *Attributes) Reinvocation(name string) *Reinvocation {
 	return r
 }
 
-// Reinvocation decides which parts of a plugin are called in the second round: those that ask for it and that ran
-// before the object's last change. The rules are those of "Reinvocation policy" in the Kubernetes documentation.
+// Reinvocation selects the parts of a plugin for the second round: parts that request it and ran before the object's
+// last change. Rules: "Reinvocation policy" in the Kubernetes documentation.
 type Reinvocation struct {
 	round  *round
-	ran    map[string]bool // asked to be called again, not yet due
+	ran    map[string]bool // request reinvocation, but are not due yet
 	due    map[string]bool
 	output Object // the object as the plugin left it
 }
 
-// Begin opens a round of the plugin. In the second one, a change that others have made since the first is one that its
-// parts have not seen.
+// Begin starts a round of the plugin. In the second round, a change by other plugins since the first makes its parts
+// due.
 func (r *Reinvocation) Begin(obj Object) {
 	if r.round.second && !reflect.DeepEqual(r.output, obj) {
 		r.require()
@@ -119,16 +119,16 @@ func (r *Reinvocation) Begin(obj Object) {
 // Second reports whether this is the second round.
 func (r *Reinvocation) Second() bool { return r.round.second }
 
-// Skip reports whether a part is not to be called now: in the second round nothing is called that is not due.
+// Skip reports whether a part must not be called now: the second round calls only due parts.
 func (r *Reinvocation) Skip(part string) bool { return r.round.second && !r.due[part] }
 
-// Changed notes that a part has changed the object: what ran before is due, and a second round is needed.
+// Changed records that a part has changed the object: earlier parts are due, and a second round is needed.
 func (r *Reinvocation) Changed() {
 	r.require()
 	r.round.wanted = true
 }
 
-// Ran notes that a part that asks for reinvocation has been called.
+// Ran records the call of a part that requests reinvocation.
 func (r *Reinvocation) Ran(part string) {
 	if r.ran == nil {
 		r.ran = map[string]bool{}
@@ -136,7 +136,7 @@ func (r *Reinvocation) Ran(part string) {
 	r.ran[part] = true
 }
 
-// End closes a round of the plugin. Nothing is kept if no part may become due.
+// End closes a round of the plugin. It keeps nothing if no part may become due.
 func (r *Reinvocation) End(obj Object) {
 	if len(r.ran) > 0 && !r.round.second {
 		r.output = runtime.DeepCopyJSON(obj)

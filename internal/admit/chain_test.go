@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// part is a mutator with one part, as a webhook plugin with one webhook.
+// part is a mutator with one part, like a webhook plugin with one webhook.
 type part struct {
 	name    string
 	log     *[]string
@@ -121,7 +121,7 @@ func TestAnnotationsKeepTheFirstValue(t *testing.T) {
 	}
 }
 
-// about is a plugin of one kind only.
+// about is a plugin for one kind.
 type about struct {
 	part
 	kind string
@@ -146,7 +146,7 @@ func TestOthersAreNotAsked(t *testing.T) {
 	}
 }
 
-// A client that asks why a write is refused is told which plugin refuses it, and one that does not ask is not.
+// TestChainSaysWho checks that only a client that requests an explanation learns the name of the refusing plugin.
 func TestChainSaysWho(t *testing.T) {
 	t.Parallel()
 	for _, explain := range []bool{false, true} {

@@ -12,8 +12,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Lifecycle refuses new objects in namespaces that are missing or being deleted, and the deletion of the namespaces
-// that the server cannot do without. It is kube's NamespaceLifecycle.
+// Lifecycle refuses new objects in missing or terminating namespaces, and the deletion of namespaces that the server
+// needs. It is Kubernetes' NamespaceLifecycle.
 type Lifecycle struct {
 	View *watchcache.View
 }
@@ -29,9 +29,9 @@ func Protected(namespace string) bool {
 		namespace == metav1.NamespacePublic
 }
 
-// Mutate changes nothing; it stands among the mutators, as in Kubernetes, so that no webhook is asked about a write to
-// a namespace that is not there. It decides by the namespace as the view has it; one that the view does not know is
-// looked for once more after catching up, since it may have been made on another replica a moment ago.
+// Mutate changes nothing; as in Kubernetes it is a mutator so that no webhook is called for a write to a missing
+// namespace. It uses the namespace in the view. If that is missing, it looks again after catching up, because another
+// replica may just have created it.
 func (l Lifecycle) Mutate(ctx context.Context, a *Attributes) error {
 	if a.Operation == Delete && a.Resource.IsNamespace() && Protected(a.Name) {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, a.Name,
@@ -62,8 +62,8 @@ func (l Lifecycle) Mutate(ctx context.Context, a *Attributes) error {
 	return err
 }
 
-// asksForAccess reports whether a write is the question whether a user may do something in a namespace, which may be
-// asked before the namespace is there. The answer must not tell who has no access whether it is.
+// asksForAccess reports whether a write is an access review for a namespace, which need not exist. The response must
+// not reveal its existence to users without access.
 func asksForAccess(a *Attributes) bool {
 	return a.Resource.Group == "authorization.k8s.io" && a.Resource.Plural == "localsubjectaccessreviews"
 }

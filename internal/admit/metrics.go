@@ -8,10 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics count what admission does, with the names, labels and buckets of kube-apiserver. A nil *Metrics counts
-// nothing.
+// Metrics counts admission, with the names, labels and buckets of kube-apiserver. A nil *Metrics counts nothing.
 //
-// Names of webhooks, policies and bindings are labels. Their series go when the objects go (KeepWebhooks,
+// Names of webhooks, policies and bindings are labels. Their series are dropped with the objects (KeepWebhooks,
 // KeepPolicies), so there are as many as objects. It is safe for concurrent use.
 type Metrics struct {
 	steps       series[stepKey, step]
@@ -21,7 +20,7 @@ type Metrics struct {
 	conditions  *conditionMetrics
 }
 
-// The values of the label type: which half of admission it is. Webhooks that validate are "validating".
+// The values of the label type, one for each half of admission. Validating webhooks are "validating".
 const (
 	admitting  = "admit"
 	validating = "validate"
@@ -112,7 +111,7 @@ func (w *stopwatch) stop(err error) {
 	s.summary.Observe(took)
 }
 
-// series keeps what a vector of metrics gives for its labels: finding that there costs an allocation and more time.
+// series caches the elements of a vector of metrics by their labels: a lookup there costs an allocation and more time.
 type series[K comparable, V any] struct {
 	make func(K) V
 	mu   sync.RWMutex
@@ -139,7 +138,7 @@ func (s *series[K, V]) get(k K) V {
 	return v
 }
 
-// forget drops what drop chooses.
+// forget removes the elements selected by drop.
 func (s *series[K, V]) forget(drop func(K) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,13 +149,13 @@ func (s *series[K, V]) forget(drop func(K) bool) {
 	}
 }
 
-// names are those of the objects that series may be about, by kind of object.
+// names holds the names of existing objects with series, by kind of object.
 type names struct {
 	mu  sync.Mutex
 	are map[string]map[string]bool
 }
 
-// replace sets the names of a kind and returns those that are gone.
+// replace sets the names of a kind and returns the removed ones.
 func (n *names) replace(kind string, now map[string]bool) (gone map[string]bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -175,12 +174,12 @@ func (n *names) replace(kind string, now map[string]bool) (gone map[string]bool)
 
 type vector interface{ DeletePartialMatch(prometheus.Labels) int }
 
-// dropSeries removes the series in which a label has a value from vectors.
+// dropSeries removes the series with the given label values from vectors.
 func dropSeries(labels prometheus.Labels, vectors ...vector) {
 	for _, v := range vectors {
 		v.DeletePartialMatch(labels)
 	}
 }
 
-// codeLabel is a status code as a label. Beyond 600 all are one, whatever a webhook answers.
+// codeLabel returns a status code as a label. Codes above 600 share one label, whatever a webhook returns.
 func codeLabel(code int32) string { return strconv.Itoa(int(min(code, 600))) }

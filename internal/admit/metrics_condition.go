@@ -6,14 +6,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// conditionMetrics are those of match conditions.
+// conditionMetrics holds the metrics of match conditions.
 type conditionMetrics struct {
 	errors, exclusions *prometheus.CounterVec
 	durations          *prometheus.HistogramVec
 	evaluated          series[conditionKey, prometheus.Observer]
 }
 
-// conditionKey says whose conditions: name and kind ("webhook" or "policy") of the object, and the half of admission.
+// conditionKey identifies the owner of conditions: name and kind ("webhook" or "policy") of the object, and the half of
+// admission.
 type conditionKey struct {
 	name, kind, half string
 	operation        Operation
@@ -53,7 +54,7 @@ func (m *conditionMetrics) drop(of conditionKey) {
 	})
 }
 
-// exclusionType is the type under which Kubernetes counts exclusions, which are those of webhooks.
+// exclusionType returns Kubernetes' type for exclusions, which are webhooks'.
 func exclusionType(half string) string {
 	if half == "validating" {
 		return validating
@@ -61,17 +62,18 @@ func exclusionType(half string) string {
 	return half
 }
 
-// Conditions is what came of the match conditions of one policy or webhook for one write that they do not let through.
+// Conditions is the result of the match conditions of one policy or webhook that exclude a write.
 type Conditions struct {
-	// Name, Kind ("webhook" or "policy") and Type ("admit", "validating", "validate") say whose they are.
+	// Name, Kind ("webhook" or "policy") and Type ("admit", "validating", "validate") identify the owner.
 	Name, Kind, Type string
 	Operation        Operation
-	// Errors is how many could not be evaluated. Excluded tells that the webhook is not asked because one is false.
+	// Errors is the number of conditions that could not be evaluated. Excluded is true if one is false, so that the
+	// webhook is not called.
 	Errors   int
 	Excluded bool
 }
 
-// ConditionsEvaluated counts an evaluation of match conditions. Those that hold are not counted, as in Kubernetes.
+// ConditionsEvaluated counts an evaluation of match conditions. As in Kubernetes, successful ones are not counted.
 func (m *Metrics) ConditionsEvaluated(c Conditions, took time.Duration) {
 	if m == nil {
 		return

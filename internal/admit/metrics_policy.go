@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// policyMetrics are those of both kinds of policies. Validating ones are counted where something is denied or cannot be
-// evaluated, mutating ones at each mutation, as in Kubernetes.
+// policyMetrics holds the metrics of both kinds of policies. As in Kubernetes, validating ones are counted if something
+// is denied or cannot be evaluated, mutating ones at each mutation.
 type policyMetrics struct {
 	checks, mutations             *prometheus.CounterVec
 	checkDurations, mutationTimes *prometheus.HistogramVec
@@ -42,8 +42,8 @@ func newPolicyMetrics(registry prometheus.Registerer) *policyMetrics {
 	return m
 }
 
-// PolicyDecided counts a decision of a validating policy that is not plain consent. action is what is done about it:
-// "deny", "audit", "warn", or "allow" for an error that is ignored. took is the time of the expression, 0 if unknown.
+// PolicyDecided counts a decision of a validating policy, except for plain consent. action is the consequence: "deny",
+// "audit", "warn", or "allow" for an ignored error. took is the time of the expression, 0 if unknown.
 func (m *Metrics) PolicyDecided(policy, binding, message, action string, took time.Duration) {
 	if m == nil {
 		return
@@ -67,7 +67,7 @@ func (m *Metrics) PolicyMutated(policy, binding string, err error, took time.Dur
 	s.duration.Observe(took.Seconds())
 }
 
-// problemOf classifies what went wrong by its text, as Kubernetes does. A plain denial is "invalid_error" too.
+// problemOf classifies an error by its text, as Kubernetes does. A plain denial is "invalid_error", too.
 func problemOf(message string) string {
 	switch {
 	case strings.HasPrefix(message, "compilation"):
@@ -78,8 +78,7 @@ func problemOf(message string) string {
 	return "invalid_error"
 }
 
-// KeepPolicies drops the series of policies and bindings that are no more. mutating tells which kind of policies it is
-// about.
+// KeepPolicies drops the series of removed policies and bindings. mutating selects the kind of policies.
 func (m *Metrics) KeepPolicies(mutating bool, policies, bindings map[string]bool) {
 	if m == nil {
 		return

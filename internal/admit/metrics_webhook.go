@@ -38,20 +38,20 @@ func newWebhookMetrics(registry prometheus.Registerer) *webhookMetrics {
 	return m
 }
 
-// WebhookCall is the labels of one call of an admission webhook.
+// WebhookCall holds the labels of one call of an admission webhook.
 type WebhookCall struct {
 	Name string
-	// Type is "admit" for webhooks that change objects, "validating" for those that validate.
+	// Type is "admit" for mutating webhooks, "validating" for validating ones.
 	Type      string
 	Operation Operation
-	// Code is that of the answer: 200, what the webhook refuses with, or what stands for a failed call.
+	// Code is the response's code: 200, the code of the refusal, or a substitute for a failed call.
 	Code int32
-	// Rejected reports whether the write is refused because of it.
+	// Rejected reports whether the call refuses the write.
 	Rejected bool
 }
 
 // WebhookCalled counts a call. why is the error type of a refusal: "calling_webhook_error", "apiserver_internal_error"
-// or "no_error"; "" if nothing is to be counted as a refusal.
+// or "no_error"; "" if it does not count as a refusal.
 func (m *Metrics) WebhookCalled(c WebhookCall, took time.Duration, why string) {
 	if m == nil {
 		return
@@ -65,14 +65,14 @@ func (m *Metrics) WebhookCalled(c WebhookCall, took time.Duration, why string) {
 	}
 }
 
-// WebhookFailedOpen counts a write that goes on though a webhook could not be asked.
+// WebhookFailedOpen counts a write that continues although a webhook call failed.
 func (m *Metrics) WebhookFailedOpen(c WebhookCall) {
 	if m != nil {
 		m.webhooks.open.WithLabelValues(c.Name, c.Type).Inc()
 	}
 }
 
-// KeepWebhooks drops the series of webhooks of a type (as in WebhookCall) that are no more.
+// KeepWebhooks drops the series of removed webhooks of a type (as in WebhookCall).
 func (m *Metrics) KeepWebhooks(kind string, names map[string]bool) {
 	if m == nil {
 		return

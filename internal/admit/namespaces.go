@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Namespaces looks up the namespaces that writes are in, as of all writes acknowledged before. Errors are NotFound if
-// there is none of that name.
+// Namespaces looks up the namespaces of writes, after all writes acknowledged before. Errors are NotFound if the
+// namespace does not exist.
 type Namespaces struct {
 	View *watchcache.View
 }

@@ -1,6 +1,5 @@
-// Package configuration reads the file of --admission-control-config-file: what an AdmissionConfiguration of
-// kube-apiserver says of the plugins that can be configured here. It only reads; what is read goes to the plugins when
-// the server is put together.
+// Package configuration reads the file of --admission-control-config-file, an AdmissionConfiguration of kube-apiserver
+// with the settings of configurable plugins. It only reads the file; the server passes the settings to the plugins.
 package configuration
 
 import (
@@ -18,24 +17,24 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Configuration is what the file says. The zero value is that of no file.
+// Configuration is the content of the file. The zero value represents no file.
 type Configuration struct {
 	// MutatingKubeconfig and ValidatingKubeconfig are files with the credentials for webhooks, "" for none.
 	MutatingKubeconfig, ValidatingKubeconfig string
-	// Limited are the resources of which no object may exist without a quota.
+	// Limited lists the resources that cannot be created without a quota.
 	Limited []Limited
-	// PodSecurity is what is said of the plugin of that name, checked; nil for nothing.
+	// PodSecurity is the validated configuration of the plugin of that name; nil if there is none.
 	PodSecurity *podsecurity.PodSecurityConfiguration
-	// Unused are the plugins in the file whose configuration means nothing here, in the order of the file.
+	// Unused lists the plugins in the file with a configuration that has no effect, in the order of the file.
 	Unused []string
 }
 
-// Limited says that whatever is counted by a name that contains one of MatchContains needs a quota that counts it.
+// Limited requires a quota for every counted name that contains one of MatchContains.
 type Limited struct {
 	Group         string   `json:"apiGroup"`
 	Resource      string   `json:"resource"`
 	MatchContains []string `json:"matchContains"`
-	// MatchScopes are the scopes that an object of any kind may be in only if a quota is about them.
+	// MatchScopes lists the scopes that an object may be in only if a quota covers them.
 	MatchScopes []corev1.ScopedResourceSelectorRequirement `json:"matchScopes"`
 }
 
@@ -49,7 +48,7 @@ type file struct {
 	} `json:"plugins"`
 }
 
-// Read reads a file. Errors say what is wrong in it, and where.
+// Read reads a file. Errors name the problem and its position.
 func Read(path string) (Configuration, error) {
 	var c Configuration
 	data, err := os.ReadFile(path)
@@ -64,7 +63,7 @@ func Read(path string) (Configuration, error) {
 	seen := map[string]bool{}
 	for _, p := range f.Plugins {
 		if seen[p.Name] {
-			continue // the first counts, as in Kubernetes
+			continue // as in Kubernetes, the first counts
 		}
 		seen[p.Name] = true
 		var data []byte
@@ -142,7 +141,7 @@ func limitedOf(data []byte) ([]Limited, error) {
 	return q.LimitedResources, errs.ToAggregate()
 }
 
-// decode reads YAML of a kind in one of some versions. Unknown fields are errors.
+// decode decodes YAML of a kind in one of several versions. Unknown fields are errors.
 func decode(data []byte, into any, says *metav1.TypeMeta, kind string, versions ...string) error {
 	if err := yaml.Unmarshal(data, says); err != nil {
 		return err

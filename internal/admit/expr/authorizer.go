@@ -18,7 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Authorizer answers the variables authorizer and authorizer.requestResource for one write. It asks each question once.
+// Authorizer provides the variables authorizer and authorizer.requestResource for one write. It caches decisions.
 type Authorizer struct {
 	Authz authz.Authorizer
 	User  user.Info
@@ -42,11 +42,11 @@ func (a *Authorizer) resource() ref.Val {
 	return library.NewResourceAuthorizerVal(a.User, a.function(), (*asked)(a))
 }
 
-// function returns a as the library takes it. A function, since the interface gets methods with new versions of the
-// library (0.37 added two, for conditional decisions), which its own AuthorizerFunc then has.
+// function returns a as the library's type. It is a function because the interface gains methods with new versions of
+// the library (0.37 added two, for conditional decisions), which its own AuthorizerFunc then has.
 func (a *Authorizer) function() authorizer.AuthorizerFunc { return a.Authorize }
 
-// asked is the resource of the request, as the library wants to see it.
+// asked adapts the resource of the request to the library's interface.
 type asked Authorizer
 
 func (a *asked) GetName() string                          { return a.Name }
@@ -56,8 +56,8 @@ func (a *asked) GetSubresource() string                   { return a.Subresource
 
 func (a *asked) asResource() schema.GroupVersionResource { return (*Authorizer)(a).Resource }
 
-// Authorize answers a question of the library by asking our authorizer. A selector that cannot be parsed is left out:
-// what is asked for then is more.
+// Authorize forwards the library's request to our authorizer. It omits a selector that cannot be parsed, which makes
+// the request broader.
 func (a *Authorizer) Authorize(ctx context.Context, q authorizer.Attributes) (authorizer.Decision, string, error) {
 	what := &request.Info{
 		Verb: q.GetVerb(), IsResource: q.IsResourceRequest(), Path: q.GetPath(), APIPrefix: "apis",

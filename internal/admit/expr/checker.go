@@ -14,8 +14,8 @@ import (
 	schemacel "github.com/bowsprit/bowsprit/internal/object/schema/cel"
 )
 
-// Checker checks the expressions of a policy as if all objects were of one kind. What it finds does not keep an
-// expression from being used: without it objects are dyn, and a wrong field is noticed when the expression runs.
+// Checker checks the expressions of a policy as if all objects had one kind. Its findings do not prevent the use of an
+// expression: without it objects are dyn, and a wrong field is an error only when the expression runs.
 type Checker struct {
 	set       *environment.EnvSet
 	variables *apiservercel.DeclType
@@ -27,13 +27,13 @@ type ObjectType = apiservercel.DeclType
 // Shapes are the types of a policy's objects; nil is dyn.
 type Shapes struct {
 	Object *ObjectType
-	// Params is the type of the parameters; HasParams, that there are any.
+	// Params is the type of the parameters; HasParams is true if there are any.
 	Params    *ObjectType
 	HasParams bool
 }
 
-// Shape returns the type of the objects of a schema in which no reference is left; nil if it says nothing about them.
-// Errors call the type by name, which must be unique within one Shapes.
+// Shape returns the type of the objects of a schema without references; nil if the schema does not describe them.
+// Errors use name for the type, which must be unique within one Shapes.
 func Shape(name string, s *spec.Schema) *ObjectType {
 	t := common.SchemaDeclType(&openapi.Schema{Schema: s}, true)
 	if t == nil {
@@ -42,7 +42,7 @@ func Shape(name string, s *spec.Schema) *ObjectType {
 	return t.MaybeAssignTypeName(name)
 }
 
-// NewChecker returns a checker that knows no variables yet.
+// NewChecker returns a checker without variables.
 func NewChecker(s Shapes) (*Checker, error) {
 	request, namespace := requestType(), namespaceType()
 	c := &Checker{variables: apiservercel.NewObjectType("kubernetes.variables", map[string]*apiservercel.DeclField{})}
@@ -73,13 +73,13 @@ func NewChecker(s Shapes) (*Checker, error) {
 	return c, nil
 }
 
-// Variable declares a variable for the expressions that are checked after it. One that is wrong is dyn.
+// Variable declares a variable for expressions checked later. A wrong one is dyn.
 func (c *Checker) Variable(name, source string) {
 	output, _ := c.check(source)
 	c.variables.Fields[name] = apiservercel.NewDeclField(name, declType(output), true, nil, nil)
 }
 
-// Check returns what is wrong with an expression, in the words of CEL's compiler; "" if nothing is.
+// Check returns the error of an expression, in the words of CEL's compiler; "" if there is none.
 func (c *Checker) Check(source string) string {
 	_, wrong := c.check(source)
 	return wrong

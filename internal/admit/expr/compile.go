@@ -16,15 +16,15 @@ import (
 type Expression struct {
 	// Source is its text.
 	Source string
-	// Err says why it did not compile; nil if it did.
+	// Err is the compile error, if any.
 	Err *apiservercel.Error
 	// Namespace reports whether it uses namespaceObject, directly or through a variable.
 	Namespace bool
 
 	output    *cel.Type // nil if it did not compile
 	program   cel.Program
-	simple    interpreter.Interpretable // does not count costs; nil if the expression may cost much
-	most      uint64                    // what it costs at most, if simple
+	simple    interpreter.Interpretable // does not count costs; nil if the expression may be expensive
+	most      uint64                    // maximum cost, if simple
 	variables *variables                // nil without
 }
 
@@ -35,8 +35,8 @@ type variables struct {
 	exprs []*Expression
 }
 
-// Mode says whether an expression enters the system or is there already. What the release before does not know may not
-// be used in new expressions, so that a control plane can be rolled back.
+// Mode distinguishes new from stored expressions. New expressions must not use features that the previous release
+// lacks, so that a control plane can be rolled back.
 type Mode = environment.Type
 
 // Modes.
@@ -51,8 +51,7 @@ type Compiler struct {
 	envs      map[Scope]*environment.EnvSet // with variables only
 }
 
-// Composed returns a compiler whose expressions can use the variables that Variable declares. The zero Compiler knows
-// none.
+// Composed returns a compiler with support for Variable. The zero Compiler has no variables.
 func Composed() *Compiler {
 	return &Compiler{
 		variables: &variables{
@@ -62,7 +61,7 @@ func Composed() *Compiler {
 	}
 }
 
-// Variable declares a variable for the expressions that are compiled after it. c is Composed.
+// Variable declares a variable for expressions compiled later. c must be Composed.
 func (c *Compiler) Variable(name, source string, s Scope, mode Mode) *Expression {
 	e := c.Compile(source, s, mode, cel.AnyType)
 	v := c.variables
@@ -77,7 +76,7 @@ func (c *Compiler) Variable(name, source string, s Scope, mode Mode) *Expression
 	return e
 }
 
-// Compile compiles an expression that must give one of the wanted types; Any stands for all of them.
+// Compile compiles an expression with one of the given result types; Any allows all of them.
 func (c *Compiler) Compile(source string, s Scope, mode Mode, want ...*Type) *Expression {
 	e := &Expression{Source: source, variables: c.variables}
 	fail := func(t apiservercel.ErrorType, cause error, format string, args ...any) *Expression {
@@ -135,7 +134,7 @@ func oneOf(have *cel.Type, want []*cel.Type) bool {
 	return false
 }
 
-// usesNamespace looks for namespaceObject, and counts every mention of variables as one if any variable uses it.
+// usesNamespace detects namespaceObject. If any variable uses it, every mention of variables counts.
 func (c *Compiler) usesNamespace(ast *cel.Ast) bool {
 	through := false
 	if c.variables != nil {
@@ -152,8 +151,8 @@ func (c *Compiler) usesNamespace(ast *cel.Ast) bool {
 	return found
 }
 
-// declType returns the type that a variable of a CEL type is declared with. What cannot be said is dyn; nil, the type
-// of an expression that did not compile, too.
+// declType returns the declared type of a variable of a CEL type. Types without a counterpart are dyn; so is nil, the
+// type of an expression that did not compile.
 func declType(t *cel.Type) *apiservercel.DeclType {
 	switch t {
 	case nil:

@@ -7,16 +7,16 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// Held is what came of match conditions.
+// Held is the result of match conditions.
 type Held struct {
-	// All tells that each of them is true.
+	// All is true if each of them is true.
 	All bool
-	// Errors is how many could not be evaluated.
+	// Errors is the number of conditions that could not be evaluated.
 	Errors int
 }
 
-// Hold runs match conditions. An error means that none is false and some could not be evaluated, or that the budget is
-// spent. What it leads to is a question of failure policy.
+// Hold evaluates match conditions. An error means that none is false and some could not be evaluated, or that the
+// budget is used up. The failure policy decides about its effect.
 func Hold(ctx context.Context, conditions []*Expression, in *Input) (Held, error) {
 	if len(conditions) == 0 {
 		return Held{All: true}, nil

@@ -14,7 +14,7 @@ import (
 	schemacel "github.com/bowsprit/bowsprit/internal/object/schema/cel"
 )
 
-// Scope says which variables an expression may use beside object, oldObject, request and namespaceObject.
+// Scope selects the variables of an expression in addition to object, oldObject, request and namespaceObject.
 type Scope struct {
 	Params     bool // params
 	Authorizer bool // authorizer and authorizer.requestResource
@@ -33,7 +33,7 @@ const (
 	variablesName       = "variables"
 )
 
-// always marks what belongs to every compatibility version.
+// always is the version of features in every compatibility version.
 var always = version.MajorMinor(1, 0)
 
 // shared holds the environments without variables, by scope.
@@ -77,7 +77,7 @@ func scoped(s Scope, compatible *version.Version) *environment.EnvSet {
 	return set
 }
 
-// withVariables adds the type of the variables of one policy.
+// withVariables adds the type of one policy's variables.
 func withVariables(set *environment.EnvSet, t *apiservercel.DeclType) *environment.EnvSet {
 	return extend(set, environment.VersionedOptions{
 		IntroducedVersion: always,
@@ -133,8 +133,8 @@ func requestType() *apiservercel.DeclType {
 		optional("dryRun", apiservercel.BoolType), optional("options", apiservercel.DynType)))
 }
 
-// namespaceType is the type of namespaceObject: a Namespace without what changes without being a property of it.
-// UID is spelled as Kubernetes spells it, so that the field metadata.uid of the object cannot be used.
+// namespaceType is the type of namespaceObject: a Namespace without its changing status fields. As in Kubernetes, UID
+// is spelled such that the object's field metadata.uid cannot be used.
 func namespaceType() *apiservercel.DeclType {
 	text, number, moment := apiservercel.StringType, apiservercel.IntType, apiservercel.TimestampType
 	condition := apiservercel.NewObjectType("kubernetes.NamespaceCondition", fieldsOf(

@@ -24,7 +24,7 @@ func (r Result) AppliedFields() (map[string]any, error) {
 	if !ok {
 		return nil, fmt.Errorf("unsupported return type from ApplyConfiguration expression: %v", r.Value.Type())
 	}
-	// The compiler lets Object.spec{…} stand where Object.status belongs.
+	// The compiler accepts Object.spec{…} in place of Object.status.
 	if err := v.CheckTypeNamesMatchFieldPathNames(); err != nil {
 		return nil, fmt.Errorf("type mismatch: %w", err)
 	}

@@ -40,7 +40,7 @@ func Request(a *admit.Attributes, resource schema.GroupVersionResource, kind sch
 	return r
 }
 
-// UserInfo returns who makes a request, as an AdmissionRequest has it.
+// UserInfo returns the user of a request in the form of an AdmissionRequest.
 func UserInfo(a *admit.Attributes) map[string]any {
 	info := map[string]any{}
 	if a.User == nil {

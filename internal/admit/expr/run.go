@@ -24,29 +24,29 @@ const (
 // MaxMessage is how long the result of a messageExpression may be, in bytes.
 const MaxMessage = celconfig.MaxEvaluatedMessageExpressionSizeBytes
 
-// Input is one write as expressions see it. Objects are decoded JSON; a nil one is null.
+// Input represents one write for expressions. Objects are decoded JSON; nil means null.
 type Input struct {
 	Object, OldObject, Params, Namespace map[string]any
-	// Request makes the variable request when it is first used.
+	// Request returns the variable request on first use.
 	Request func() map[string]any
 	// Authorizer is nil if expressions have none.
 	Authorizer *Authorizer
-	// Exact has the cost of every expression counted. Otherwise those that cannot cost much are charged the most that
-	// they can; Estimated tells that some were.
+	// Exact counts the cost of every expression. Otherwise cheap expressions are charged their maximum; Estimated is
+	// true if that happened.
 	Exact, Estimated bool
 
 	request map[string]any
 }
 
-// Result is what one expression gave: a value, or an error that is its own.
+// Result is the result of one expression: a value, or its own error.
 type Result struct {
 	Value ref.Val
 	Err   *apiservercel.Error
 	Took  time.Duration
 }
 
-// Run evaluates the expressions in order, nil ones excepted, whose results are empty. An error means that nothing of it
-// counts: the budget is spent. left is what remains of it, or less if in.Estimated.
+// Run evaluates the expressions in order; nil expressions have empty results. An error means that all results are void:
+// the budget is used up. left is the remaining budget, or a lower bound if in.Estimated.
 func Run(ctx context.Context, exprs []*Expression, in *Input, budget int64) (results []Result, left int64, err error) {
 	results, left, err = run(ctx, exprs, in, budget)
 	if err != nil && in.Estimated {
@@ -70,13 +70,13 @@ func run(ctx context.Context, exprs []*Expression, in *Input, budget int64) (res
 	return results, budget, nil
 }
 
-// activation resolves the names of expressions. Variables are evaluated once, when they are first used; what they cost
-// is charged to the expression that used them.
+// activation resolves the names in expressions. Variables are evaluated once, on first use, and their cost is charged
+// to the expression that used them first.
 type activation struct {
 	in        *Input
-	ctx       context.Context //nolint:containedctx // lives as long as the call that got it
+	ctx       context.Context // lives as long as the call that received it
 	variables *lazy.MapValue
-	cost      int64 // of variables, not yet charged
+	cost      int64 // of variables, not charged yet
 }
 
 var _ interpreter.Activation = (*activation)(nil)

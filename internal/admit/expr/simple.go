@@ -11,13 +11,13 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// Counting what an expression costs takes longer than evaluating it. A simple expression costs at most simpleCost
-// whatever the objects are: it looks at fields and compares them with literals, as most policies do. It runs uncounted
-// and is charged the most that it can cost; only if the budget would be spent because of that, everything is evaluated
-// again and counted.
+// Counting an expression's cost takes longer than evaluating it. A simple expression costs at most simpleCost, whatever
+// the objects: like most policies, it compares fields with literals. It runs uncounted and is charged its maximum. Only
+// if that would exhaust the budget, everything is evaluated again and counted.
 const simpleCost = 1000
 
-// simpleFunctions are those whose cost does not depend on the size of their arguments, comparisons and in excepted.
+// simpleFunctions lists functions with a cost independent of the size of their arguments, except for comparisons and
+// in.
 var simpleFunctions = map[string]bool{
 	operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true, operators.Conditional: true,
 	operators.Index: true,
@@ -29,8 +29,8 @@ var comparisons = map[string]bool{
 	operators.Greater: true, operators.GreaterEquals: true,
 }
 
-// mostOf returns what evaluating an expression costs at most, math.MaxUint64 if that depends on the objects. The costs
-// are those of cel-go's interpreter/runtimecost.go, rounded up.
+// mostOf returns the maximum cost of an expression, math.MaxUint64 if it depends on the objects. The costs are those of
+// cel-go's interpreter/runtimecost.go, rounded up.
 func mostOf(e celast.Expr) uint64 {
 	sum := uint64(0)
 	add := func(costs ...uint64) {
@@ -49,7 +49,7 @@ func mostOf(e celast.Expr) uint64 {
 	case celast.IdentKind:
 		add(1)
 		if name := e.AsIdent(); name == authorizerName || name == requestResourceName {
-			add(math.MaxUint64) // the work is done elsewhere
+			add(math.MaxUint64) // an unknown function
 		}
 	case celast.SelectKind:
 		add(1, mostOf(e.AsSelect().Operand()))
@@ -66,7 +66,7 @@ func mostOf(e celast.Expr) uint64 {
 		all(args)
 		switch name := c.FunctionName(); {
 		case simpleFunctions[name]:
-		case comparisons[name]: // as much as the smaller one
+		case comparisons[name]: // the size of the smaller one
 			add(min(sizeOf(args[0]), sizeOf(args[1])))
 		case name == operators.In:
 			add(sizeOf(args[1]))
@@ -82,7 +82,7 @@ func mostOf(e celast.Expr) uint64 {
 	return sum
 }
 
-// sizeOf returns the size of what an expression gives, math.MaxUint64 if that depends on the objects.
+// sizeOf returns the size of an expression's result, math.MaxUint64 if it depends on the objects.
 func sizeOf(e celast.Expr) uint64 {
 	switch e.Kind() {
 	case celast.LiteralKind:

@@ -8,8 +8,8 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// TestSimpleExpressions shows that an expression that runs uncounted gives what it gives counted, and never costs more
-// than it is charged.
+// TestSimpleExpressions checks that uncounted and counted evaluation have the same result, and that the cost never
+// exceeds the charge.
 func TestSimpleExpressions(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	object := map[string]any{
@@ -81,7 +81,7 @@ func TestSimpleExpressions(t *testing.T) {
 		if !estimated.Estimated || counted.Estimated {
 			t.Errorf("%s: estimated %v, %v", source, estimated.Estimated, counted.Estimated)
 		}
-		// With just enough, a guess is not what spends the budget; with one less, it is spent.
+		// With a sufficient budget an estimate must not exhaust it; with one unit less, it is exhausted.
 		if _, _, err := Run(t.Context(), []*Expression{e}, in(), Budget-left); err != nil {
 			t.Errorf("%s with %d units: %v", source, Budget-left, err)
 		}

@@ -27,7 +27,7 @@ var (
 	JSONPatches = cel.ListType(types.NewObjectType("JSONPatch"))
 )
 
-// Problems returns why the expression, found at path, did not compile; nothing if it did. value is the field's.
+// Problems returns the compile error of the expression at path, if any. value is the field's.
 func (e *Expression) Problems(path *field.Path, value string) field.ErrorList {
 	if e.Err == nil {
 		return nil
@@ -49,7 +49,7 @@ func EndsAll(err error) bool {
 // True reports whether the result is true.
 func (r Result) True() bool { return r.Value == types.True }
 
-// Text returns a result that is a string.
+// Text returns a string result.
 func (r Result) Text() (string, bool) {
 	if r.Value == nil {
 		return "", false

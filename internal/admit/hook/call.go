@@ -15,11 +15,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// callError says that a webhook could not be asked, or did not give a usable answer. The failure policy decides what
-// that means for the write.
+// callError is the error of a webhook call that failed or returned an unusable response. The failure policy decides
+// about its effect on the write.
 type callError struct {
 	webhook string
-	code    int32 // that metrics count it under
+	code    int32 // code for metrics
 	reason  error
 }
 
@@ -29,12 +29,12 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.reason }
 
-// refusal says that a webhook does not allow a write. status is what the client gets.
+// refusal is the error of a webhook that denies a write. The client gets status.
 type refusal struct{ status *apierrors.StatusError }
 
 func (e *refusal) Error() string { return e.status.Error() }
 
-// phase is what a request spends time on that waits for the webhook.
+// phase returns the phase of the request that includes the webhook call.
 func (h *hook) phase() request.Phase {
 	if h.half == admitting {
 		return request.MutatingWebhooks
@@ -42,8 +42,8 @@ func (h *hook) phase() request.Phase {
 	return request.ValidatingWebhooks
 }
 
-// ask does what call does to ask the webhook, counts it, and returns the client's answer: nil if the write may go on.
-// annotation is the key under which the audit log is told that it does so though the webhook could not be asked.
+// ask runs call, which calls the webhook, counts it, and returns the error for the client: nil if the write may
+// continue. annotation is the audit annotation for a write that continues although the call failed.
 func (h *hook) ask(ctx context.Context, c *Config, a *admit.Attributes, annotation string, call func() error) error {
 	began := time.Now()
 	err := call()
@@ -67,7 +67,7 @@ func (h *hook) ask(ctx context.Context, c *Config, a *admit.Attributes, annotati
 		return err
 	}
 	counted.Code, counted.Rejected = failed.code, !h.ignoresFailures()
-	left := errors.Is(err, context.Canceled) // the client has
+	left := errors.Is(err, context.Canceled) // the client has disconnected
 	why := ""
 	if counted.Rejected && !left {
 		why = "calling_webhook_error"
@@ -90,8 +90,8 @@ func (h *hook) ask(ctx context.Context, c *Config, a *admit.Attributes, annotati
 	return nil
 }
 
-// call asks the webhook about a write that it wants to see, and returns its answer. An error is a *callError, a
-// *refusal, or what the client gets.
+// call calls the webhook for a matching write and returns its response. An error is a *callError, a *refusal, or the
+// error for the client.
 func (h *hook) call(
 	ctx context.Context, c *Config, a *admit.Attributes, what shown,
 ) (*verdict, error) {
@@ -120,7 +120,7 @@ func (h *hook) call(
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 		if target.Timeout = limit.Truncate(time.Second); target.Timeout < limit {
-			target.Timeout += time.Second // the webhook is told whole seconds
+			target.Timeout += time.Second // the webhook receives whole seconds
 		}
 	}
 	ctx, span := h.startSpan(ctx, a, uid)
@@ -149,7 +149,7 @@ func (h *hook) call(
 	return v, nil
 }
 
-// reviewVersion returns the first version of AdmissionReview that both sides speak.
+// reviewVersion returns the first version of AdmissionReview that both sides support.
 func (h *hook) reviewVersion() (string, bool) {
 	for _, v := range h.AdmissionReviewVersions {
 		if v == "v1" || v == "v1beta1" {
@@ -159,13 +159,13 @@ func (h *hook) reviewVersion() (string, bool) {
 	return "", false
 }
 
-// denied is the error of a webhook that says no: its own Status, made into one of a failure.
+// denied returns the error of a webhook's denial: its own Status, turned into a failure.
 func denied(webhook string, said *metav1.Status) *apierrors.StatusError {
 	status := metav1.Status{Status: metav1.StatusFailure}
 	if said != nil {
 		status = *said
 	}
-	if status.Code < http.StatusBadRequest || status.Code > 999 { // no error, or nothing that HTTP has
+	if status.Code < http.StatusBadRequest || status.Code > 999 { // not an error, or not an HTTP status
 		status.Code = http.StatusBadRequest
 	}
 	if status.Status == "" || status.Status == metav1.StatusSuccess {
@@ -183,7 +183,7 @@ func denied(webhook string, said *metav1.Status) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// timedOut is the answer when the request's own time is over.
+// timedOut is the error after the request's own time is over.
 func timedOut(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -191,7 +191,7 @@ func timedOut(ctx context.Context) error {
 	return apierrors.NewTimeoutError("request did not complete within requested timeout", 0)
 }
 
-// codeOf is the code under which metrics count a call that has failed.
+// codeOf returns the code of a failed call for metrics.
 func codeOf(err error) int32 {
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {

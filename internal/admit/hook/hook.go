@@ -1,12 +1,12 @@
 // Package hook calls admission webhooks.
 //
-// Its plugins, Mutating and Validating, stand in the admission chain. For each write they go through the webhooks of
-// all configurations, in the order of the configurations' names: is the webhook about the write (admit/match), do its
-// match conditions hold (admit/expr); then it is asked with an AdmissionReview through package webhook. Mutating
-// webhooks are asked one after another, each seeing what those before it have changed; validating ones all at once.
+// Its plugins, Mutating and Validating, are part of the admission chain. For each write they check the webhooks of all
+// configurations, in the order of the configurations' names: the webhook must match the write (admit/match) and its
+// match conditions must hold (admit/expr). Then package webhook sends an AdmissionReview. Mutating webhooks are called
+// one after another, each with the changes of the previous ones; validating webhooks are called concurrently.
 //
 // The goroutines of Validating end before Validate returns; nothing else runs in the background. Plugins are safe for
-// concurrent use. Texts and codes of refusals are those of Kubernetes.
+// concurrent use. Texts and codes of refusals are Kubernetes'.
 //
 // Rules: "Dynamic Admission Control" in the Kubernetes documentation, KEP-2041 (reinvocation), KEP-3716 (match
 // conditions); test/oracle/admit compares with k8s.io/apiserver/pkg/admission/plugin/webhook.
@@ -36,7 +36,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Config is what the plugins work with. All fields are required but Credentials, Log and Metrics.
+// Config holds the dependencies of the plugins. All fields are required except Credentials, Log and Metrics.
 type Config struct {
 	View   *watchcache.View
 	Authz  authz.Authorizer
@@ -67,7 +67,7 @@ type hook struct {
 	registration.Hook
 	id            string // unique among all webhooks
 	configuration string
-	half          string // of admission, as metrics call it: "admit" or "validating"
+	half          string // half of admission, as in metrics: "admit" or "validating"
 	criteria      *match.Criteria
 	conditions    func() []*expr.Expression
 	target        webhook.Target
@@ -99,7 +99,7 @@ func newHooks(half, configuration string, list []registration.Hook) []*hook {
 	return out
 }
 
-// hooks are all webhooks of one kind of configuration, as the view has them.
+// hooks holds all webhooks of one kind of configuration, from the view.
 type hooks struct {
 	half           string
 	configurations *source.Source[[]*hook]
@@ -126,8 +126,8 @@ func newHookSource(
 		})}
 }
 
-// concerned returns the webhooks that may be about a write, in the order of their configurations' names. None is asked
-// about the configuration of admission itself.
+// concerned returns the webhooks that may match a write, in the order of their configurations' names. No webhook
+// matches the configuration of admission itself.
 func (s *hooks) concerned(c *Config, a *admit.Attributes) []*hook {
 	all := s.all.Get(s.configurations.List(), func(configurations [][]*hook) []*hook {
 		all := slices.Concat(configurations...)
@@ -156,7 +156,8 @@ func readValidating(obj map[string]any) (string, []registration.Hook, error) {
 	return c.Name, registration.ValidatingHooks(&c), err
 }
 
-// wants reports whether the webhook is to be asked about a write, and in which form. An error is the client's answer.
+// wants reports whether the webhook matches a write, and in which form it receives the objects. An error is for the
+// client.
 func (h *hook) wants(ctx context.Context, c *Config, a *admit.Attributes) (t match.Target, ok bool, err error) {
 	t, ok, err = h.criteria.Match(ctx, a, admit.Namespaces{View: c.View})
 	if err != nil || !ok || len(h.MatchConditions) == 0 {
@@ -192,7 +193,7 @@ func (h *hook) ignoresFailures() bool {
 	return h.FailurePolicy != nil && *h.FailurePolicy == admissionregistrationv1.Ignore
 }
 
-// timeout returns how long a call may take: what the webhook is given and what the request has left.
+// timeout returns the time limit of a call: the smaller of the webhook's and the request's remaining time.
 func (h *hook) timeout(ctx context.Context) (limit time.Duration, set bool) {
 	if h.TimeoutSeconds != nil {
 		limit, set = time.Duration(*h.TimeoutSeconds)*time.Second, true

@@ -43,8 +43,8 @@ func TestReinvocation(t *testing.T) {
 	if want := (object{"k": "v", "count": "3", "set": "yes"}); !reflect.DeepEqual(made["data"], want) {
 		t.Errorf("data %v, want %v", made["data"], want)
 	}
-	// The second round calls what asks for it and ran before a change: count, and then set, because count has changed
-	// again.
+	// The second round calls webhooks that request it and ran before a change: count, and then set, because count has
+	// changed the object again.
 	if got, want := l.paths(), []string{"/count", "/once", "/set", "/count", "/set"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("called %v, want %v", got, want)
 	}
@@ -105,7 +105,7 @@ func TestReview(t *testing.T) {
 	}
 }
 
-// doubling is a JSON patch each of whose operations doubles what the one before has made.
+// doubling is a JSON patch in which each operation doubles the result of the previous one.
 var doubling = `[{"op":"add","path":"/data","value":{"x":"` + strings.Repeat("x", 64) + `"}}` +
 	strings.Repeat(`,{"op":"copy","from":"/data","path":"/data/y"},{"op":"copy","from":"/data","path":"/data/z"}`,
 		3000) + `]`
@@ -131,7 +131,7 @@ func TestRefusals(t *testing.T) {
 			`admission webhook "w.example.com" denied the request: no`},
 		{validating, object{"allowed": false, "status": object{"message": "no", "code": -5}}, 400,
 			`admission webhook "w.example.com" denied the request: no`},
-		// A patch of 300 kB that asks for terabytes.
+		// A patch of 300 kB that would create terabytes.
 		{mutating, patch("%s", doubling), 500,
 			`Internal error occurred: Unable to complete the copy, the accumulated size increase of copy is 3568465, exceeding the limit 3145728`},
 		{mutating, object{"allowed": true, "patch": []byte(`[]`)}, 500,
@@ -200,7 +200,7 @@ func TestConditionsAndSelectors(t *testing.T) {
 func TestDryRunAndFailurePolicy(t *testing.T) {
 	c := start(t)
 	l := listen(t, func(string, object) object { return object{"allowed": true} })
-	l.Close() // nothing listens
+	l.Close() // the port is closed
 	c.register(validating, "v", l.webhook("v", "/v", func(w object) { w["failurePolicy"] = "Ignore" }))
 	c.must("POST", configMaps, configMap("ignored", nil))
 	c.register(mutating, "m", l.webhook("m", "/m", nil))
@@ -211,7 +211,7 @@ func TestDryRunAndFailurePolicy(t *testing.T) {
 	if code != 500 || status["message"] != want {
 		t.Errorf("%d %v\nwant %s", code, status["message"], want)
 	}
-	// No one can be locked out: webhooks are not asked about webhooks.
+	// Webhooks do not apply to webhook configurations, so that nobody is locked out.
 	c.must("DELETE", "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/m", nil)
 	c.must("POST", configMaps, configMap("after", nil))
 }

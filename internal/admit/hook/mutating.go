@@ -18,7 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// Mutating asks the webhooks of MutatingWebhookConfigurations.
+// Mutating calls the webhooks of MutatingWebhookConfigurations.
 type Mutating struct {
 	config Config
 	hooks  *hooks
@@ -35,7 +35,7 @@ func NewMutating(c Config) *Mutating {
 // Name returns kube's name for the plugin.
 func (*Mutating) Name() string { return "MutatingAdmissionWebhook" }
 
-// Mutate asks every webhook that wants to see the write, one after another.
+// Mutate calls every matching webhook, one after another.
 func (p *Mutating) Mutate(ctx context.Context, a *admit.Attributes) error {
 	all := p.hooks.concerned(&p.config, a)
 	if len(all) == 0 {
@@ -63,8 +63,7 @@ func (p *Mutating) Mutate(ctx context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// ask calls one webhook and does to the object what it wants. place is where it stands among the others, for the audit
-// log.
+// ask calls one webhook and applies its patch. place is its position among the others, for the audit log.
 func (p *Mutating) ask(ctx context.Context, a *admit.Attributes, h *hook, t match.Target, place string) error {
 	r := a.Reinvocation(p.Name())
 	failed := false
@@ -85,7 +84,7 @@ func (p *Mutating) ask(ctx context.Context, a *admit.Attributes, h *hook, t matc
 	return err
 }
 
-// note is what the audit log is told about a webhook.
+// note is the audit annotation about a webhook.
 type note struct {
 	Configuration string `json:"configuration"`
 	Webhook       string `json:"webhook"`
@@ -149,7 +148,7 @@ func (p *Mutating) change(
 	return changed, put(ctx, a, t, next)
 }
 
-// applyPatch returns what a patch makes of an object, which it does not change.
+// applyPatch returns the patched object. It does not change obj.
 func applyPatch(ctx context.Context, obj map[string]any, patch jsonpatch.Patch) (map[string]any, error) {
 	v, err := apply.ApplyOperations(ctx, codec.CloneObject(obj), patch)
 	if err != nil {
@@ -166,7 +165,7 @@ func applyPatch(ctx context.Context, obj map[string]any, patch jsonpatch.Patch) 
 	return next, nil
 }
 
-// put makes next, an object in the form t, the object of the write.
+// put converts next, an object in the form t, and makes it the object of the write.
 func put(ctx context.Context, a *admit.Attributes, t match.Target, next map[string]any) error {
 	if err := a.Normalize(t.Version, next); err != nil {
 		return apierrors.NewInternalError(err)

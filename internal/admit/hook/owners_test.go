@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRepeatedOwners: repeated owner references are removed before webhooks see the object, and after; those that a
-// patch brings only after, as in Kubernetes.
+// TestRepeatedOwners checks that repeated owner references are removed before webhooks see the object, and after; as in
+// Kubernetes, repeated references in a patch are removed only after.
 func TestRepeatedOwners(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -39,7 +39,7 @@ func TestRepeatedOwners(t *testing.T) {
 		m := configMap("x", nil)
 		m["metadata"].(object)["ownerReferences"] = test.refs
 		code, obj, warnings := c.do(test.method, test.path+"?dryRun=All", m)
-		if test.what == "create" { // the garbage collector would take an object without its owner
+		if test.what == "create" { // the garbage collector would delete an object without its owner
 			c.must(http.MethodPost, configMaps, configMap("x", nil))
 		}
 		if code >= 300 {

@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// encodeReview returns the AdmissionReview that asks about a write.
+// encodeReview returns the AdmissionReview for a write.
 func encodeReview(version, uid string, a *admit.Attributes, what shown) []byte {
 	request := expr.Request(a, what.target.Resource, what.target.Kind)
 	request["uid"] = uid
@@ -32,7 +32,7 @@ func orNull(obj map[string]any) any {
 	return obj
 }
 
-// verdict is what a webhook answers, of either version.
+// verdict is a webhook's response, in either version.
 type verdict struct {
 	allowed     bool
 	result      *metav1.Status
@@ -42,24 +42,24 @@ type verdict struct {
 	warnings    []string
 }
 
-// decodeError says that an answer is no AdmissionReview at all. Kubernetes counts that as a failure of the call.
+// decodeError means that a response is not an AdmissionReview. Kubernetes counts that as a failure of the call.
 type decodeError struct{ err error }
 
 func (e *decodeError) Error() string { return e.err.Error() }
 
-// reviews decodes answers as Kubernetes' clients do, for the sake of the errors.
+// reviews decodes responses like Kubernetes' clients, for the same errors.
 var reviews = sync.OnceValue(func() runtime.Decoder {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{admissionv1.AddToScheme, admissionv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			panic(err) // types that contradict themselves
+			panic(err) // inconsistent types
 		}
 	}
 	return serializer.NewCodecFactory(scheme).LegacyCodec(admissionv1.SchemeGroupVersion,
 		admissionv1beta1.SchemeGroupVersion)
 })
 
-// decodeReview reads and checks the answer to an AdmissionReview of the given version and uid.
+// decodeReview decodes and checks the response to an AdmissionReview of the given version and uid.
 func decodeReview(version, uid string, mutating bool, raw []byte) (*verdict, error) {
 	if version == "v1beta1" {
 		var review admissionv1beta1.AdmissionReview
@@ -110,7 +110,7 @@ func readStable(review *admissionv1.AdmissionReview, uid string, mutating bool) 
 	return v, nil
 }
 
-// readBeta checks less: clients of the old version were never told that it matters.
+// readBeta checks less: webhooks of the old version were never required to comply.
 func readBeta(review *admissionv1beta1.AdmissionReview, mutating bool) (*verdict, error) {
 	r := review.Response
 	if r == nil {

@@ -20,7 +20,7 @@ import (
 
 type object = map[string]any
 
-// client speaks JSON with a server.
+// client sends JSON requests to a server.
 type client struct {
 	t    testing.TB
 	http *http.Client
@@ -38,7 +38,7 @@ func start(t testing.TB) *client {
 	return &client{t: t, http: h, url: s.URL()}
 }
 
-// do sends body (an object, or text as it is) and returns the code, the answer and its warnings.
+// do sends body (an object, or raw text) and returns the code, the response and its warnings.
 func (c *client) do(method, path string, body any) (int, object, []string) {
 	c.t.Helper()
 	var raw []byte
@@ -87,11 +87,11 @@ func (c *client) must(method, path string, body any) object {
 	return obj
 }
 
-// listener is a webhook. answer gets the decoded request and returns the response, without its uid.
+// listener is a webhook. answer receives the decoded request and returns the response, without its uid.
 type listener struct {
 	*httptest.Server
 	mu   sync.Mutex
-	seen []object // requests, in the order they came
+	seen []object // requests in order of arrival
 }
 
 func listen(t testing.TB, answer func(path string, request object) object) *listener {
@@ -104,12 +104,12 @@ func listen(t testing.TB, answer func(path string, request object) object) *list
 			return
 		}
 		request := review["request"].(object)
-		if request["name"] != "kube-root-ca.crt" { // which a controller writes when it gets to it
+		if request["name"] != "kube-root-ca.crt" { // a controller writes it at some time
 			l.mu.Lock()
 			l.seen = append(l.seen, object{"path": r.URL.Path, "version": review["apiVersion"], "request": request})
 			l.mu.Unlock()
 		}
-		response := maps.Clone(answer(r.URL.Path, request)) // several calls may get the same one at once
+		response := maps.Clone(answer(r.URL.Path, request)) // several calls may receive the same map at once
 		response["uid"] = request["uid"]
 		_ = json.NewEncoder(w).Encode(object{
 			"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response,
@@ -119,7 +119,7 @@ func listen(t testing.TB, answer func(path string, request object) object) *list
 	return l
 }
 
-// requests returns what the webhook has been asked, and forgets it.
+// requests returns the webhook's requests so far, and clears them.
 func (l *listener) requests() []object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +139,7 @@ func (l *listener) authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: l.Certificate().Raw})
 }
 
-// webhook returns a webhook that is about config maps; change completes it.
+// webhook returns a webhook for config maps; change completes it.
 func (l *listener) webhook(name, path string, change func(object)) object {
 	w := object{
 		"name": name + ".example.com", "admissionReviewVersions": []any{"v1"}, "sideEffects": "None",

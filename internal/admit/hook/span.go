@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// startSpan begins the span of a call, as kube-apiserver does, of a request that is traced.
+// startSpan starts the span of a call if the request is traced, like kube-apiserver.
 func (h *hook) startSpan(ctx context.Context, a *admit.Attributes, uid string) (context.Context, trace.Span) {
 	name := "Call validating webhook"
 	if h.half == admitting {

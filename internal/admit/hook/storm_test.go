@@ -13,12 +13,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/leak"
 )
 
-// clients is how many write at a time what a webhook wants to see.
+// clients is the number of concurrent writes that match a webhook.
 const clients = 200
 
-// TestStorm lets many clients write while webhooks misbehave in every way. With failurePolicy Fail each gets the
-// reason, with Ignore each write succeeds; kinds that no webhook is about do not notice, and no goroutine and no
-// memory is left.
+// TestStorm runs many concurrent writes while webhooks misbehave in every way. With failurePolicy Fail each gets the
+// reason, with Ignore each write succeeds; other kinds are not affected, and no goroutine and no memory is left.
 func TestStorm(t *testing.T) {
 	c := start(t)
 	c.must("POST", configMaps, configMap("warm", nil))
@@ -33,7 +32,7 @@ func TestStorm(t *testing.T) {
 			case <-r.Context().Done():
 			case <-released:
 			}
-			panic(http.ErrAbortHandler) // an empty answer would race with the end of the caller's patience
+			panic(http.ErrAbortHandler) // an empty response would race with the caller's timeout
 		case "/garbage":
 			fmt.Fprint(w, "not json")
 		case "/empty":
@@ -109,11 +108,11 @@ func TestStorm(t *testing.T) {
 						}
 					}))
 					clients := clients
-					switch test.name { // which take a busy machine seconds
+					switch test.name { // a busy machine takes seconds for these
 					case "huge":
-						clients = 5 // 5 MiB are read for each
+						clients = 5 // each reads 5 MiB
 					case "certificate":
-						clients = 40 // each has a handshake of its own
+						clients = 40 // each has its own handshake
 					}
 					var wg sync.WaitGroup
 					for i := range clients {
@@ -127,7 +126,7 @@ func TestStorm(t *testing.T) {
 									t.Errorf("%d %s", code, message)
 								}
 							case test.name == "hang" && strings.HasSuffix(message, "context deadline exceeded"):
-								// on a busy machine, before the answer begins
+								// on a busy machine, before the response begins
 							case code != 500 ||
 								!strings.HasPrefix(message,
 									`Internal error occurred: failed calling webhook "w.example.com": `+test.want):
@@ -157,12 +156,12 @@ func TestStorm(t *testing.T) {
 	leak.Settle(t, "bytes of heap", func() (int64, int64) { return leak.HeapInUse(), heap + 64<<20 })
 }
 
-// TestOthersGoOn shows that writes that wait for a webhook hold up no other write, however many they are: while all of
-// them wait, others read and write; then the webhook answers, and they are done.
+// TestOthersGoOn checks that writes waiting for a webhook delay no other write, however many they are: meanwhile other
+// clients read and write; then the webhook responds, and the waiting writes complete.
 func TestOthersGoOn(t *testing.T) {
 	for _, kind := range []string{validating, mutating} {
 		t.Run(kind, func(t *testing.T) {
-			const clients = 60 // each has a handshake of its own, for which a busy machine has ten seconds
+			const clients = 60 // each has its own handshake, limited to ten seconds on a busy machine
 			asked, answer := make(chan struct{}, clients), make(chan struct{})
 			release := sync.OnceFunc(func() { close(answer) })
 			l := listen(t, func(string, object) object {
@@ -185,7 +184,7 @@ func TestOthersGoOn(t *testing.T) {
 					}
 				})
 			}
-			// More than half of them: on a busy machine the first ones may have given up before the last one asks.
+			// More than half of them: on a busy machine the first calls may have timed out before the last one.
 			for range clients / 2 {
 				<-asked
 			}
@@ -201,7 +200,7 @@ func TestOthersGoOn(t *testing.T) {
 	}
 }
 
-// BenchmarkOthers is how long a write takes that no webhook is about, alone and while 200 writes wait for one.
+// BenchmarkOthers measures a write that matches no webhook, alone and while 200 writes wait for one.
 func BenchmarkOthers(b *testing.B) {
 	for _, waiting := range []int{0, clients} {
 		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {

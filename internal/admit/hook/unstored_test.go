@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestUnstored: what webhooks are asked about connections, bindings, evictions, reviews and tokens, which store
-// nothing, and about events, which are in two groups. testdata/unstored.txt is what a running kube-apiserver said.
+// TestUnstored records webhook requests for connections, bindings, evictions, reviews and tokens, which store nothing,
+// and for events, which are in two groups. testdata/unstored.txt comes from a running kube-apiserver.
 func TestUnstored(t *testing.T) {
 	t.Parallel()
 	golden, err := os.ReadFile("testdata/unstored.txt")
@@ -72,7 +72,7 @@ func TestUnstored(t *testing.T) {
 	check()
 }
 
-// answer sends a request and returns the code and the message of its answer, "ok" if it is an object without one.
+// answer sends a request and returns the code and the message of its response, "ok" for an object without one.
 func (c *client) answer(method, path, body string) string {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, bytes.NewBufferString(body))
@@ -103,7 +103,7 @@ func (c *client) answer(method, path, body string) string {
 	return fmt.Sprintf("%d %s", resp.StatusCode, message)
 }
 
-// reviews returns what a listener has been asked, one line for each request, or for two that are equal.
+// reviews returns a listener's requests, one line each, or one for two equal requests.
 func reviews(l *listener) (out []string) {
 	var last string
 	for _, r := range l.requests() {
@@ -117,7 +117,7 @@ func reviews(l *listener) (out []string) {
 	return out
 }
 
-// withoutChance leaves out of a value what is different each time.
+// withoutChance removes random parts from a value.
 func withoutChance(v any) any {
 	switch v := v.(type) {
 	case object:

@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// Validating asks the webhooks of ValidatingWebhookConfigurations.
+// Validating calls the webhooks of ValidatingWebhookConfigurations.
 type Validating struct {
 	config Config
 	hooks  *hooks
@@ -29,20 +29,20 @@ func NewValidating(c Config) *Validating {
 // Name returns kube's name for the plugin.
 func (*Validating) Name() string { return "ValidatingAdmissionWebhook" }
 
-// question is one call that is to be made.
+// question is one pending call.
 type question struct {
 	hook *hook
 	shown
 }
 
-// shown is what a webhook is shown of a write: the objects in the version that it wants.
+// shown holds the objects of a write in the webhook's version.
 type shown struct {
 	target   match.Target
 	obj, old map[string]any
 }
 
-// Validate asks every webhook that wants to see the write, all at once, and waits for all of them. Of several refusals
-// the client gets the first in the order of the webhooks; in Kubernetes, the first to arrive.
+// Validate calls all matching webhooks concurrently, and waits for all of them. If several refuse, the client gets the
+// first refusal in the order of the webhooks; in Kubernetes, the first to arrive.
 func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
 	questions, err := p.questions(ctx, a)
 	if err != nil || len(questions) == 0 {

@@ -2,9 +2,8 @@ package match
 
 import "github.com/bowsprit/bowsprit/internal/api/catalog"
 
-// ExemptFromPolicies reports whether no policy is asked about a resource: policies and their bindings, so that a
-// mistake in one can be mended, and reviews of who a user is and what the user may do, without which a cluster does
-// not work.
+// ExemptFromPolicies reports whether policies do not apply to a resource: policies and their bindings, so that a
+// mistaken one can be repaired, and reviews of authentication and authorization, without which a cluster does not work.
 func ExemptFromPolicies(r *catalog.Resource) bool {
 	switch r.Group {
 	case "admissionregistration.k8s.io":
@@ -24,8 +23,8 @@ func isPolicy(r *catalog.Resource) bool {
 	return false
 }
 
-// ExemptFromWebhooks reports whether no webhook is asked about a resource: what configures admission. Policies are
-// asked about the configurations of webhooks, as in Kubernetes.
+// ExemptFromWebhooks reports whether webhooks do not apply to a resource: the configuration of admission. As in
+// Kubernetes, policies do apply to webhook configurations.
 func ExemptFromWebhooks(r *catalog.Resource) bool {
 	return r.Group == "admissionregistration.k8s.io" &&
 		(isPolicy(r) || r.Kind == "ValidatingWebhookConfiguration" || r.Kind == "MutatingWebhookConfiguration")

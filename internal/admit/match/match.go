@@ -1,8 +1,8 @@
-// Package match decides whether a policy, a binding or a webhook is about a write.
+// Package match decides whether a policy, a binding or a webhook applies to a write.
 //
-// It stands between the admission plugins and package admit: a plugin compiles what a configuration object says (rules,
-// selectors, match policy) into a Criteria once, and asks it about every write. A Criteria is immutable and safe for
-// concurrent use; nothing is allocated for a write that does not match.
+// It stands between the admission plugins and package admit: a plugin compiles the rules, selectors and match policy of
+// a configuration object to a Criteria once, and matches every write against it. A Criteria is immutable and safe for
+// concurrent use; a write that does not match costs no allocation.
 //
 // Rules: "Matching requests" in the Kubernetes documentation of admission webhooks; test/oracle/admit compares with
 // k8s.io/apiserver/pkg/admission/plugin/policy/matching.
@@ -24,7 +24,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// Target is the form in which the webhook or policy that matched wants to see the objects of a write.
+// Target is the form of the objects that the matched webhook or policy expects.
 type Target struct {
 	Resource schema.GroupVersionResource
 	Kind     schema.GroupVersionKind
@@ -36,17 +36,16 @@ type Namespaces interface {
 	Labels(ctx context.Context, namespace string) (labels.Set, error)
 }
 
-// Criteria says which writes something is about.
+// Criteria selects writes.
 type Criteria struct {
 	rules, exclude []admissionregistrationv1.NamedRuleWithOperations
-	everything     bool // without rules: those of a binding
+	everything     bool // without rules: for a binding
 	equivalent     bool
 	namespaces     selector
 	objects        selector
 }
 
-// selector is a label selector, or the error of one that cannot be understood, which counts once everything else
-// matches.
+// selector is a label selector, or the error of an invalid one, which counts only if everything else matches.
 type selector struct {
 	labels.Selector
 	err error
@@ -61,7 +60,7 @@ func compile(s *metav1.LabelSelector) selector {
 }
 
 // Resources compiles the matchConstraints of a policy or the matchResources of a binding. A nil m, or one without
-// rules, is about everything; defaults are filled in. An error is what the policy's failure policy decides about.
+// rules, matches everything; defaults are set. The policy's failure policy decides about an error.
 func Resources(m *admissionregistrationv1.MatchResources) (*Criteria, error) {
 	if m == nil {
 		return &Criteria{
@@ -85,7 +84,7 @@ func Resources(m *admissionregistrationv1.MatchResources) (*Criteria, error) {
 	}, nil
 }
 
-// Webhook compiles what a webhook says about the writes that it wants to see. Without rules it is about nothing.
+// Webhook compiles a webhook's selection of writes. Without rules it matches nothing.
 func Webhook(
 	rules []admissionregistrationv1.RuleWithOperations, policy *admissionregistrationv1.MatchPolicyType, namespaces,
 	objects *metav1.LabelSelector,
@@ -101,10 +100,10 @@ func isEquivalent(p *admissionregistrationv1.MatchPolicyType) bool {
 	return p != nil && *p == admissionregistrationv1.Equivalent
 }
 
-// Match reports whether the criteria are about a write, and in which form it is to be seen. An error means that they
-// are but that their selectors could not be evaluated: a *apierrors.StatusError.
+// Match reports whether the criteria match a write, and the form of its objects. An error means that the rules match
+// but the selectors could not be evaluated: a *apierrors.StatusError.
 func (c *Criteria) Match(ctx context.Context, a *admit.Attributes, ns Namespaces) (t Target, ok bool, err error) {
-	// The rules first, since they cost least; what fails in a selector counts only for a write that they match.
+	// The rules come first, because they are cheapest; an error in a selector counts only if they match.
 	if _, excluded := c.matchRules(c.exclude, a); excluded {
 		return Target{}, false, nil
 	}
@@ -153,8 +152,8 @@ func (c *Criteria) matchRules(rules []admissionregistrationv1.NamedRuleWithOpera
 	return Target{}, false
 }
 
-// equivalents returns the versions of the resource in which the objects of a write could be seen too, in the order of
-// the definition: all of a custom kind, those that are served of a built-in one.
+// equivalents returns the other versions of the resource for the objects of a write, in the order of the definition:
+// all of a custom kind, the served ones of a built-in kind.
 func equivalents(a *admit.Attributes) []*catalog.Version {
 	versions := slices.DeleteFunc(slices.Clone(a.Resource.Versions), func(v *catalog.Version) bool {
 		if !v.Served && !a.Resource.Custom() {
@@ -172,7 +171,7 @@ func equivalents(a *admit.Attributes) []*catalog.Version {
 	return versions
 }
 
-// AsRequested is the form in which a request names its objects.
+// AsRequested returns the form in the request itself.
 func AsRequested(a *admit.Attributes) Target { return target(a, a.Version) }
 
 func target(a *admit.Attributes, v *catalog.Version) Target {
@@ -191,13 +190,12 @@ func target(a *admit.Attributes, v *catalog.Version) Target {
 	return t
 }
 
-// named reports whether a rule that is about certain names is about this one. A name that is still to be generated is
-// none.
+// named reports whether a rule applies to the write's name. A name not generated yet does not match.
 func named(r *admissionregistrationv1.NamedRuleWithOperations, a *admit.Attributes) bool {
 	return len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.Name)
 }
 
-// matches reports whether a rule is about a write, seen as one to a version of a resource, its own or its twin.
+// matches reports whether a rule matches a write, taken as one to a version of a resource, its own or its twin.
 func matches(
 	r *admissionregistrationv1.RuleWithOperations, a *admit.Attributes, as *catalog.Resource, v *catalog.Version,
 ) bool {
@@ -249,7 +247,7 @@ func matchesResource(list []string, plural, subresource string) bool {
 
 func (c *Criteria) matchNamespace(ctx context.Context, a *admit.Attributes, ns Namespaces) (bool, error) {
 	if a.Namespace == "" && a.Resource.Plural != "namespaces" {
-		return true, nil // cluster-wide objects are never exempt
+		return true, nil // cluster-scoped objects are never exempt
 	}
 	if c.namespaces.err != nil {
 		return false, c.namespaces.err
@@ -257,7 +255,7 @@ func (c *Criteria) matchNamespace(ctx context.Context, a *admit.Attributes, ns N
 	if c.namespaces.Empty() {
 		return true, nil
 	}
-	// A namespace that is being written is matched by the labels that it will have.
+	// A written namespace is matched by its new labels.
 	if a.Resource.Plural == "namespaces" && a.Subresource == "" && a.Operation != admit.Delete {
 		return c.namespaces.Matches(labelsOf(a.Object)), nil
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// namespaces are their labels by name; one that is not there does not exist, and "broken" cannot be read.
+// namespaces maps names to labels; a missing name does not exist, and "broken" cannot be read.
 type namespaces map[string]labels.Set
 
 func (n namespaces) Labels(_ context.Context, name string) (labels.Set, error) {
@@ -47,14 +47,14 @@ func write(op admit.Operation, v *catalog.Version, namespace string) *admit.Attr
 	}
 }
 
-// TestMatch: which writes the matchResources of a policy are about, and in which version it sees them.
+// TestMatch checks which writes the matchResources of a policy match, and the version of their objects.
 func TestMatch(t *testing.T) {
 	t.Parallel()
 	const rules = `resourceRules: [{operations: [CREATE], apiGroups: [example.com], apiVersions: [v1], resources: [widgets]}]`
 	for _, c := range []struct {
 		name, resources string
 		a               *admit.Attributes
-		want            string // the version that is seen, "" for no match
+		want            string // the matched version, "" for no match
 	}{
 		{"the version of the rule", rules, write(admit.Create, v1, "a"), "v1"},
 		{"another version", rules, write(admit.Create, v2, "a"), ""},
@@ -102,7 +102,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestMatchErrors: what fails in a selector counts only for a write that everything else matches.
+// TestMatchErrors checks that an error in a selector counts only if everything else matches.
 func TestMatchErrors(t *testing.T) {
 	t.Parallel()
 	any := []admissionregistrationv1.RuleWithOperations{{
@@ -142,7 +142,7 @@ func TestMatchErrors(t *testing.T) {
 	}
 }
 
-// TestExempt: what configures admission is not admitted by what it configures.
+// TestExempt checks that the configuration of admission does not apply to itself.
 func TestExempt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -18,8 +18,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// decode reads a stored object, with today's defaults. false means that it is not what it should be: written by other
-// means, it is as if it were not there.
+// decode decodes a stored object with the current defaults. It returns false for an invalid object, written by other
+// means, which is then ignored.
 func decode(e *watchcache.Entry, defaults func(map[string]any), into any) bool {
 	v, err := codec.DecodeJSON(e.JSON())
 	obj, ok := v.(map[string]any)
@@ -36,7 +36,7 @@ type criteria struct {
 	err error
 }
 
-// target returns the form in which a write is to be seen; false if the criteria are not about it.
+// target returns the form of a write for the policy; ok is false if the criteria do not match.
 func (c *criteria) target(ctx context.Context, a *admit.Attributes, config *Config) (match.Target, bool, error) {
 	if c.err != nil {
 		return match.Target{}, false, c.err
@@ -49,7 +49,7 @@ func compileCriteria(m *admissionregistrationv1.MatchResources) criteria {
 	return criteria{c, err}
 }
 
-// binding is a binding of either kind. actions are nil for those of mutating policies.
+// binding is a binding of either kind. actions is nil for mutating policies.
 type binding struct {
 	name, policy string
 	params       *admissionregistrationv1.ParamRef
@@ -104,8 +104,8 @@ func compileValidating(spec *admissionregistrationv1.ValidatingAdmissionPolicySp
 	return p
 }
 
-// compileVariables returns a compiler that knows the variables, and whether one of them uses namespaceObject. Variables
-// that do not compile fail the expressions that use them.
+// compileVariables returns a compiler with the variables, and whether one of them uses namespaceObject. Expressions
+// that use a variable with a compile error fail.
 func compileVariables(list []admissionregistrationv1.Variable, scope expr.Scope) (c *expr.Compiler, namespace bool) {
 	if len(list) == 0 {
 		return &expr.Compiler{}, false
@@ -168,7 +168,7 @@ func bind[P any](c *Config, mutating bool, policies []P, name func(P) string, bi
 	return out
 }
 
-// policyCriteria compiles the matchConstraints of a policy, which must have some.
+// policyCriteria compiles the matchConstraints of a policy, which are required.
 func policyCriteria(m *admissionregistrationv1.MatchResources) criteria {
 	if m == nil {
 		return criteria{err: errors.New("policy contained no match constraints, a required field")}

@@ -15,16 +15,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit/match"
 )
 
-// answer is what a policy says about a write, with one parameter.
+// answer is a policy's result for a write, with one parameter.
 type answer struct {
 	decisions   []decision // one for each validation, or one for all of them
 	annotations []annotation
 }
 
-// decision is what one validation says. The zero value has nothing against the write.
+// decision is the result of one validation. The zero value allows the write.
 type decision struct {
 	deny    bool
-	failed  bool // it could not be evaluated
+	failed  bool // the evaluation failed
 	message string
 	reason  metav1.StatusReason // "" after an error
 	took    time.Duration       // for the expression
@@ -33,14 +33,14 @@ type decision struct {
 // annotation is a value for the audit log, or the error of its expression.
 type annotation struct{ key, value, err string }
 
-// evaluate runs the policy's expressions. param is nil without parameters, namespace if nothing uses it.
+// evaluate runs the policy's expressions. param is nil without parameters, namespace if it is unused.
 func (p *validating) evaluate(
 	ctx context.Context, s *seen, f *form, t match.Target, param, namespace map[string]any,
 ) answer {
 	program := p.program()
 	in := s.input(f, t, param)
 	if len(program.conditions) > 0 {
-		// Conditions see the request as it was made, and no namespace.
+		// Conditions use the original request, without a namespace.
 		asked := *in
 		asked.Request = func() map[string]any { return expr.Request(s.a, match.AsRequested(s.a).Resource, t.Kind) }
 		holds, err := s.config.hold(ctx, p.name, s.a, program.conditions, &asked)
@@ -72,7 +72,7 @@ func (p *validating) evaluate(
 	if len(program.annotations) == 0 {
 		return out
 	}
-	in.Authorizer = nil // as in Kubernetes, though authorizer compiles
+	in.Authorizer = nil // as in Kubernetes, although authorizer compiles
 	noted, _, err := expr.Run(ctx, program.annotations, in, expr.Budget)
 	if err != nil {
 		return answer{decisions: []decision{p.failure(err)}}
@@ -85,8 +85,8 @@ func (p *validating) evaluate(
 	return out
 }
 
-// validate runs the validations and, with what they leave of the budget, their messages. messages are nil if there are
-// none or messageErr ended their evaluation.
+// validate runs the validations and, with the rest of the budget, their messages. messages is nil if there are none or
+// messageErr ended their evaluation.
 func (p *validating) validate(ctx context.Context, in *expr.Input) (results, messages []expr.Result, messageErr,
 	err error) {
 	program := p.program()
@@ -98,7 +98,7 @@ func (p *validating) validate(ctx context.Context, in *expr.Input) (results, mes
 	unasked.Authorizer = nil
 	messages, _, messageErr = expr.Run(ctx, program.messages, &unasked, left)
 	if messageErr != nil && in.Estimated && expr.EndsAll(messageErr) {
-		// What the validations leave was a guess on the safe side; now it matters.
+		// The rest of the budget was an estimate; now the exact value matters.
 		in.Exact, in.Estimated = true, false
 		return p.validate(ctx, in)
 	}
@@ -114,8 +114,8 @@ func (p *validating) failure(err error) decision {
 	return decision{deny: !p.ignoresFailures(), failed: true, message: err.Error()}
 }
 
-// decide returns what validation i says. message is what its messageExpression gave, messageErr the error that ended
-// the evaluation of all of them.
+// decide returns the decision of validation i. message is the result of its messageExpression, messageErr the error
+// that ended the evaluation of all of them.
 func (p *validating) decide(i int, r, message expr.Result, messageErr error) decision {
 	switch {
 	case r.Err != nil:
@@ -142,7 +142,7 @@ func (p *validating) decide(i int, r, message expr.Result, messageErr error) dec
 	return d
 }
 
-// usableMessage returns the result of a messageExpression, or "" if it is none that a client could be told.
+// usableMessage returns the result of a messageExpression, or "" if it is unsuitable for a client.
 func usableMessage(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) > expr.MaxMessage || strings.Contains(s, "\n") {
@@ -151,7 +151,7 @@ func usableMessage(s string) string {
 	return s
 }
 
-// annotation returns what audit annotation i is; false means that there is none.
+// annotation returns audit annotation i; ok is false if there is none.
 func (p *validating) annotation(i int, r expr.Result) (annotation, bool) {
 	n := annotation{key: p.spec.AuditAnnotations[i].Key}
 	if r.Err != nil {
@@ -174,7 +174,7 @@ func (p *validating) annotation(i int, r expr.Result) (annotation, bool) {
 // maxAnnotation is how long the value of an annotation can be, in bytes.
 const maxAnnotation = 10 * 1024
 
-// annotations collects the values that all bindings and parameters of a policy give to its annotations.
+// annotations collects the values of a policy's annotations from all bindings and parameters.
 type annotations struct {
 	keys   []string
 	values map[string][]string

@@ -39,8 +39,8 @@ func NewMutating(c Config) *Mutating {
 // Name returns kube's name for the plugin.
 func (*Mutating) Name() string { return "MutatingAdmissionPolicy" }
 
-// Mutate runs the mutations of every policy that matches, one after another. Which they are is decided before the first
-// runs. There is nothing to change in a deletion.
+// Mutate runs the mutations of every matching policy, one after another. The policies are selected before the first
+// runs. A deletion has nothing to change.
 func (p *Mutating) Mutate(ctx context.Context, a *admit.Attributes) error {
 	policies := p.bound.Get(p.policies.List(), p.bindings.List(),
 		func(policies []*mutating, bindings []*binding) []bound[*mutating] {
@@ -61,7 +61,7 @@ func (p *Mutating) Mutate(ctx context.Context, a *admit.Attributes) error {
 	return w.refusal()
 }
 
-// invocation is a policy with a binding and a parameter that are to change a write.
+// invocation is a pending run of a policy with a binding and a parameter.
 type invocation struct {
 	policy  *mutating
 	binding *binding
@@ -69,13 +69,13 @@ type invocation struct {
 	param   map[string]any
 }
 
-// id tells invocations of one write apart.
+// id identifies an invocation within one write.
 func (i *invocation) id() string {
 	meta, _ := i.param["metadata"].(map[string]any)
 	return fmt.Sprintf("%s %s %v/%v", i.policy.name, i.binding.name, meta["namespace"], meta["name"])
 }
 
-// work is what the policies do to one write.
+// work holds the invocations of policies for one write.
 type work struct {
 	config      *Config
 	a           *admit.Attributes
@@ -100,7 +100,7 @@ func (w *work) fault(p *mutating, b *binding, err error, reason metav1.StatusRea
 	w.faults = append(w.faults, fault{text, reason})
 }
 
-// plan finds out with which bindings and parameters a policy is to be run.
+// plan determines the bindings and parameters of a policy.
 func (w *work) plan(ctx context.Context, p *mutating, bindings []*binding) {
 	t, ok, err := p.match.target(ctx, w.a, w.config)
 	if err != nil {
@@ -133,7 +133,7 @@ func (w *work) plan(ctx context.Context, p *mutating, bindings []*binding) {
 	}
 }
 
-// run does what was planned, as far as it is due in this round.
+// run executes the planned invocations that are due in this round.
 func (w *work) run(ctx context.Context, r *admit.Reinvocation) error {
 	r.Begin(w.a.Object)
 	defer func() { r.End(w.a.Object) }()
@@ -146,13 +146,13 @@ func (w *work) run(ctx context.Context, r *admit.Reinvocation) error {
 		patched = patched || done
 	}
 	if patched {
-		// As in Kubernetes, a policy that asks for it is evaluated again after any patch, its own included.
+		// As in Kubernetes, a policy that requests reinvocation is evaluated again after any patch, including its own.
 		r.Changed()
 	}
 	return nil
 }
 
-// invoke runs the mutations of one policy. patched reports whether at least one gave a patch.
+// invoke runs the mutations of one policy. patched reports whether there was at least one patch.
 func (w *work) invoke(ctx context.Context, i *invocation, r *admit.Reinvocation) (patched bool, err error) {
 	program := i.policy.program()
 	s := w.config.see(w.a)
@@ -204,7 +204,7 @@ func (w *work) invoke(ctx context.Context, i *invocation, r *admit.Reinvocation)
 	return patched, nil
 }
 
-// mutate evaluates one mutation and applies what it gives to the object.
+// mutate evaluates one mutation and applies its result to the object.
 func (w *work) mutate(ctx context.Context, i *invocation, m mutation, namespace map[string]any) (bool, error) {
 	if m.expression.Err != nil {
 		return false, m.expression.Err
@@ -239,7 +239,7 @@ func (w *work) mutate(ctx context.Context, i *invocation, m mutation, namespace 
 	return true, nil
 }
 
-// refusal returns the error that the client gets, nil if nothing has gone wrong.
+// refusal returns the error for the client, nil if there was no fault.
 func (w *work) refusal() error {
 	if len(w.faults) == 0 {
 		return nil
@@ -247,7 +247,7 @@ func (w *work) refusal() error {
 	err := admit.Forbidden(w.a, errors.New("admission request denied by policy"))
 	err.ErrStatus.Message = w.faults[0].text
 	if reason := w.faults[0].reason; reason != "" {
-		err.ErrStatus.Reason = reason // and the code stays 403, as in Kubernetes
+		err.ErrStatus.Reason = reason // as in Kubernetes, the code stays 403
 	}
 	for _, f := range w.faults {
 		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Message: f.text})

@@ -96,7 +96,7 @@ func applyConfiguration(_ context.Context, t match.Target, obj map[string]any, r
 	if err != nil {
 		return nil, fmt.Errorf("error applying patch: %w", err)
 	}
-	return runtime.DeepCopyJSON(next), nil // the object it was made from stays as it is
+	return runtime.DeepCopyJSON(next), nil // the source object must not change
 }
 
 func patchJSON(ctx context.Context, _ match.Target, obj map[string]any, r expr.Result) (map[string]any, error) {
@@ -110,7 +110,7 @@ func patchJSON(ctx context.Context, _ match.Target, obj map[string]any, r expr.R
 	}
 	v, err := apply.ApplyOperations(ctx, codec.CloneObject(obj), patch)
 	if errors.Is(err, jsonpatch.ErrTestFailed) {
-		return codec.CloneObject(obj), nil // the patch says itself that it does not fit
+		return codec.CloneObject(obj), nil // a test operation of the patch failed
 	}
 	if err != nil {
 		return nil, fmt.Errorf("JSON Patch: %w", err)
@@ -135,7 +135,7 @@ func operation(o expr.Operation) jsonpatch.Operation {
 }
 
 func text(s string) *json.RawMessage {
-	raw, _ := json.Marshal(s) // strings can be encoded
+	raw, _ := json.Marshal(s) // strings can always be encoded
 	m := json.RawMessage(raw)
 	return &m
 }

@@ -43,16 +43,16 @@ func (c *Config) paramKind(kind *admissionregistrationv1.ParamKind) (*paramKind,
 	return found, nil
 }
 
-// errNoParams is what a binding says that does not want to let anything pass without parameters.
+// errNoParams is the error of a binding that denies writes without parameters.
 var errNoParams = errors.New("no params found for policy binding with `Deny` parameterNotFoundAction")
 
-// withoutParams are the parameters of who has none; read only.
+// withoutParams are the parameters of a policy without any; read only.
 var withoutParams = []map[string]any{nil}
 
-// params returns the parameters that a binding names for an object in namespace ("" for none), each decoded; one nil
-// stands for a policy or binding without parameters. No parameters at all mean that the binding has nothing to say.
+// params returns the parameters that a binding selects for an object in namespace ("" for none), each decoded; a single
+// nil stands for a policy or binding without parameters. An empty list means that the binding has no effect.
 //
-// They are what was acknowledged before, so that a client that has written parameters sees them honoured.
+// They include all writes acknowledged before, so that a client's new parameters apply at once.
 func (c *Config) params(
 	ctx context.Context, kind *paramKind, ref *admissionregistrationv1.ParamRef, namespace string,
 ) ([]map[string]any, error) {

@@ -1,12 +1,12 @@
 // Package policy enforces ValidatingAdmissionPolicies and MutatingAdmissionPolicies.
 //
-// Its plugins, Validating and Mutating, stand in the admission chain. For each write they go through the policies that
-// have bindings, in the order of their names: does the policy's matchConstraints match (admit/match), does the
-// binding's, which parameters does the binding name (params.go); then the expressions are run (admit/expr), once for
-// each parameter. What a policy is made into when it is first needed is kept for each revision of it (admit/source),
-// so a policy that was acknowledged on this server before a request is honoured by it.
+// Its plugins, Validating and Mutating, are part of the admission chain. For each write they check the policies with
+// bindings, in the order of their names: the policy's matchConstraints and the binding's matchResources must match
+// (admit/match), and the binding selects parameters (params.go). Then the expressions run (admit/expr), once for each
+// parameter. The compiled form of a policy is made on first use and cached for each of its revisions (admit/source), so
+// a policy acknowledged by this server applies to the next request.
 //
-// Texts and codes of refusals are those of Kubernetes. Plugins are safe for concurrent use and start no goroutine.
+// Texts and codes of refusals are Kubernetes'. Plugins are safe for concurrent use and start no goroutine.
 //
 // Rules: "Validating Admission Policy" and "Mutating Admission Policy" in the Kubernetes documentation, KEP-3488,
 // KEP-3962; test/oracle/admit compares with k8s.io/apiserver/pkg/admission/plugin/policy.
@@ -27,7 +27,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Config is what the plugins work with. All fields are required but Log and Metrics.
+// Config holds the dependencies of the plugins. All fields are required except Log and Metrics.
 type Config struct {
 	View    *watchcache.View
 	Catalog *catalog.Catalog
@@ -51,7 +51,7 @@ func (c *Config) Labels(ctx context.Context, namespace string) (labels.Set, erro
 	return c.namespaces().Labels(ctx, namespace)
 }
 
-// hold runs the match conditions of a policy, which has some.
+// hold evaluates the match conditions of a policy that has some.
 func (c *Config) hold(
 	ctx context.Context, policy string, a *admit.Attributes, conditions []*expr.Expression, in *expr.Input,
 ) (bool, error) {
@@ -66,14 +66,14 @@ func (c *Config) hold(
 	return held.All, err
 }
 
-// seen is one write as the expressions of all policies see it: each form of it is made at most once.
+// seen is one write for the expressions of all policies: each of its forms is made at most once.
 type seen struct {
 	config    *Config
 	a         *admit.Attributes
 	authz     expr.Authorizer
-	own       form                       // as the request has it
+	own       form                       // as in the request
 	forms     map[*catalog.Version]*form // in other versions
-	namespace map[string]any             // nil until asked for
+	namespace map[string]any             // nil until needed
 }
 
 // form is the write in one version.
@@ -106,8 +106,8 @@ func (s *seen) in(ctx context.Context, v *catalog.Version) *form {
 	return f
 }
 
-// namespaceObject returns what expressions may see of the namespace that the object is in: nil for cluster-wide
-// objects, and for namespaces themselves.
+// namespaceObject returns the object's namespace for expressions: nil for cluster-scoped objects, and for namespaces
+// themselves.
 func (s *seen) namespaceObject(ctx context.Context) (map[string]any, error) {
 	if s.a.Namespace == "" || s.a.Resource.IsNamespace() || s.namespace != nil {
 		return s.namespace, nil

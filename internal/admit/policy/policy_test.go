@@ -12,8 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 )
 
-// spec returns the JSON of an object of that name; more is the rest of its spec, after the rules that every policy
-// here has.
+// policyObject returns the JSON of a policy with that name; more is the rest of its spec, after the common rules.
 func policyObject(name, more string) string {
 	return fmt.Sprintf(
 		`{"metadata":{"name":%q},"spec":{"matchConstraints":{"resourceRules":[{"apiGroups":["*"],"apiVersions":["*"],"operations":["*"],"resources":["*"]}]},%s}}`, name, more)

@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// TestSafeUpgrades installs the policy with which the Gateway API protects its definitions. Its file lies beside the
+// TestSafeUpgrades installs the policy that protects the Gateway API's definitions. Its file is outside of the
 // repository.
 func TestSafeUpgrades(t *testing.T) {
 	content, err := os.ReadFile("../../../../shared/crds/real/gateway.networking.k8s.io_vap_safeupgrades.yaml")

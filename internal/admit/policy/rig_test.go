@@ -17,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// rig is a view that holds what put writes, and what plugins are made of.
+// rig returns the dependencies of plugins, with a view that holds stored.
 func rig(t testing.TB, stored map[string]string) Config {
 	t.Helper()
 	s, err := store.Open(t.Context(),

@@ -17,8 +17,8 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// TestUnstored: policies are asked about bindings, connections and tokens, though nothing of them is stored, and about
-// events of either group, but not about reviews, even if they are about everything.
+// TestUnstored checks that policies apply to bindings, connections and tokens, though nothing of them is stored, and to
+// events of either group, but not to reviews, even if they match everything.
 func TestUnstored(t *testing.T) {
 	t.Parallel()
 	config := testserver.Start(t).RESTConfig()
@@ -104,7 +104,7 @@ func TestUnstored(t *testing.T) {
 	for _, test := range []struct {
 		what string
 		err  error
-		want string // "" if it is let through
+		want string // "" if it is allowed
 	}{
 		{"exec",
 			client.CoreV1().RESTClient().Post().Namespace(

@@ -38,7 +38,7 @@ func NewValidating(c Config) *Validating {
 // Name returns kube's name for the plugin.
 func (*Validating) Name() string { return "ValidatingAdmissionPolicy" }
 
-// Validate asks every policy that matches, and refuses with the first denial.
+// Validate evaluates every matching policy, and refuses with the first denial.
 func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
 	policies := p.bound.Get(p.policies.List(), p.bindings.List(),
 		func(policies []*validating, bindings []*binding) []bound[*validating] {
@@ -56,7 +56,7 @@ func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
 	return v.refusal()
 }
 
-// verdict is what the policies have said about one write so far.
+// verdict is the combined result of the policies for one write so far.
 type verdict struct {
 	config *Config
 	a      *admit.Attributes
@@ -66,7 +66,7 @@ type verdict struct {
 
 // denial is the first reason to refuse.
 type denial struct {
-	policy, binding string // binding is "" if the policy itself is at fault
+	policy, binding string // binding is "" if the fault is the policy's
 	decision
 }
 
@@ -130,7 +130,7 @@ func (v *verdict) askBound(
 		v.hear(p, b, p.evaluate(ctx, v.seen, f, t, params[0], namespace), notes)
 		return nil
 	}
-	// All parameters are looked at before anything is said, as in Kubernetes.
+	// As in Kubernetes, all parameters are evaluated before any result counts.
 	answers := make([]answer, 0, len(params))
 	for _, param := range params {
 		answers = append(answers, p.evaluate(ctx, v.seen, f, t, param, namespace))
@@ -141,7 +141,7 @@ func (v *verdict) askBound(
 	return nil
 }
 
-// hear does what the binding wants to be done about an answer.
+// hear applies the binding's actions to a result.
 func (v *verdict) hear(p *validating, b *binding, answer answer, notes *annotations) {
 	for i, d := range answer.decisions {
 		if d.failed && !d.deny {
@@ -166,7 +166,7 @@ func (v *verdict) hear(p *validating, b *binding, answer answer, notes *annotati
 		}
 	}
 	for _, n := range answer.annotations {
-		if n.err != "" { // whatever the actions are
+		if n.err != "" { // whatever the actions
 			v.deny(p, b.name, decision{deny: true, message: n.err})
 			v.config.Metrics.PolicyDecided(p.name, b.name, n.err, "deny", 0)
 			continue
@@ -175,8 +175,8 @@ func (v *verdict) hear(p *validating, b *binding, answer answer, notes *annotati
 	}
 }
 
-// annotateFailure notes a failure for the audit log. The value is a list, as in Kubernetes, so that it may hold more
-// one day.
+// annotateFailure records a failure in the audit log. As in Kubernetes, the value is a list, which may have more
+// elements in future.
 func (v *verdict) annotateFailure(b *binding, index int, d decision) {
 	value, err := json.Marshal([]struct {
 		Message           string                                     `json:"message"`
@@ -190,7 +190,7 @@ func (v *verdict) annotateFailure(b *binding, index int, d decision) {
 	}
 }
 
-// fault notes that a policy or binding cannot be used. The failure policy decides whether that is a denial.
+// fault records that a policy or binding cannot be used. The failure policy decides whether that is a denial.
 func (v *verdict) fault(p *validating, binding string, err error) {
 	if *p.spec.FailurePolicy != admissionregistrationv1.Ignore {
 		v.deny(p, binding, decision{deny: true, message: err.Error()})

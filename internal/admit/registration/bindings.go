@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// CheckValidatingBinding returns what is wrong with a binding beyond its metadata.
+// CheckValidatingBinding returns the errors of a binding outside of its metadata.
 func CheckValidatingBinding(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := checkBinding(b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources, path)
@@ -98,7 +98,7 @@ func checkActions(actions []admissionregistrationv1.ValidationAction, path *fiel
 	return errs
 }
 
-// CheckValidatingPolicyStatus returns what is wrong with the status of a policy.
+// CheckValidatingPolicyStatus returns the errors in the status of a policy.
 func CheckValidatingPolicyStatus(p *admissionregistrationv1.ValidatingAdmissionPolicy) (errs field.ErrorList) {
 	path := field.NewPath("status")
 	if t := p.Status.TypeChecking; t != nil {

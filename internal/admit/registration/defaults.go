@@ -2,12 +2,11 @@ package registration
 
 import "github.com/bowsprit/bowsprit/internal/api/catalog"
 
-// Defaults work on decoded JSON, in place. What does not have the form that it should have is left alone: decoding
-// says why.
+// Defaults work on decoded JSON, in place. Malformed values are left alone: decoding reports them.
 
 type object = map[string]any
 
-// DefaultWebhooks fills in a MutatingWebhookConfiguration or ValidatingWebhookConfiguration.
+// DefaultWebhooks sets the defaults of a MutatingWebhookConfiguration or ValidatingWebhookConfiguration.
 func DefaultWebhooks(obj map[string]any, mutating bool) {
 	for _, hook := range catalog.Objects(obj["webhooks"]) {
 		set(hook, "failurePolicy", "Fail")

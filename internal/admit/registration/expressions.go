@@ -11,8 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit/expr"
 )
 
-// mode returns how strictly an expression is validated: one that was there before may use what the release before did
-// not know.
+// mode returns the strictness for an expression: an existing one may use features that the previous release lacks.
 func mode(preexisting bool) expr.Mode {
 	if preexisting {
 		return expr.Stored
@@ -20,10 +19,10 @@ func mode(preexisting bool) expr.Mode {
 	return expr.New
 }
 
-// maxConditions is how many match conditions there may be.
+// maxConditions is the maximum number of match conditions.
 const maxConditions = 64
 
-// checkConditions is about match conditions. old are the expressions that were there before.
+// checkConditions checks match conditions. old holds the existing expressions.
 func checkConditions(
 	list []admissionregistrationv1.MatchCondition, params bool, old map[string]bool, path *field.Path,
 ) (errs field.ErrorList) {
@@ -32,7 +31,7 @@ func checkConditions(
 	}
 	for i, m := range list {
 		at := path.Index(i)
-		// The text is compiled without the whitespace around it, so positions in messages count from there.
+		// The text is compiled without surrounding whitespace, so positions in messages count from there.
 		if text := strings.TrimSpace(m.Expression); text == "" {
 			errs = append(errs, field.Required(at.Child("expression"), ""))
 		} else {

@@ -20,8 +20,8 @@ const (
 	maxAnnotationExpression = 5 * 1024
 )
 
-// CheckValidatingPolicy returns what is wrong with a policy beyond its metadata. old is nil for a new one; expressions
-// that it had may stay although they would not be accepted today.
+// CheckValidatingPolicy returns the errors of a policy outside of its metadata. old is nil for a new policy; its
+// existing expressions may stay even if they would be refused now.
 func CheckValidatingPolicy(p, old *admissionregistrationv1.ValidatingAdmissionPolicy) field.ErrorList {
 	spec, path := &p.Spec, field.NewPath("spec")
 	params := spec.ParamKind != nil
@@ -58,7 +58,7 @@ func CheckValidatingPolicy(p, old *admissionregistrationv1.ValidatingAdmissionPo
 	return append(errs, checkAnnotations(c, p.Name, spec, was.AuditAnnotations, path.Child("auditAnnotations"))...)
 }
 
-// checkPolicyHead is about what policies of both kinds have.
+// checkPolicyHead checks the parts common to both kinds of policies.
 func checkPolicyHead(
 	failure *admissionregistrationv1.FailurePolicyType, params *admissionregistrationv1.ParamKind,
 	match *admissionregistrationv1.MatchResources, path *field.Path,
@@ -229,7 +229,7 @@ func CheckMutatingPolicy(p, old *admissionregistrationv1.MutatingAdmissionPolicy
 		checkEnum(path.Child("reinvocationPolicy"), &spec.ReinvocationPolicy, reinvocationPolicies...)...)
 }
 
-// patchSource is one of the two ways in which a mutation says its patch.
+// patchSource is one of the two forms of a mutation's patch.
 type patchSource struct {
 	patchType  admissionregistrationv1.PatchType
 	name       string  // of its field

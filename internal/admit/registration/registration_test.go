@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is found into testdata")
 
-// registered is a case: an object as it comes, and what is wrong with it once its defaults are in. The texts are
-// kube-apiserver's: test/oracle-builtins compares many more with Kubernetes' own validation.
+// registered is a case: an object as received, and its errors after defaulting. The texts are kube-apiserver's:
+// test/oracle-builtins compares many more with Kubernetes' own validation.
 type registered struct {
 	Name   string         `json:"name"`
 	Object map[string]any `json:"object"`
@@ -103,7 +103,7 @@ func checked[T any](
 		if err != nil {
 			t.Fatal(err)
 		}
-		own := map[string]any{} // of which the defaults do not come into testdata
+		own := map[string]any{} // without the defaults, to keep them out of testdata
 		if err := json.Unmarshal(data, &own); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func checked[T any](
 	return f(typed(c.Object), typed(c.Old))
 }
 
-// TestDefaults has what the server fills in, and leaves alone what is there.
+// TestDefaults checks that the server sets defaults and keeps existing values.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	config := map[string]any{"webhooks": []any{map[string]any{"name": "a.example.com", "timeoutSeconds": int64(3)}}}

@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// notSupported lists what is allowed in kube's order, that of the alphabet.
+// notSupported lists the allowed values in Kubernetes' alphabetical order.
 func notSupported[T ~string](path *field.Path, value T, allowed ...string) *field.Error {
 	slices.Sort(allowed)
 	return field.NotSupported(path, value, allowed)
 }
 
-// checkEnum wants one of the allowed values; nil is fine.
+// checkEnum requires one of the allowed values; nil is valid.
 func checkEnum[T ~string](path *field.Path, value *T, allowed ...string) field.ErrorList {
 	if value == nil || slices.Contains(allowed, string(*value)) {
 		return nil
@@ -76,14 +76,14 @@ func checkRule(r *admissionregistrationv1.RuleWithOperations, path *field.Path) 
 	return append(errs, checkEnum(path.Child("scope"), r.Scope, scopes...)...)
 }
 
-// checkResources wants no resource to be named that a wildcard beside it covers.
+// checkResources refuses a resource that a wildcard in the same list covers.
 func checkResources(resources []string, path *field.Path) (errs field.ErrorList) {
 	if len(resources) == 0 {
 		errs = append(errs, field.Required(path, ""))
 	}
 	allOf := map[string]bool{} // x/*
 	inAll := map[string]bool{} // */x
-	plain := false             // the last one without a subresource is not *
+	plain := false             // the last resource without a subresource is not *
 	for i, text := range resources {
 		if text == "" {
 			errs = append(errs, field.Required(path.Index(i), ""))
@@ -157,7 +157,7 @@ func checkMatchResources(m *admissionregistrationv1.MatchResources, path *field.
 	return errs
 }
 
-// checkMutatingOperations wants rules of a mutating policy to be about what can be mutated.
+// checkMutatingOperations requires the rules of a mutating policy to select operations that can be mutated.
 func checkMutatingOperations(m *admissionregistrationv1.MatchResources, path *field.Path) (errs field.ErrorList) {
 	if m == nil {
 		return nil

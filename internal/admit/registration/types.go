@@ -15,15 +15,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// maxKinds is after how many kinds of one rule the search for kinds ends.
+// maxKinds is the number of kinds of one rule after which the search ends.
 const maxKinds = 10
 
-// SchemaOf returns the schema of a kind with no reference left in it; nil if there is no such kind.
+// SchemaOf returns the schema of a kind without references; nil if the kind does not exist.
 type SchemaOf func(kind schema.GroupVersionKind) *spec.Schema
 
-// TypeWarnings checks the expressions of a policy against the schemas of the kinds that it names, and returns what is
-// wrong with them for some kind: nil if nothing is. Rule: "Type checking" of ValidatingAdmissionPolicy in the
-// Kubernetes documentation; test/oracle-builtins compares with k8s.io/apiserver/pkg/admission/plugin/policy/validating.
+// TypeWarnings checks the expressions of a policy against the schemas of its kinds, and returns the errors for some
+// kind; nil if there are none. Rule: "Type checking" of ValidatingAdmissionPolicy in the Kubernetes documentation;
+// test/oracle-builtins compares with k8s.io/apiserver/pkg/admission/plugin/policy/validating.
 func TypeWarnings(
 	p *admissionregistrationv1.ValidatingAdmissionPolicySpec, served *catalog.Snapshot, schemaOf SchemaOf,
 ) []admissionregistrationv1.ExpressionWarning {
@@ -81,7 +81,7 @@ func checksOf(
 		}
 		c, err := expr.NewChecker(shapes)
 		if err != nil {
-			continue // a schema that CEL has no types for
+			continue // a schema without CEL types
 		}
 		for _, v := range p.Variables {
 			c.Variable(v.Name, v.Expression)
@@ -91,8 +91,8 @@ func checksOf(
 	return checks
 }
 
-// matchedKinds returns the kinds that the rules of a policy name, sorted. Rules with a * in their groups or versions,
-// and resources with one, name none; nor do subresources.
+// matchedKinds returns the kinds named by the rules of a policy, sorted. Rules with a * in their groups or versions,
+// resources with a *, and subresources name no kinds.
 func matchedKinds(m *admissionregistrationv1.MatchResources, served *catalog.Snapshot) []schema.GroupVersionKind {
 	if m == nil {
 		return nil
@@ -114,7 +114,7 @@ func matchedKinds(m *admissionregistrationv1.MatchResources, served *catalog.Sna
 	return kinds
 }
 
-// matchRuleKinds adds the kinds that a rule names to found. false ends the search: there are as many as are checked.
+// matchRuleKinds adds the kinds named by a rule to found. It returns false to end the search at the limit.
 func matchRuleKinds(
 	rule *admissionregistrationv1.Rule, served *catalog.Snapshot, found map[schema.GroupVersionKind]bool,
 ) bool {
@@ -141,8 +141,8 @@ func matchRuleKinds(
 	return true
 }
 
-// kindsFor returns the kinds that kube's RESTMapper finds for a resource. To it the group "" is no group but any: pods
-// of v1 are one kind, but events of v1 and deployments of v1 are found in other groups too.
+// kindsFor returns the kinds that Kubernetes' RESTMapper finds for a resource. For it the group "" means any group:
+// pods of v1 are one kind, but events of v1 and deployments of v1 are also found in other groups.
 func kindsFor(served *catalog.Snapshot, group, version, resource string) (kinds []schema.GroupVersionKind) {
 	resource = strings.ToLower(resource)
 	for _, g := range served.Groups() {

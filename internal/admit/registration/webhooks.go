@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 )
 
-// Hook is what webhooks of both kinds say.
+// Hook holds the fields common to both kinds of webhooks.
 type Hook struct {
 	Name                    string
 	ClientConfig            admissionregistrationv1.WebhookClientConfig
@@ -55,8 +55,8 @@ func ValidatingHooks(c *admissionregistrationv1.ValidatingWebhookConfiguration) 
 	return out
 }
 
-// CheckMutatingWebhooks returns what is wrong with a configuration beyond its metadata. old is nil for a new one; what
-// was wrong with it before may stay.
+// CheckMutatingWebhooks returns the errors of a configuration outside of its metadata. old is nil for a new one; its
+// violations may stay.
 func CheckMutatingWebhooks(c, old *admissionregistrationv1.MutatingWebhookConfiguration) field.ErrorList {
 	if old == nil {
 		return checkHooks(MutatingHooks(c), nil, false)
@@ -72,9 +72,9 @@ func CheckValidatingWebhooks(c, old *admissionregistrationv1.ValidatingWebhookCo
 	return checkHooks(ValidatingHooks(c), ValidatingHooks(old), true)
 }
 
-// allowances is what an update may leave as it was.
+// allowances holds the violations that an update may leave unchanged.
 type allowances struct {
-	conditions    bool // nothing about match conditions has changed
+	conditions    bool // the match conditions are unchanged
 	sideEffects   bool
 	reviews       bool
 	names         bool

@@ -1,10 +1,9 @@
-// Package source keeps the compiled form of configuration objects: policies, bindings, webhooks.
+// Package source caches the compiled form of configuration objects: policies, bindings, webhooks.
 //
-// It stands between the admission plugins and the view. A Source compiles each object of one kind once for each
-// revision of it and gives all of them as a List, in the order of their names. A List is immutable and the same one
-// until something changes, so that what is derived from it can be kept with it. There is no informer and no goroutine:
-// a Source looks at the view's snapshot, which is a comparison of pointers while nothing has changed, and so knows
-// what the view knows.
+// It stands between the admission plugins and the view. A Source compiles each object of one kind once for each of its
+// revisions and returns all of them as a List, in the order of their names. A List is immutable and stays the same
+// until something changes, so derived values can be cached with it. There is no informer and no goroutine: a Source
+// reads the view's snapshot, a comparison of pointers while nothing has changed, and so is as current as the view.
 //
 // A Source is safe for concurrent use.
 package source
@@ -25,7 +24,7 @@ type Source[T any] struct {
 	mu      sync.Mutex // held while a list is built
 }
 
-// List is all objects at one moment.
+// List holds all objects at one moment.
 type List[T any] struct {
 	Items []T // in the order of their names; read only
 
@@ -38,13 +37,13 @@ type result[T any] struct {
 	ok   bool
 }
 
-// New returns a source of the collection's objects. compile must not fail slowly or often: what it refuses (false) is
-// left out. It is called once for each revision of an object.
+// New returns a source of the collection's objects. compile is called once for each revision of an object; it should be
+// fast, and objects for which it returns false are left out.
 func New[T any](collection *watchcache.Collection, compile func(*watchcache.Entry) (T, bool)) *Source[T] {
 	return &Source[T]{collection: collection, compile: compile}
 }
 
-// List returns the objects that the view knows.
+// List returns the current objects in the view.
 func (s *Source[T]) List() *List[T] {
 	if l := s.current.Load(); l != nil && s.collection.IsCurrent(l.snapshot) {
 		return l
@@ -53,7 +52,7 @@ func (s *Source[T]) List() *List[T] {
 	defer s.mu.Unlock()
 	now := s.collection.Snapshot()
 	old := s.current.Load()
-	if old != nil && old.snapshot.Same(now) { // it was built meanwhile
+	if old != nil && old.snapshot.Same(now) { // built meanwhile
 		return old
 	}
 	next := &List[T]{snapshot: now, made: make(map[*watchcache.Entry]result[T], now.Len())}
@@ -79,7 +78,7 @@ func (s *Source[T]) List() *List[T] {
 	return next
 }
 
-// Derived keeps what is derived from a list until it changes. The zero value is ready.
+// Derived caches a value derived from a list until the list changes. The zero value is ready to use.
 type Derived[A, T any] struct {
 	current atomic.Pointer[derived[A, T]]
 }
@@ -89,7 +88,7 @@ type derived[A, T any] struct {
 	val T
 }
 
-// Get returns what derive makes of the list. Concurrent callers may each derive it after a change.
+// Get returns derive's result for the list. Concurrent callers may each call derive after a change.
 func (d *Derived[A, T]) Get(a *List[A], derive func([]A) T) T {
 	if c := d.current.Load(); c != nil && c.a == a {
 		return c.val
@@ -99,7 +98,7 @@ func (d *Derived[A, T]) Get(a *List[A], derive func([]A) T) T {
 	return c.val
 }
 
-// Joined keeps what is derived from two lists until one of them changes. The zero value is ready.
+// Joined caches a value derived from two lists until one of them changes. The zero value is ready to use.
 type Joined[A, B, T any] struct {
 	current atomic.Pointer[joined[A, B, T]]
 }
@@ -110,7 +109,7 @@ type joined[A, B, T any] struct {
 	val T
 }
 
-// Get returns what derive makes of the lists. Concurrent callers may each derive it after a change.
+// Get returns derive's result for the lists. Concurrent callers may each call derive after a change.
 func (j *Joined[A, B, T]) Get(a *List[A], b *List[B], derive func([]A, []B) T) T {
 	if c := j.current.Load(); c != nil && c.a == a && c.b == b {
 		return c.val
