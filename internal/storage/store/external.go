@@ -38,6 +38,7 @@ const progressRetry = 100 * time.Millisecond
 type remote struct {
 	client    *clientv3.Client
 	members   *members
+	guards    *guards // nil with a single endpoint, behind which there is no other member to send a write to
 	prefix    string
 	revisions shared
 	fault     *fault // set for data of an unknown format; a lost cluster may come back
@@ -51,7 +52,7 @@ type remote struct {
 
 func openExternal(
 	ctx context.Context, c External, prefix string, tracing trace.TracerProvider, log *slog.Logger,
-) (backend, *clientv3.Client, error) {
+) (*remote, *clientv3.Client, error) {
 	if len(c.Endpoints) == 0 {
 		return nil, nil, errors.New("store: external etcd has no endpoints; name them with --etcd-servers")
 	}
@@ -75,6 +76,9 @@ func openExternal(
 	}
 	r := &remote{
 		client: client, members: newMembers(client, c.Endpoints, log), prefix: prefix, fault: newFault(),
+	}
+	if len(c.Endpoints) > 1 {
+		r.guards = newGuards(client, r.members.suspect, log)
 	}
 	r.mu.nudges = map[chan struct{}]bool{}
 	r.revisions.fetch = r.fetchRevision

@@ -60,7 +60,7 @@ func (s *Store) lease(ctx context.Context, ttl time.Duration) (clientv3.LeaseID,
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	longer := min(ttl/leaseShare, leaseMost).Truncate(time.Second)
-	granted, err := s.client.Grant(ctx, int64((ttl+longer)/time.Second))
+	granted, err := s.grant(ctx, int64((ttl+longer)/time.Second))
 	if errors.Is(err, rpctypes.ErrNoSpace) {
 		s.room.refused()
 		return 0, ErrNoSpace
@@ -70,6 +70,16 @@ func (s *Store) lease(ctx context.Context, ttl time.Duration) (clientv3.LeaseID,
 	}
 	l.id, l.until, l.keys = granted.ID, now.Add(longer), 1
 	return l.id, nil
+}
+
+// grant requests a lease. A second request, of another member, leaves one that is not used.
+func (s *Store) grant(ctx context.Context, seconds int64) (*clientv3.LeaseGrantResponse, error) {
+	if s.guards == nil {
+		return s.client.Grant(ctx, seconds)
+	}
+	return hedge(ctx, s.guards.suspect, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
+		return s.client.Grant(ctx, seconds)
+	})
 }
 
 func (ls *leases) of(ttl time.Duration) *lease {

@@ -106,6 +106,7 @@ type Store struct {
 	embedded bool
 	backend  backend
 	client   *clientv3.Client
+	guards   *guards // of writes; nil if there is one etcd
 	log      *slog.Logger
 	observe  func(ctx context.Context, operation, key string, took time.Duration, err error) // may be nil
 
@@ -171,7 +172,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	case c.Embedded != nil:
 		s.backend, s.client, err = openEmbedded(ctx, *c.Embedded, c.Log)
 	case c.External != nil:
-		s.backend, s.client, err = openExternal(ctx, *c.External, s.prefix, c.Tracing, c.Log)
+		var r *remote
+		if r, s.client, err = openExternal(ctx, *c.External, s.prefix, c.Tracing, c.Log); err == nil {
+			s.backend, s.guards = r, r.guards
+		}
 	default:
 		return nil, errors.New("store: neither an embedded nor an external etcd is configured")
 	}
@@ -192,6 +196,7 @@ func (s *Store) Path(key string) string { return s.prefix + key }
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.stop()
+		s.guards.close()
 		s.client.Close()
 		s.closeErr = s.backend.close()
 	})

@@ -121,6 +121,12 @@ func (w Writer) swap(ctx context.Context, verb string, c Change) (newRev int64, 
 	ctx, done := w.store.begin(ctx, verb, c.Key)
 	defer func() { done.end(ctx, err) }()
 	newRev, found, err = w.try(ctx, c)
+	for range lostGuards {
+		if !errors.Is(err, errGuardLost) {
+			break
+		}
+		newRev, found, err = w.try(ctx, c)
+	}
 	// etcd may have lost remembered leases: they were revoked, or a backup was restored.
 	if errors.Is(err, errLeaseLost) {
 		w.store.leases.forget()
@@ -169,7 +175,10 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	resp, err := s.client.Txn(ctx).If(conditions...).Then(effects...).Else(looks...).Commit()
+	out, err := s.transact(ctx, transaction{conditions: conditions, effects: effects, looks: looks})
+	if errors.Is(err, errGuardLost) {
+		return 0, false, err
+	}
 	if err != nil {
 		if err = writeError(err); errors.Is(err, ErrNoSpace) {
 			s.room.refused()
@@ -177,18 +186,18 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 		}
 		return 0, false, err
 	}
-	s.backend.saw(resp.Header.Revision)
-	if resp.Succeeded {
-		s.wrote(resp.Header.Revision)
-		return resp.Header.Revision, false, nil
+	s.backend.saw(out.seen)
+	if out.succeeded {
+		s.wrote(out.revision)
+		return out.revision, false, nil
 	}
 	if marked > 0 {
-		kvs := resp.Responses[len(own)].GetResponseRange().GetKvs()
+		kvs := out.looks[len(own)].GetResponseRange().GetKvs()
 		if len(kvs) == 0 || kvs[0].ModRevision != marked {
 			return 0, false, errFormatChanged
 		}
 	}
-	found, err = w.refusal(c, resp.Responses[:len(own)])
+	found, err = w.refusal(c, out.looks[:len(own)])
 	return 0, found, err
 }
 
@@ -209,6 +218,18 @@ func (w Writer) refusal(c Change, looks []*etcdserverpb.ResponseOp) (found bool,
 		}
 	}
 	return found || len(looks) == 0, nil
+}
+
+// lostGuards is how often a write begins again because etcd has lost its guard: once is enough, unless etcd is restored
+// meanwhile.
+const lostGuards = 3
+
+// transact makes a transaction: one time, or with a guard as often as it takes where there are several members.
+func (s *Store) transact(ctx context.Context, t transaction) (outcome, error) {
+	if s.guards == nil {
+		return once(ctx, s.client, t)
+	}
+	return s.guards.transact(ctx, t)
 }
 
 // Written returns the revision of the last write that this Store has acknowledged, 0 before the first.
