@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/bowsprit/bowsprit"
+
+	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
 // Main is the main function of a program that is an extension API server. It reads flags (--help lists them), serves
@@ -67,7 +69,7 @@ func run(ctx context.Context, s Server, args []string, out io.Writer) error {
 		s.Register = &Registration{Namespace: namespace, Service: name, Address: *address}
 	}
 	if s.Config.Log == nil {
-		s.Config.Log = slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.Level(-*verbosity)}))
+		s.Config.Log = slog.New(foreign.Log(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.Level(-*verbosity)})))
 	}
 	return s.Run(ctx)
 }

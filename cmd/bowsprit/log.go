@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
 // newLogger returns the logger of a process: what an operator wants to know at the default verbosity, each request at
@@ -22,9 +24,9 @@ func newLogger(out io.Writer, o serveFlags) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: withUnits}
 	switch o.logFormat {
 	case "text":
-		return slog.New(summed(slog.NewTextHandler(out, options))), nil
+		return slog.New(foreign.Log(summed(slog.NewTextHandler(out, options)))), nil
 	case "json":
-		return slog.New(summed(slog.NewJSONHandler(out, options))), nil
+		return slog.New(foreign.Log(summed(slog.NewJSONHandler(out, options)))), nil
 	}
 	return nil, fmt.Errorf("--log-format %q is unknown: use text or json", o.logFormat)
 }

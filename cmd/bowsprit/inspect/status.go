@@ -24,6 +24,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
 // status is what is shown. Its form is that of -o json; what the user may not read is absent.
@@ -92,6 +93,9 @@ type inquiry struct {
 	url  string
 }
 
+// maxPage bounds a page of a server. The metrics are the longest.
+const maxPage = 64 << 20
+
 // get returns what a page says. Codes that are no answer to the question are errors.
 func (q *inquiry) get(ctx context.Context, path string, codes ...int) (*http.Response, string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, q.url+path, http.NoBody)
@@ -103,9 +107,9 @@ func (q *inquiry) get(ctx context.Context, path string, codes ...int) (*http.Res
 		return nil, "", err
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	body, err := foreign.ReadAll(answer.Body, maxPage)
 	if err == nil && !slices.Contains(codes, answer.StatusCode) {
-		err = fmt.Errorf("GET %s: %s", path, answer.Status)
+		err = fmt.Errorf("GET %s: %s", path, foreign.Text(answer.Status))
 	}
 	return answer, string(body), err
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/foreign"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -164,6 +165,7 @@ func denied(webhook string, said *metav1.Status) *apierrors.StatusError {
 	status := metav1.Status{Status: metav1.StatusFailure}
 	if said != nil {
 		status = *said
+		foreign.Status(&status)
 	}
 	if status.Code < http.StatusBadRequest || status.Code > 999 { // not an error, or not an HTTP status
 		status.Code = http.StatusBadRequest

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/bowsprit/bowsprit/internal/foreign"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
@@ -75,9 +76,10 @@ func parseReply(answer []byte, version, uid string) ([]runtime.RawExtension, err
 	}
 	if result := &response.Result; result.Status != metav1.StatusSuccess {
 		if result.Message != "" {
-			return nil, errors.New(result.Message)
+			return nil, errors.New(foreign.Clip(result.Message, foreign.MaxMessage))
 		}
-		return nil, fmt.Errorf("response.result.status was '%s', not 'Success'", result.Status)
+		return nil, fmt.Errorf("response.result.status was '%s', not 'Success'",
+			foreign.Clip(result.Status, foreign.MaxText))
 	}
 	return response.ConvertedObjects, nil
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
 // delegatedTTL is how long answers of the other server are remembered: that of kube's extension API servers.
@@ -19,6 +20,8 @@ const delegatedTTL = 10 * time.Second
 // Delegate returns a mode that asks another API server, by SubjectAccessReviews. What that one does not allow is not
 // allowed; if it cannot be asked, nothing is.
 func Delegate(config *rest.Config) (authz.Mode, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(foreign.Document)
 	client, err := authorizationv1.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("access reviews: %w", err)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/plugin/pkg/authorizer/webhook"
 
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/foreign"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -36,6 +37,7 @@ func (m *Modes) webhook(c apiserver.AuthorizerConfiguration) (authz.Mode, error)
 	if err != nil {
 		return nil, fmt.Errorf("authorization webhook %s: %w", c.Name, err)
 	}
+	client.Wrap(foreign.Document)
 	if w.Timeout.Duration != 0 {
 		client.Timeout = w.Timeout.Duration
 	}
@@ -68,14 +70,14 @@ func (m *Modes) webhook(c apiserver.AuthorizerConfiguration) (authz.Mode, error)
 // than its priority level has seats for.
 func (r remote) Authorize(ctx context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
 	decision, reason, err := r.authorizer.Authorize(ctx, attributes(who, what))
-	out := authz.Decision{Reason: reason}
+	out := authz.Decision{Reason: foreign.Clip(reason, foreign.MaxText)}
 	switch decision {
 	case authorizer.DecisionAllow:
 		out.Verdict = authz.Allow
 	case authorizer.DecisionDeny:
 		out.Verdict = authz.Deny
 	}
-	return out, err
+	return out, foreign.Error(err)
 }
 
 // Rules implements authz.Ruler: a webhook can only be asked about one request.

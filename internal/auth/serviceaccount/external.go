@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	externaljwtv1 "k8s.io/externaljwt/apis/v1"
+
+	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
 // external is a program that signs tokens and says by which keys they are proved (KEP-740, k8s.io/externaljwt), reached
@@ -48,6 +50,7 @@ func OpenExternal(ctx context.Context, socket string, c KeyConfig) (*Keys, error
 	var err error
 	e.connection, err = grpc.NewClient("passthrough:///"+socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
+		grpc.WithDisableServiceConfig(), grpc.WithMaxHeaderListSize(foreign.MaxHeader),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)), grpc.WithChainUnaryInterceptor(e.metrics.measure()),
 		grpc.WithContextDialer(func(ctx context.Context, path string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", path)
@@ -72,7 +75,7 @@ func (k *Keys) openExternal(ctx context.Context) error {
 	}
 	about, err := k.external.client.Metadata(ctx, &externaljwtv1.MetadataRequest{})
 	if err != nil {
-		return fmt.Errorf("ask for its metadata: %w", err)
+		return fmt.Errorf("ask for its metadata: %w", foreign.Error(err))
 	}
 	k.external.maxLife = time.Duration(about.GetMaxTokenExpirationSeconds()) * time.Second
 	if k.external.maxLife < shortestLifetime {
@@ -102,11 +105,11 @@ func (k *Keys) fetchLocked(ctx context.Context) error {
 	e.fetched = time.Now()
 	e.metrics.fetched(err)
 	if err != nil {
-		return fmt.Errorf("fetch its keys: %w", err)
+		return fmt.Errorf("fetch its keys: %w", foreign.Error(err))
 	}
 	set, err := externalKeys(answer)
 	if err != nil {
-		return fmt.Errorf("fetch its keys: %w", err)
+		return fmt.Errorf("fetch its keys: %w", foreign.Error(err))
 	}
 	e.hint = time.Duration(answer.GetRefreshHintSeconds()) * time.Second
 	e.metrics.dated(answer.GetDataTimestamp().AsTime())

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apiserver/plugin/pkg/authenticator/token/webhook"
 	authenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
 // Delegated asks another API server whose token it is, by TokenReviews.
@@ -24,6 +26,8 @@ const (
 
 // Delegate returns a Delegated that asks the server of config.
 func Delegate(config *rest.Config) (*Delegated, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(foreign.Document)
 	client, err := authenticationv1.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("token reviews: %w", err)
@@ -45,7 +49,7 @@ func (d *Delegated) Authenticate(ctx context.Context, token string, wanted []str
 	}
 	answer, ok, err := d.all.AuthenticateToken(ctx, token)
 	if err != nil || !ok {
-		return nil, nil, err
+		return nil, nil, foreign.Error(err)
 	}
 	return answer.User, answer.Audiences, nil
 }

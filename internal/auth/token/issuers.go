@@ -17,6 +17,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/token/union"
 	"k8s.io/apiserver/plugin/pkg/authenticator/token/oidc"
 	"k8s.io/client-go/util/cert"
+
+	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
 // issuers are those of one configuration.
@@ -56,8 +58,8 @@ func (r *Remote) newIssuers(c *apiserver.AuthenticationConfiguration) (*issuers,
 	return set, nil
 }
 
-// client returns what an issuer is asked with. It is made here, not by the library, so that its connections can be
-// closed.
+// client returns the client for an issuer. It is made here, not by the library, so that its connections can be closed,
+// its answers are bounded, and unknown keys do not have the issuer asked as often as clients like.
 func (s *issuers) client(j apiserver.JWTAuthenticator, egress func(kind string) Dial) (*http.Client, error) {
 	var dial Dial
 	if kind := string(j.Issuer.EgressSelectorType); kind != "" {
@@ -76,10 +78,10 @@ func (s *issuers) client(j apiserver.JWTAuthenticator, egress func(kind string) 
 		}
 	}
 	transport := utilnet.SetTransportDefaults(&http.Transport{
-		DialContext: dial, TLSClientConfig: &tls.Config{RootCAs: roots},
+		DialContext: dial, TLSClientConfig: &tls.Config{RootCAs: roots}, MaxResponseHeaderBytes: foreign.MaxHeader,
 	})
 	s.idle = append(s.idle, transport)
-	return &http.Client{Transport: transport, Timeout: 30 * time.Second}, nil
+	return &http.Client{Transport: newPaced(foreign.Document(transport)), Timeout: 30 * time.Second}, nil
 }
 
 // cancel ends the set: it must not be asked any more.
@@ -93,7 +95,7 @@ func (s *issuers) cancel() {
 func (s *issuers) healthy() error {
 	var errs []error
 	for _, check := range s.checks {
-		errs = append(errs, check())
+		errs = append(errs, foreign.Error(check()))
 	}
 	return utilerrors.NewAggregate(errs)
 }

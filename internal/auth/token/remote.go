@@ -29,6 +29,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/apiserver/plugin/pkg/authenticator/token/webhook"
+
+	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
 // Config says who else is believed about tokens.
@@ -150,7 +152,7 @@ func (r *Remote) Authenticate(ctx context.Context, token string, wanted []string
 	}
 	answer, ok, err := r.all.AuthenticateToken(authenticator.WithAudiences(ctx, wanted), token)
 	if err != nil || !ok {
-		return nil, nil, err
+		return nil, nil, foreign.Error(err)
 	}
 	return answer.User, answer.Audiences, nil
 }
@@ -167,6 +169,7 @@ func newWebhook(c Config) (authenticator.Token, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
 	}
+	client.Wrap(foreign.Document)
 	hook, err := webhook.New(client, c.WebhookVersion, c.Audiences, webhookRetry)
 	if err != nil {
 		return nil, err

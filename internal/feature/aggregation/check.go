@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/transport"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/bowsprit/bowsprit/internal/foreign"
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -151,7 +152,7 @@ func (a *aggregator) probeOnce(ctx context.Context, r *remote) ([]byte, error) {
 		// A connection that does not answer is not used again.
 		r.backend.CloseIdle()
 		return nil, fmt.Errorf("failing or missing response from %v: %w", at.String(), &url.Error{
-			Op: "Get", URL: at.String(), Err: err,
+			Op: "Get", URL: at.String(), Err: foreign.Error(err),
 		})
 	}
 	if answer.code < 200 || answer.code >= 300 {

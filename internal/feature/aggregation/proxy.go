@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/bowsprit/bowsprit/internal/foreign"
 	"github.com/bowsprit/bowsprit/internal/front"
 	"github.com/bowsprit/bowsprit/internal/net/forward"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
@@ -191,7 +192,7 @@ func (a *aggregator) failed(w http.ResponseWriter, r *http.Request, who user.Inf
 	if errors.Is(err, errRedirect) {
 		codec.WriteError(w, r, &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusBadGateway, Reason: metav1.StatusReasonUnknown,
-			Message: err.Error(),
+			Message: foreign.Text(err.Error()),
 		}})
 		return
 	}
@@ -199,7 +200,7 @@ func (a *aggregator) failed(w http.ResponseWriter, r *http.Request, who user.Inf
 		return // the client is gone
 	}
 	a.queue.Add(remote.name)
-	a.unavailable(w, r, who, remote, &state{reason: "the request has failed", message: err.Error()})
+	a.unavailable(w, r, who, remote, &state{reason: "the request has failed", message: foreign.Text(err.Error())})
 }
 
 // unavailable answers 503. Why is for those who may see the APIService.

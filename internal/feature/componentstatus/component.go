@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/bowsprit/bowsprit/internal/foreign"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -116,13 +117,13 @@ func probe(ctx context.Context, client *http.Client, url string) corev1.Componen
 	r.Header.Set("Accept", "*/*")
 	res, err := client.Do(r)
 	if err != nil {
-		return corev1.ComponentCondition{Status: corev1.ConditionFalse, Message: err.Error()}
+		return corev1.ComponentCondition{Status: corev1.ConditionFalse, Message: foreign.Text(err.Error())}
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	switch {
 	case err != nil:
-		return corev1.ComponentCondition{Status: corev1.ConditionUnknown, Error: err.Error()}
+		return corev1.ComponentCondition{Status: corev1.ConditionUnknown, Error: foreign.Text(err.Error())}
 	case res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusBadRequest:
 		return corev1.ComponentCondition{
 			Status:  corev1.ConditionFalse,
@@ -148,5 +149,7 @@ func newClient() *http.Client {
 		DisableKeepAlives:  true,
 		DisableCompression: true,
 		ForceAttemptHTTP2:  true,
+
+		MaxResponseHeaderBytes: foreign.MaxHeader,
 	}}
 }

@@ -8,10 +8,8 @@ import (
 	auditapi "k8s.io/apiserver/pkg/apis/audit"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/apiserver/pkg/audit"
-	webhookclient "k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/apiserver/plugin/pkg/audit/buffered"
 	"k8s.io/apiserver/plugin/pkg/audit/truncate"
-	"k8s.io/apiserver/plugin/pkg/audit/webhook"
 )
 
 // backend returns the backend for events, and a function that closes the log file.
@@ -27,8 +25,7 @@ func (o *Options) backend() (backend audit.Backend, closeLog func() error, err e
 		all = append(all, o.Log.wrap(out))
 	}
 	if w := &o.Webhook; w.ConfigFile != "" {
-		hook, err := webhook.NewBackend(w.ConfigFile, auditv1.SchemeGroupVersion,
-			webhookclient.DefaultRetryBackoffWithInitialDelay(w.InitialBackoff), w.Dial)
+		hook, err := w.open()
 		if err != nil {
 			_ = closeLog()
 			return nil, nil, fmt.Errorf("initializing audit webhook: %w", err)

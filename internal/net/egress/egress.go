@@ -23,6 +23,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/apis/apiserver"
+
+	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
 // Purpose is the network that a server is in, as Kubernetes' EgressSelectorConfiguration divides them.
@@ -149,6 +151,8 @@ func Transport(dial Dial, config *tls.Config) *http.Transport {
 		IdleConnTimeout:     90 * time.Second,
 		MaxIdleConnsPerHost: 25,
 		ForceAttemptHTTP2:   true,
+		// Go's own bound is 10 MB, for each answer.
+		MaxResponseHeaderBytes: foreign.MaxHeader,
 		// A connection whose other end has vanished would else swallow calls for minutes.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}

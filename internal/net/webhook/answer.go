@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
 const (
@@ -60,7 +62,7 @@ func (e *endpoint) read(ctx context.Context, resp *http.Response, limit int64) (
 
 // body reads the response up to limit bytes.
 func (e *endpoint) body(ctx context.Context, resp *http.Response, limit int64) ([]byte, error) {
-	tooLong := fmt.Errorf("the answer is longer than the %d bytes that it may have", limit)
+	tooLong := &foreign.TooLong{Limit: limit}
 	if resp.ContentLength > limit {
 		return nil, tooLong
 	}
@@ -92,6 +94,7 @@ func (e *endpoint) body(ctx context.Context, resp *http.Response, limit int64) (
 func refusal(code int, media string, body []byte, retryAfter int) error {
 	var said metav1.Status
 	if json.Unmarshal(body, &said) == nil && said.Kind == "Status" && said.Status == metav1.StatusFailure {
+		foreign.Status(&said)
 		return &apierrors.StatusError{ErrStatus: said}
 	}
 	text := "unknown"

@@ -27,6 +27,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/bowsprit/bowsprit/internal/foreign"
 	"github.com/bowsprit/bowsprit/internal/net/egress"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
@@ -148,7 +149,7 @@ func (c *Client) post(ctx context.Context, t Target, where *url.URL, body []byte
 	resp, err := e.client.Do(r)
 	if err != nil {
 		c.options.Certificates.Failed(ctx, where.Hostname(), err)
-		return nil, -1, err
+		return nil, -1, foreign.Error(err)
 	}
 	defer resp.Body.Close()
 	if span.IsRecording() {

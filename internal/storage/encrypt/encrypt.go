@@ -26,6 +26,8 @@ import (
 	encryptionmetrics "k8s.io/apiserver/pkg/server/options/encryptionconfig/metrics"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/util/feature"
+
+	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
 // Config says what is encrypted, and how.
@@ -155,7 +157,8 @@ func (e *Encryption) Encrypt(ctx context.Context, prefix, key string, plain []by
 	if t == nil {
 		return plain, nil
 	}
-	return t.TransformToStorage(ctx, plain, e.about(key))
+	stored, err := t.TransformToStorage(ctx, plain, e.about(key))
+	return stored, foreign.Error(err)
 }
 
 // Decrypt is the opposite of Encrypt, and reads also what the file's other providers and keys have encrypted, and what
@@ -187,6 +190,7 @@ func (e *Encryption) decrypt(prefix, key string, stored []byte) (plain []byte, s
 	}
 	began := time.Now()
 	plain, stale, err = t.TransformFromStorage(context.Background(), stored, e.about(key)) // plugins have timeouts
+	err = foreign.Error(err)                                                               // a plugin's words
 	e.note(provider, time.Since(began), err)
 	return plain, stale, err
 }
