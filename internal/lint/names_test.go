@@ -19,7 +19,8 @@ func TestNamesInPages(t *testing.T) {
 	members := declaredMembers(t)
 	checked := 0
 	for _, pattern := range []string{
-		"CONTRIBUTING.md", "docs/tour.md", "docs/request.md", "docs/concurrency.md", "docs/schema.md", "docs/design/*.md",
+		"CONTRIBUTING.md", "docs/tour.md", "docs/request.md", "docs/concurrency.md", "docs/schema.md",
+		"docs/design/*.md",
 	} {
 		pages, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(pattern)))
 		if err != nil || len(pages) == 0 {
@@ -78,8 +79,8 @@ func namesIn(text string) (names []string) {
 	return names
 }
 
-// known reports whether a path or each part of a name exists. Paths that begin outside of the repository's folders, such
-// as "pods/exec", are resources or packages of others.
+// known reports whether a path or each part of a name exists. Paths that begin outside of the repository's folders,
+// such as "pods/exec", are resources or packages of others.
 func known(name string, paths, words map[string]bool, members map[string]map[string]bool) bool {
 	if pathName.MatchString(name) {
 		name = strings.TrimSuffix(name, "/")
@@ -91,7 +92,9 @@ func known(name string, paths, words map[string]bool, members map[string]map[str
 	}
 	before := ""
 	for part := range strings.SplitSeq(name, ".") {
-		if m := members[before]; !words[part] || m != nil && !m[part] && !m[anyMember] && !strings.HasPrefix(part, "Test") {
+		m := members[before]
+		declared := m == nil || m[part] || m[anyMember] || strings.HasPrefix(part, "Test")
+		if !words[part] || !declared {
 			return false
 		}
 		before = part
