@@ -95,9 +95,10 @@ func TestLanguage(t *testing.T) {
 			limit.what, limit.those = max(limit.what, own.what), max(limit.those, own.those)
 			limit.other = max(limit.other, own.other)
 		}
-		per := 1000 / float64(max(p.words, 1))
-		t.Logf("%-60s %6d words, for 1,000: %5.1f what %5.1f those %5.1f other", name, p.words,
-			float64(p.what)*per, float64(p.those)*per, float64(p.other)*per)
+		if per := 1000 / float64(max(p.words, 1)); testing.Verbose() {
+			t.Logf("%-60s %6d words, for 1,000: %5.1f what %5.1f those %5.1f other", name, p.words,
+				float64(p.what)*per, float64(p.those)*per, float64(p.other)*per)
+		}
 		if !p.within(limit) {
 			t.Errorf("%s has %d what, %d those, %d other; it may have %d, %d, %d. Name the subject instead; %s",
 				name, p.what, p.those, p.other, limit.what, limit.those, limit.other, moved)
