@@ -1,6 +1,7 @@
 package bowsprit
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/feature/kubelet"
@@ -101,9 +102,12 @@ func (c *KubeletConfig) validate(p *problems) {
 // kubelets is what the configuration means for the part.
 func (c *Config) kubelets() kubelet.Settings {
 	k, today := &c.Kubelet, !c.Emulation.read().Emulates()
+	bound, err := netip.ParseAddr(c.Listen.BindAddress)
 	return kubelet.Settings{
 		CertFile: k.ClientCertFile, KeyFile: k.ClientKeyFile, CAFile: k.AuthorityFile, Port: k.Port,
 		AddressTypes: k.AddressTypes, Timeout: k.Timeout, BytesPerSecond: k.MaxBytesPerSecond,
+		// A server for programs of this machine alone gives them no way to it that they do not have.
+		Local: err == nil && bound.IsLoopback(),
 		Gates: kubelet.Gates{
 			UpgradeNeedsCreate: on(k.UpgradeNeedsCreate, today), Translate: on(k.TranslateStreams, true),
 			Tunnel: on(k.TunnelPorts, true), Extend: on(k.ExtendWebSockets, today), SplitLogs: k.SplitLogs,

@@ -178,3 +178,52 @@ func TestProxyable(t *testing.T) {
 		}
 	}
 }
+
+// A server that listens for others connects to no kubelet at an address of its own machine or link, whether the node has
+// the address or a name with it; one that listens for this machine alone may use loopback addresses.
+func TestAddresses(t *testing.T) {
+	for text, want := range map[string]struct{ remote, local bool }{
+		"10.0.0.7": {true, true}, "192.0.2.1": {true, true}, "2001:db8::1": {true, true}, "fd00::1": {true, true},
+		"::ffff:10.0.0.7": {true, true},
+		"127.0.0.1":       {false, true}, "127.0.1.1": {false, true}, "::1": {false, true}, "::ffff:127.0.0.1": {false, true},
+		"169.254.169.254": {}, "fe80::1": {}, "fe80::1%eth0": {}, "0.0.0.0": {}, "::": {}, "224.0.0.1": {}, "ff02::1": {},
+		"::ffff:169.254.169.254": {}, "255.255.255.255": {}, "::ffff:0.0.0.0": {},
+	} {
+		for _, local := range []bool{false, true} {
+			y := &way{}
+			dialed := false
+			dial := y.checked(func(context.Context, string, string) (net.Conn, error) {
+				dialed = true
+				return nil, errors.New("unreachable")
+			}, local)
+			_, err := dial(t.Context(), "tcp", net.JoinHostPort(text, "10250"))
+			ok := want.remote || local && want.local
+			if dialed != ok || errors.Is(err, errAddress) == ok {
+				t.Errorf("%s, local %v: dialed %v, %v", text, local, dialed, err)
+			}
+		}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	direct := func(ctx context.Context, network, _ string) (net.Conn, error) { // every name is this machine's
+		return new(net.Dialer).DialContext(ctx, network, listener.Addr().String())
+	}
+	for _, local := range []bool{false, true} {
+		conn, err := new(way).checked(direct, local)(t.Context(), "tcp", net.JoinHostPort("node.example", port))
+		if (err == nil) != local || !local && !errors.Is(err, errAddress) {
+			t.Errorf("a name with a loopback address, local %v: %v", local, err)
+		}
+		if conn != nil {
+			conn.Close()
+		}
+	}
+	conn, err := new(way).checked(direct, false)(t.Context(), "tcp", "node.example:1") // as if by a proxy of this machine
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+}

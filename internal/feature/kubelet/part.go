@@ -51,6 +51,8 @@ type Settings struct {
 	Timeout time.Duration
 	// BytesPerSecond bounds what a connection carries in each direction; 0 does not.
 	BytesPerSecond int64
+	// Local lets kubelets have loopback addresses.
+	Local bool
 	// Simulation answers for nodes without kubelets; nil if there are none.
 	Simulation Simulation
 

@@ -27,7 +27,7 @@ import (
 // upgrader returns what passes requests on to one place, over a connection of its own for those that take it over.
 // only refuses all others.
 func (y *way) upgrader(where *url.URL, over *http.Transport, only bool) *proxy.UpgradeAwareHandler {
-	h := proxy.NewUpgradeAwareHandler(where, over, !only, only, responder{})
+	h := proxy.NewUpgradeAwareHandler(where, clean{over}, !only, only, responder{})
 	h.MaxBytesPerSec = y.settings.BytesPerSecond
 	return h
 }
@@ -67,7 +67,7 @@ func (y *way) servePodProxy(w http.ResponseWriter, r *http.Request, v *verb.Verb
 		ip = pod.Status.PodIPs[0].IP
 	}
 	if address := net.ParseIP(ip); address == nil || !address.IsGlobalUnicast() {
-		return apierrors.NewBadRequest("address not allowed")
+		return apierrors.NewBadRequest(errAddress.Error())
 	}
 	where := &url.URL{Scheme: scheme, Host: net.JoinHostPort(ip, port)}
 	if port == "" {
@@ -119,7 +119,7 @@ func proxyable(ctx context.Context, host string) error {
 	}
 	for _, a := range addresses {
 		if !a.IP.IsGlobalUnicast() {
-			return errors.New("address not allowed")
+			return errAddress
 		}
 	}
 	return nil

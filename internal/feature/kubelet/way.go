@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -58,11 +59,12 @@ func (y *way) open(dial egress.Dial, own func() *tls.Certificate) error {
 		t.TLSHandshakeTimeout = y.settings.Timeout
 		return t
 	}
-	y.verified = transport(y.answered(dial), config)
+	local := y.checked(dial, y.settings.Local)
+	y.verified = transport(y.answered(local), config)
 	config = config.Clone()
 	config.InsecureSkipVerify, config.RootCAs = true, nil
-	y.unverified = transport(y.answered(dial), config)
-	y.direct = transport(y.refusing(dial), &tls.Config{InsecureSkipVerify: true})
+	y.unverified = transport(y.answered(local), config)
+	y.direct = transport(y.checked(y.refusing(dial), false), &tls.Config{InsecureSkipVerify: true})
 	return nil
 }
 
@@ -157,12 +159,16 @@ func (y *way) node(ctx context.Context, v *verb.Verbs, c *verb.Call, name string
 		if i < 0 {
 			continue
 		}
+		host := node.Status.Addresses[i].Address
+		if ip, err := netip.ParseAddr(host); err == nil && !allowed(ip, y.settings.Local) {
+			return nil, apierrors.NewBadRequest(errAddress.Error())
+		}
 		port := uint(max(0, node.Status.DaemonEndpoints.KubeletEndpoint.Port))
 		if port == 0 {
 			port = y.settings.Port
 		}
 		return &endpoint{
-			host: node.Status.Addresses[i].Address, port: strconv.FormatUint(uint64(port), 10),
+			host: host, port: strconv.FormatUint(uint64(port), 10),
 			features: node.Status.DeclaredFeatures,
 		}, nil
 	}

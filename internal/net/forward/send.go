@@ -37,10 +37,10 @@ func Send(
 	}
 }
 
-// TakeHeaders prepares the headers of an answer to be added to those that the client gets in any case, which is what
+// TakeHeaders prepares the headers of an API's answer to be added to those that the client gets in any case, which is what
 // ReverseProxy does with them: what would be there twice is taken away on one side.
 func TakeHeaders(resp *http.Response, client http.Header) {
-	resp.Header.Del("Audit-Id") // it is that of the request, which the client's have already
+	CleanAPIHeaders(resp.Header)
 	if resp.Header.Get("Cache-Control") != "" {
 		client.Del("Cache-Control")
 	}

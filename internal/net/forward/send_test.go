@@ -110,3 +110,35 @@ func TestTakeHeaders(t *testing.T) {
 		t.Errorf("an answer to this server itself: %v", resp.Header)
 	}
 }
+
+// TestCleanHeaders enumerates headers of an answer: the server that passes it on keeps those that are its own to send,
+// and an API sets nothing that is for a browser's page.
+func TestCleanHeaders(t *testing.T) {
+	for name, want := range map[string]struct{ api, page bool }{
+		"Content-Type": {true, true}, "Content-Encoding": {true, true}, "Cache-Control": {true, true},
+		"Etag": {true, true}, "Last-Modified": {true, true}, "Retry-After": {true, true}, "Warning": {true, true},
+		"Vary": {true, true}, "Location": {true, true}, "X-Content-Type-Options": {true, true}, "Expires": {true, true},
+		"Content-Security-Policy": {true, true}, "X-Frame-Options": {true, true}, "Upgrade": {true, true},
+		"X-Varied-Accept": {true, true}, "X-Stream-Protocol-Version": {true, true}, "Date": {true, true},
+		"Set-Cookie": {false, true}, "Set-Cookie2": {false, true}, "Www-Authenticate": {false, true},
+		"Refresh": {false, true}, "Server-Timing": {false, true}, "Link": {false, true},
+		"Audit-Id": {}, "X-Kubernetes-Pf-Flowschema-Uid": {}, "X-Kubernetes-Pf-Prioritylevel-Uid": {},
+		"X-Kubernetes-Anything": {}, "Access-Control-Allow-Origin": {}, "Access-Control-Allow-Credentials": {},
+		"Access-Control-Expose-Headers": {}, "Access-Control-Max-Age": {}, "Access-Control-Allow-Private-Network": {},
+		"Cross-Origin-Resource-Policy": {}, "Cross-Origin-Opener-Policy": {}, "Timing-Allow-Origin": {},
+		"Strict-Transport-Security": {}, "Alt-Svc": {}, "Public-Key-Pins": {}, "Expect-Ct": {}, "Clear-Site-Data": {},
+		"Service-Worker-Allowed": {}, "Origin-Agent-Cluster": {}, "Nel": {}, "Report-To": {}, "Reporting-Endpoints": {},
+		"Proxy-Authenticate": {},
+	} {
+		if http.CanonicalHeaderKey(name) != name {
+			t.Fatalf("%s is not canonical", name)
+		}
+		api, page := http.Header{name: {"a", "b"}}, http.Header{name: {"a", "b"}}
+		resp := &http.Response{Header: api}
+		forward.TakeHeaders(resp, http.Header{})
+		forward.CleanHeaders(page)
+		if (len(api) > 0) != want.api || (len(page) > 0) != want.page {
+			t.Errorf("%s: kept of an API %v, of a page %v", name, len(api) > 0, len(page) > 0)
+		}
+	}
+}

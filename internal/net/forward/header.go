@@ -1,0 +1,46 @@
+package forward
+
+import (
+	"net/http"
+	"strings"
+)
+
+// CleanHeaders removes from an answer of another program the headers that only this server may send: they tell a client
+// about this server, or a browser about everything that has this server's address. Header names are canonical.
+func CleanHeaders(header http.Header) {
+	for name := range header {
+		if reserved(name) {
+			delete(header, name)
+		}
+	}
+}
+
+// reserved reports whether a header belongs to the server that the client has called.
+//
+//   - Audit-Id, X-Kubernetes-*: the record of the request, and its place in priority and fairness.
+//   - Access-Control-*, Cross-Origin-*, Timing-Allow-Origin: which pages may read this server's answers.
+//   - Alt-Svc, Strict-Transport-Security, Public-Key-Pins, Expect-Ct: how browsers connect to this server.
+//   - Clear-Site-Data, Service-Worker-Allowed, Origin-Agent-Cluster, Nel, Report-To, Reporting-Endpoints: state that a
+//     browser keeps for this server.
+//   - Proxy-Authenticate, Proxy-Authentication-Info: questions of a proxy, which this server is not.
+func reserved(name string) bool {
+	switch name {
+	case "Audit-Id", "Timing-Allow-Origin", "Alt-Svc", "Strict-Transport-Security", "Public-Key-Pins",
+		"Public-Key-Pins-Report-Only", "Expect-Ct", "Clear-Site-Data", "Service-Worker-Allowed",
+		"Origin-Agent-Cluster", "Nel", "Report-To", "Reporting-Endpoints", "Proxy-Authenticate",
+		"Proxy-Authentication-Info":
+		return true
+	}
+	return strings.HasPrefix(name, "X-Kubernetes-") || strings.HasPrefix(name, "Access-Control-") ||
+		strings.HasPrefix(name, "Cross-Origin-")
+}
+
+// CleanAPIHeaders is CleanHeaders for an answer of an API. It removes the headers of pages for browsers too: cookies,
+// questions for a password, and redirects that are no status.
+func CleanAPIHeaders(header http.Header) {
+	CleanHeaders(header)
+	for _, name := range []string{"Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Authentication-Info", "Refresh",
+		"Server-Timing", "Link", "Sourcemap"} {
+		delete(header, name)
+	}
+}
