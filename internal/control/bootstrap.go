@@ -14,8 +14,8 @@ import (
 // systemNamespaces exist in every cluster.
 var systemNamespaces = []string{"default", "kube-system", "kube-public", "kube-node-lease"}
 
-// Bootstrap makes the namespaces that clients expect of a new server. It is done once the view is loaded and before the
-// server says that it is ready.
+// Bootstrap creates the namespaces that clients expect on a new server. It runs after the view has loaded and before
+// the server is ready.
 func Bootstrap(ctx context.Context, r *verb.Verbs) error {
 	err := KeepNamespaces(ctx, r)
 	if Refused(ctx, err) {
@@ -25,8 +25,7 @@ func Bootstrap(ctx context.Context, r *verb.Verbs) error {
 	return err
 }
 
-// KeepNamespaces makes those of the system's namespaces that are not there. It writes nothing, and asks etcd nothing,
-// as long as all are.
+// KeepNamespaces creates missing system namespaces. If all exist, it writes nothing and does not query etcd.
 func KeepNamespaces(ctx context.Context, r *verb.Verbs) (err error) {
 	for _, name := range systemNamespaces {
 		if r.View().Collection("namespaces").Snapshot().Get("", name) != nil {

@@ -1,11 +1,11 @@
-// Package control does what the API promises to happen by itself: what is being deleted goes away with all that
-// belongs to it, and names that become free are taken.
+// Package control runs the controllers that the API promises: they complete deletions together with dependent objects,
+// and assign names that become free.
 //
-// Controllers stand beside the path of requests. They hear of every change from the view, in the order of the log, and
-// act through the same verbs as users (package verb), in process, as a named system user. For each there is x.go, which
+// Controllers stand beside the path of requests. They receive every change from the view, in the order of the log, and
+// act through the same verbs as users (package verb), in process, as a named system user. Each has a file x.go, which
 // wires it, and x_reconcile.go, which is pure.
 //
-// New must be called before the view loads, so that nothing is missed. Run owns all goroutines.
+// Call New before the view loads, so that no change is missed. Run owns all goroutines.
 package control
 
 import (
@@ -24,53 +24,52 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// Config is what controllers work with.
+// Config holds the dependencies of controllers.
 type Config struct {
 	Verbs   *verb.Verbs
 	View    *watchcache.View
 	Catalog *catalog.Catalog
 	Now     func() time.Time
 	Log     *slog.Logger
-	// Enabled chooses among Names, as kube-controller-manager's --controllers: names, names after a minus, "*" for all
+	// Enabled selects from Names, like kube-controller-manager's --controllers: names, names after a minus, "*" for all
 	// others, "-*" for no others. Empty means all.
 	Enabled []string
-	// Identity is this replica's name in the election of the one whose controllers work; "" if there is no other
-	// replica.
+	// Identity is this replica's name in the leader election for controllers; "" without other replicas.
 	Identity string
-	// Elsewhere deletes what other servers have in a namespace that is being deleted, and returns what is left. nil if
-	// there are no other servers.
+	// Elsewhere deletes other servers' objects in a namespace that is being deleted, and returns the rest. nil without
+	// other servers.
 	Elsewhere func(ctx context.Context, namespace string) Elsewhere
-	// Remote are the servers that answer for the catalog's Remote versions; nil if there can be none.
+	// Remote represents the servers for the catalog's Remote versions; nil if there can be none.
 	Remote Remote
-	// MigrateStorage begins a StorageVersionMigration whenever a definition has objects in other versions than its
+	// MigrateStorage starts a StorageVersionMigration whenever a definition has objects in other versions than its
 	// storage version.
 	MigrateStorage bool
 }
 
 // Remote are other servers.
 type Remote interface {
-	// As returns what sends requests to them as a user of this one. The path says to which.
+	// As returns a transport to these servers as a user of this one. The path selects the server.
 	As(who user.Info) http.RoundTripper
-	// OnCreate has f called with the path of a resource after a client has created an object there by way of this
-	// server. f must not block.
+	// OnCreate registers f, which is called with the path of a resource after a client has created an object there
+	// through this server. f must not block.
 	OnCreate(f func(path string))
 }
 
-// Controllers are all controllers of a server that compete for one Lease, with those that compete for others.
+// Controllers holds all controllers of a server that share one Lease, and those with other Leases.
 type Controllers struct {
 	config   Config
 	election Election
 	all      []*controller
 	// others have a Lease of their own.
 	others map[*Election]*Controllers
-	// pool is where the keys of all are worked on; nil before the first of them, and while another replica leads.
+	// pool works on the keys of all loops; nil before the first, and while another replica leads.
 	pool *pool
 
-	working atomic.Bool  // this replica's loops work
-	heard   atomic.Int64 // when another replica was last seen to lead, Unix nanoseconds by the own clock; 0 for never
+	working atomic.Bool  // this replica's loops run
+	heard   atomic.Int64 // when another replica was last seen to lead, Unix nanoseconds by own clock; 0: never
 }
 
-// Check returns nil if the loops work, here or in another replica, and else why not: it is not yet known who leads.
+// Check returns nil if the loops run, on this or another replica, otherwise the reason: no leader is known yet.
 func (cs *Controllers) Check(context.Context) error {
 	heard := cs.heard.Load()
 	recent := heard != 0 && time.Since(time.Unix(0, heard)) < cs.election.Duration
@@ -109,7 +108,7 @@ const (
 // Names returns the names of the core's controllers that Config.Enabled may hold. Parts add theirs.
 func Names() []string { return []string{GarbageCollector, Namespace, StorageMigration} }
 
-// Runs reports whether a controller is to run: the first entry that names it decides, else whether there is a "*".
+// Runs reports whether a controller is enabled: by the first entry that names it, otherwise by "*".
 func (c Config) Runs(name string) bool {
 	all := len(c.Enabled) == 0
 	for _, e := range c.Enabled {
@@ -131,11 +130,11 @@ type controller struct {
 	work    Reconciler
 	workers int
 	pooled  bool
-	// queue takes the keys; nil while another replica leads. A follower that kept them would keep them for ever.
+	// queue receives the keys; nil while another replica leads, since a follower would keep them for ever.
 	queue atomic.Pointer[member]
 }
 
-// open gives a controller its part of the pool.
+// open adds a controller to the pool.
 func (cs *Controllers) open(c *controller) {
 	if cs.pool == nil {
 		cs.pool = newPool(cs.config.Log)
@@ -149,7 +148,7 @@ const (
 	retryMost  = 30 * time.Second
 )
 
-// Add has a loop hear of every change. It is called before the view loads, so that nothing is missed.
+// Add registers a loop for every change. Call it before the view loads, so that no change is missed.
 func (cs *Controllers) Add(l Loop) {
 	if e := l.Election; e != nil {
 		if cs.others[e] == nil {
@@ -172,10 +171,10 @@ func (cs *Controllers) Add(l Loop) {
 	})
 }
 
-// observe tells the loop of events. Of an object that cannot be read it goes on knowing what it knows, until the object
-// can be read again or is gone.
+// observe passes events to the loop. For an object that becomes unreadable it passes nothing until the object is
+// readable again or deleted.
 func (c *controller) observe(events []*watchcache.Event) {
-	need := c.need // once for all: it is allocated
+	need := c.need // evaluated once, because it allocates
 	for _, ev := range events {
 		if ev = ev.Readable(); ev != nil {
 			c.work.Observe(ev, need)
@@ -189,7 +188,8 @@ func (c *controller) need(key string) {
 	}
 }
 
-// Run works until ctx ends, and returns when everything has stopped. Among replicas it works while this one leads.
+// Run runs the controllers until ctx ends, and returns when all have stopped. With several replicas they run while this
+// one leads.
 func (cs *Controllers) Run(ctx context.Context) {
 	var others sync.WaitGroup
 	defer others.Wait()
@@ -205,7 +205,7 @@ func (cs *Controllers) Run(ctx context.Context) {
 	e.run(ctx, cs.lead)
 }
 
-// lead works for one term: first through everything that is there, as after a start, then on what changes.
+// lead runs the controllers for one term: first for all existing objects, as after a start, then for changes.
 func (cs *Controllers) lead(ctx context.Context) {
 	for _, c := range cs.all {
 		cs.open(c)

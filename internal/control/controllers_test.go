@@ -14,9 +14,9 @@ func TestWhichControllersRun(t *testing.T) {
 	for _, test := range []struct{ enabled, want string }{
 		{"", all},
 		{"*", all},
-		{"-*", ""}, // as kube-apiserver, where kube-controller-manager is another process
+		{"-*", ""}, // as in kube-apiserver, where kube-controller-manager is another process
 		{Namespace, Namespace},
-		{"-" + Namespace, ""}, // as in Kubernetes: without a "*" only what is named
+		{"-" + Namespace, ""}, // as in Kubernetes, without a "*" only named ones run
 		{"*,-" + GarbageCollector, strings.TrimPrefix(all, GarbageCollector+" ")},
 		{"-" + GarbageCollector + ",*," + GarbageCollector, strings.TrimPrefix(all, GarbageCollector+" ")},
 		{Namespace + ",-*," + StorageMigration, Namespace + " " + StorageMigration},

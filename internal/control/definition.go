@@ -15,11 +15,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// definitions deletes the objects of definitions that are being deleted, lets the definitions go when none is left, and
-// gives waiting definitions the names that have become free.
+// definitions deletes the objects of deleted definitions, removes the definitions when no object is left, and gives
+// waiting definitions the names that become free.
 type definitions struct {
 	Config
-	// Known to the view's goroutine only: the collections of dying definitions, and those that wait for a name, by
+	// Fields of the view's goroutine: the collections of deleted definitions, and definitions waiting for a name, by
 	// group.
 	dying   map[string]string // collection prefix -> definition
 	waiting map[string]map[string]bool
@@ -41,7 +41,7 @@ func (d *definitions) Observe(ev *watchcache.Event, need func(string)) {
 	}
 	def, err := crd.DecodeWithoutSchemas(ev.Entry.JSON())
 	if err != nil {
-		return // Publish has said so
+		return // Publish has logged it
 	}
 	prefix, group := def.Spec.Group+"/"+def.Spec.Names.Plural, def.Spec.Group
 	delete(d.waiting[group], def.Name)
@@ -59,7 +59,7 @@ func (d *definitions) Observe(ev *watchcache.Event, need func(string)) {
 			d.waiting[group] = map[string]bool{}
 		}
 		d.waiting[group][def.Name] = true
-		if len(def.Status.Conditions) == 0 { // another program has written it past the API
+		if len(def.Status.Conditions) == 0 { // another program has written it, bypassing the API
 			need(def.Name)
 		}
 	}
@@ -96,10 +96,10 @@ func (d *definitions) claims(def *apiextensionsv1.CustomResourceDefinition) []cr
 // bury deletes all objects of a definition and then, when they are gone, its finalizer.
 func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResourceDefinition) error {
 	if !holdsObjects(def) {
-		return nil // other finalizers are another controller's work
+		return nil // other finalizers belong to other controllers
 	}
-	// Said before the work begins, as Kubernetes does: who waits for the condition sees it however little there is to
-	// do.
+	// As in Kubernetes, set the condition before the work begins: clients that wait for it see it even if there is
+	// little to do.
 	if err := d.update(ctx, def.Name,
 		func(obj object.Object) error {
 			crd.SetDeletion(obj, crd.DeletionInProgress, d.Now())
@@ -112,7 +112,7 @@ func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResou
 	stage := crd.DeletionCompleted
 	if !established(def) {
 		stage = crd.DeletionNeverEstablished
-	} else if res != nil && res.Custom() && !res.Fixed { // a built-in kind is not the definition's
+	} else if res != nil && res.Custom() && !res.Fixed { // a built-in kind does not belong to the definition
 		call, err := d.Verbs.Call(gr, "", "", verb.ServerUser())
 		if err != nil {
 			return err
@@ -126,7 +126,7 @@ func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResou
 			return err
 		}
 		if d.View.Collection(res.Prefix).Snapshot().Len() > 0 {
-			stage = crd.DeletionInProgress // their finalizers hold them; the last one's end brings us back
+			stage = crd.DeletionInProgress // finalizers hold them; the removal of the last object triggers the next run
 		}
 	}
 	if stage != crd.DeletionInProgress && lingers(def, d.Now()) {

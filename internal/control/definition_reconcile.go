@@ -7,7 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// settled reports whether a definition has all the names that it wants, so that no change of another one can help it.
+// settled reports whether a definition has all requested names, so that changes of other definitions do not affect it.
 func settled(def *apiextensionsv1.CustomResourceDefinition) bool {
 	return hasCondition(def, apiextensionsv1.NamesAccepted) && established(def)
 }
@@ -22,11 +22,11 @@ func holdsObjects(def *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.Contains(def.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
 }
 
-// shownFor is how long a definition says at least that its objects are being deleted, if it stays anyway because
-// another controller's finalizer holds it: a client that polls must be able to see it.
-const shownFor = 2 * time.Second // times of conditions are whole seconds
+// shownFor is the minimum time that a definition reports the deletion of its objects, if another controller's finalizer
+// holds it anyway: a polling client must be able to see it.
+const shownFor = 2 * time.Second // condition times are whole seconds
 
-// lingers reports whether it is too early to say that the objects of a definition are gone.
+// lingers reports whether it is too early to report that the objects of a definition are gone.
 func lingers(def *apiextensionsv1.CustomResourceDefinition, now time.Time) bool {
 	held := slices.ContainsFunc(def.Finalizers,
 		func(f string) bool { return f != apiextensionsv1.CustomResourceCleanupFinalizer })

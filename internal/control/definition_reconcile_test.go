@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A definition that another controller's finalizer holds says for a while that it is being deleted; one that nothing
-// holds goes at once.
+// TestLingers checks that a definition held by another controller's finalizer reports its deletion for a while, and
+// that a definition without one is removed at once.
 func TestLingers(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 10, 0, time.UTC)

@@ -18,18 +18,18 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// election decides which of several replicas has working controllers: the one that holds a Lease in kube-system and
-// renews it in time. Clients' leader election works the same way (client-go's package
-// leaderelection), and reads the same fields; here a follower needs no request to watch the leader, because the Lease
-// is in its view, and takes over at once when a leader that stops lets go of it.
+// election selects the replica that runs the controllers: the holder of a Lease in kube-system that renews it in time.
+// Clients' leader election (client-go's package leaderelection) works the same way and uses the same fields. Here a
+// follower needs no request to watch the leader, because the Lease is in its view, and it takes over at once when a
+// stopping leader releases it.
 //
-// Two replicas may believe for a moment that they lead, if one of them stood still for seconds. No harm comes of it:
-// every write of a controller is compared with what it has read.
+// If a replica was suspended for seconds, two replicas may briefly believe that they lead. That is harmless: every
+// write of a controller is conditional on the state it has read.
 type election struct {
 	Config
 	Election
 	leases *watchcache.Collection
-	// heard is where it is noted when another replica was last seen to renew the Lease; nil if that does not matter.
+	// heard records when another replica was last seen to renew the Lease; nil if unused.
 	heard *atomic.Int64
 }
 
@@ -37,15 +37,15 @@ type election struct {
 type Election struct {
 	// Lease is the name of the Lease.
 	Lease string
-	// Duration is how long followers wait after they have last seen the leader's renewal. A leader that could not
-	// renew for RenewWithin stops, so that it has stopped when the next one begins.
+	// Duration is how long followers wait after the leader's last observed renewal. A leader that fails to renew for
+	// RenewWithin stops, so that it has stopped before the next one begins.
 	Duration, RenewWithin time.Duration
 	RenewEvery            time.Duration
-	// Retry is the pause after a request that failed.
+	// Retry is the pause after a failed request.
 	Retry time.Duration
 }
 
-// ownElection is that of the controllers which are not part of kube-apiserver.
+// ownElection is the election for controllers that are not part of kube-apiserver.
 var ownElection = Election{
 	Lease: "bowsprit-controllers", Duration: 6 * time.Second, RenewWithin: 4 * time.Second,
 	RenewEvery: 1500 * time.Millisecond, Retry: 500 * time.Millisecond,
@@ -70,10 +70,10 @@ func (e *election) run(ctx context.Context, lead func(context.Context)) {
 	}
 }
 
-// sighting is a state of the Lease and when this replica has first seen it. Only the own clock counts: those of other
-// replicas may be wrong.
+// sighting is a state of the Lease and the time at which this replica first saw it. It uses only this replica's clock,
+// since other clocks may be wrong.
 type sighting struct {
-	lease *coordinationv1.Lease // nil if there is none
+	lease *coordinationv1.Lease // nil if it does not exist
 	at    time.Time
 }
 
@@ -89,7 +89,7 @@ func (e *election) look(s *sighting) error {
 		return fmt.Errorf("lease %s/%s: %w", electionNamespace, e.Lease, err)
 	}
 	if s.lease == nil || s.lease.ResourceVersion != lease.ResourceVersion {
-		// What was there when this replica looked first may be that of one that is gone.
+		// The state at the first look may belong to a replica that is gone.
 		if s.lease != nil && text(lease.Spec.HolderIdentity) != "" && e.heard != nil {
 			e.heard.Store(time.Now().UnixNano())
 		}
@@ -102,7 +102,7 @@ func (e *election) look(s *sighting) error {
 func (e *election) acquire(ctx context.Context) bool {
 	var seen sighting
 	for ctx.Err() == nil {
-		changed := e.leases.Changed() // before the look, so that what comes after it is not missed
+		changed := e.leases.Changed() // before the look, so that no later change is missed
 		err := e.look(&seen)
 		pause := e.Retry
 		if err == nil {
@@ -157,7 +157,7 @@ func (e *election) hold(ctx context.Context, lead func(context.Context)) {
 	}
 }
 
-// errDeposed says that another replica holds the Lease.
+// errDeposed: another replica holds the Lease.
 var errDeposed = errors.New("another replica leads")
 
 func (e *election) renew(ctx context.Context, deadline time.Time) error {
@@ -172,7 +172,7 @@ func (e *election) renew(ctx context.Context, deadline time.Time) error {
 	})
 }
 
-// release lets go of the Lease, so that the next leader need not wait. It is called when the controllers have stopped.
+// release releases the Lease after the controllers have stopped, so that the next leader need not wait.
 func (e *election) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), e.RenewWithin)
 	defer cancel()
@@ -189,7 +189,7 @@ func (e *election) release() {
 	}
 }
 
-// write takes the Lease in the state in which it was seen.
+// write takes the Lease if it is still in the observed state.
 func (e *election) write(ctx context.Context, seen *coordinationv1.Lease) error {
 	if seen == nil {
 		call, err := e.call()
@@ -218,7 +218,7 @@ func (e *election) write(ctx context.Context, seen *coordinationv1.Lease) error 
 	})
 }
 
-// claim is what a new leader writes.
+// claim returns the Lease of a new leader.
 func (e *election) claim(old coordinationv1.LeaseSpec) coordinationv1.LeaseSpec {
 	now := metav1.MicroTime{Time: e.Now()}
 	seconds, transitions := int32(e.Duration/time.Second), int32(0)

@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// untilFree returns how long a replica has to wait before it may take the Lease; 0 or less means that it may now. last
-// is how long a Lease is good that does not say it.
+// untilFree returns how long a replica must wait before it may take the Lease; 0 or less means that it may now. last is
+// the validity of a Lease that does not specify one.
 func untilFree(s sighting, identity string, last time.Duration, now time.Time) time.Duration {
 	if s.lease == nil {
 		return 0

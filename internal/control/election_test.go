@@ -54,7 +54,7 @@ func TestUntilFree(t *testing.T) {
 	}
 }
 
-// watched notes which keys it is told to look at.
+// watched records the keys to reconcile.
 type watched struct {
 	replica string
 	looks   chan<- look
@@ -136,7 +136,8 @@ func (r *replica) createConfigMap(t *testing.T, name string) {
 	}
 }
 
-// Controllers work on one replica; when it stops the next one begins at once, with everything that is there.
+// TestElection checks that controllers run on one replica, and that when it stops the next one begins at once, with all
+// existing objects.
 func TestElection(t *testing.T) {
 	t.Parallel()
 	st, err := store.Open(t.Context(),
@@ -162,7 +163,7 @@ func TestElection(t *testing.T) {
 		}
 		known++
 		leader, seen := "", map[string]bool{}
-		for len(seen) < known { // the leader sees what came in its term and what was there before
+		for len(seen) < known { // the leader handles keys of its term and earlier ones
 			l := <-looks
 			if leader != "" && l.replica != leader {
 				t.Errorf("%s and %s work at the same time", leader, l.replica)

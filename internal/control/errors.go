@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// IgnoreNotFound drops the error of a write to an object that is gone.
+// IgnoreNotFound drops the error of a write to a deleted object.
 func IgnoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -23,10 +23,9 @@ func IgnoreExists(err error) error {
 	return err
 }
 
-// Refused reports whether a write of the server's own ended in an answer of the API: policies and webhooks may refuse
-// it. That does not keep the server from starting, or the administrator who has configured it so could not change it
-// any more.
+// Refused reports whether one of the server's own writes was refused by the API, for instance by a policy or webhook.
+// That must not prevent the server from starting, or the administrator could not repair the configuration.
 func Refused(ctx context.Context, err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && ctx.Err() == nil && !apierrors.IsTimeout(err) // which is the store's
+	return errors.As(err, &status) && ctx.Err() == nil && !apierrors.IsTimeout(err) // a timeout comes from the store
 }

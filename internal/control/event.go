@@ -14,14 +14,14 @@ import (
 
 // occurrence is something that a controller reports as a v1 Event.
 type occurrence struct {
-	component       string // who reports: "garbage-collector-controller"
+	component       string // the reporter: "garbage-collector-controller"
 	about           corev1.ObjectReference
 	kind            string // corev1.EventTypeWarning, EventTypeNormal
 	reason, message string
 }
 
-// record writes an occurrence as kube's event recorder does: into the namespace of what it is about, "default" if that
-// has none, under the object's name and the time.
+// record writes an event like Kubernetes' event recorder: into the namespace of the object, or "default", with a name
+// from the object's name and the time.
 func (c Config) record(ctx context.Context, o occurrence) error {
 	namespace := o.about.Namespace
 	if namespace == "" {

@@ -14,12 +14,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// collector deletes objects whose owners are gone, and lets owners go that wait for their dependents: kube's garbage
-// collector, without an informer for each kind. What other servers have is followed as kube's does (remotes).
+// collector deletes objects without remaining owners, and releases owners that wait for their dependents. It is
+// Kubernetes' garbage collector without an informer for each kind. Objects of other servers are followed like
+// Kubernetes does (remotes).
 //
-// Kube's has to ask the API server whether an owner exists, because its informers are not in step with each other. The
-// view is one log: no object can name an owner's uid before the owner was made, so where a reference is in view its
-// owner is too, or its deletion.
+// Kubernetes' collector must ask the API server whether an owner exists, because its informers are not synchronized.
+// The view is one log: an object cannot refer to an owner's uid before the owner was created, so where a reference is
+// in view, its owner or its owner's deletion is, too.
 type collector struct {
 	Config
 	need func(key string)
@@ -27,8 +28,8 @@ type collector struct {
 	mu struct {
 		sync.Mutex
 		graph graph
-		// parked are objects with an owner of a kind that is not known; they are looked at again when a definition
-		// changes, or what other servers serve.
+		// parked holds objects with an owner of an unknown kind; they are checked again when a definition, or another
+		// server's resource list, changes.
 		parked map[place]bool
 		remote remotesLocked
 	}
@@ -49,13 +50,13 @@ func newCollector(c Config) *collector {
 	return g
 }
 
-// Requests tells the collector how to name items at other times than in Observe.
+// Requests sets the function that requests items outside of Observe.
 func (g *collector) Requests(need func(string)) { g.need = need }
 
-// observe keeps the graph, and names what may have lost its last owner or what it waited for.
+// Observe updates the graph, and requests items that may have lost their last owner or the object they waited for.
 func (g *collector) Observe(ev *watchcache.Event, need func(string)) {
 	if ev.Collection.Prefix() == "events" {
-		return // as in kube: they own nothing, and there are many
+		return // as in Kubernetes: they own nothing and are numerous
 	}
 	now := ev.Entry
 	if ev.Type == watchcache.Deleted {
@@ -69,17 +70,16 @@ func (g *collector) Observe(ev *watchcache.Event, need func(string)) {
 	g.replace(ev.Collection, ev.Prev, now, need)
 }
 
-// replace takes note that was is no more and is has come in its place: nil stands for no object. The caller holds the
-// lock.
+// replace records that is has replaced was; nil means no object. The caller holds the lock.
 func (g *collector) replace(h home, was, is *watchcache.Entry, need func(string)) {
-	if was != nil && is != nil && was.UID != is.UID { // deleted and made again, seen as one change
+	if was != nil && is != nil && was.UID != is.UID { // deleted and recreated, seen as one change
 		g.change(h, was, nil, need)
 		was = nil
 	}
 	g.change(h, was, is, need)
 }
 
-// change takes note that an object went from was to is; nil stands for no object. The caller holds the lock.
+// change records that an object has changed from was to is; nil means no object. The caller holds the lock.
 func (g *collector) change(h home, was, is *watchcache.Entry, need func(string)) {
 	before, after := ownershipOf(was), ownershipOf(is)
 	some := was
@@ -141,7 +141,7 @@ func (g *collector) unpark(need func(string)) {
 	clear(g.mu.parked)
 }
 
-// spreadPrefix begins a key that stands for all dependents of the owner whose uid follows. It keeps a crowd of
+// spreadPrefix begins a key that stands for all dependents of the owner with the following uid. It keeps a crowd of
 // dependents out of the view's goroutine.
 const spreadPrefix = "dependents-of:"
 
@@ -169,7 +169,7 @@ func (g *collector) dependents(uid string) (all, blocking []place) {
 	return g.mu.graph.dependents(uid)
 }
 
-// collect validates one object by what the view shows now, and acts.
+// collect checks one object by the current view, and acts.
 func (g *collector) collect(ctx context.Context, at place) error {
 	e := at.entry()
 	if e == nil {
@@ -190,11 +190,11 @@ func (g *collector) collect(ctx context.Context, at place) error {
 		g.Log.Debug("an owner's kind is not served; the object stays until it is", "object", at.String(), "error", err)
 		g.park(at)
 		if _, _, _, again := g.subject(ctx, it); !errors.Is(again, errUnknownKind) {
-			g.need(at.String()) // it came between the look and the parking
+			g.need(at.String()) // it appeared between the look and the parking
 		}
 		return nil
 	case errors.Is(err, errNamespacedOwner):
-		return nil // nothing that happens later can mend it
+		return nil // no later change can repair it
 	case err != nil:
 		return err
 	}
@@ -204,7 +204,7 @@ func (g *collector) collect(ctx context.Context, at place) error {
 	return s.again()
 }
 
-// catchUp waits until the graph knows what happened before this state of the object.
+// catchUp waits until the graph includes all changes before this state of the object.
 func (g *collector) catchUp(ctx context.Context, at place, e *watchcache.Entry) error {
 	if _, remote := at.home.(*follower); remote {
 		_, err := g.View.Fresh(ctx)
@@ -213,7 +213,7 @@ func (g *collector) catchUp(ctx context.Context, at place, e *watchcache.Entry) 
 	return g.View.WaitFor(ctx, e.Revision)
 }
 
-// resourceAt returns the kind of an object, nil if it is no longer served.
+// resourceAt returns the resource of an object, nil if it is no longer served.
 func (g *collector) resourceAt(p place) *catalog.Resource {
 	if f, remote := p.home.(*follower); remote {
 		return f.kind.resource
@@ -235,7 +235,7 @@ type item struct {
 	ownership ownership
 }
 
-// subject gathers what decide wants to know, and the item's dependents.
+// subject collects the input of decide, and the item's dependents.
 func (g *collector) subject(ctx context.Context, it item) (s subject, all, blocking []place, err error) {
 	all, blocking = g.dependents(it.entry.UID)
 	if it.resource.Namespaced {
@@ -275,9 +275,9 @@ func (g *collector) subject(ctx context.Context, it item) (s subject, all, block
 	return s, all, blocking, nil
 }
 
-// dependentsWithin returns those of the places that lie in a namespace. An object in another one cannot be owned from
-// here, whatever its references say: it neither holds up a deletion nor is changed by it. Who may write there could
-// block the owner's deletion otherwise.
+// dependentsWithin returns the places in a namespace. An object in another namespace cannot have this owner, whatever
+// its references: it neither delays a deletion nor is changed by it. Otherwise a user of that namespace could block the
+// owner's deletion.
 func dependentsWithin(namespace string, places []place) []place {
 	return slices.DeleteFunc(places, func(p place) bool {
 		in, _, namespaced := strings.Cut(p.key, "/")

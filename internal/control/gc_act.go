@@ -52,7 +52,7 @@ func (g *collector) act(ctx context.Context, it item, v verdict, all, blocking [
 	return nil
 }
 
-// remove deletes an object as decide saw it. If it has changed meanwhile, but not in its owners, the verdict stands.
+// remove deletes an object that decide has examined. If it has changed since, but not its owners, the verdict stands.
 func (g *collector) remove(ctx context.Context, it item, policy metav1.DeletionPropagation) error {
 	uid, revision := types.UID(it.entry.UID), fmt.Sprint(it.entry.Revision)
 	o := metav1.DeleteOptions{
@@ -79,7 +79,7 @@ func (g *collector) remove(ctx context.Context, it item, policy metav1.DeletionP
 	return IgnoreNotFound(err)
 }
 
-// orphan takes an owner out of its dependents' references.
+// orphan removes an owner from its dependents' references.
 func (g *collector) orphan(ctx context.Context, uid string, dependents []place) error {
 	work := make(chan place)
 	errs := make([]error, min(collectors, len(dependents)))
@@ -115,7 +115,7 @@ func (g *collector) relink(ctx context.Context, it item, change func([]any) []an
 	})
 }
 
-// release takes a finalizer from an object.
+// release removes a finalizer from an object.
 func (g *collector) release(ctx context.Context, it item, finalizer string) error {
 	return g.update(ctx, it, func(meta object.Object) {
 		list, _ := meta["finalizers"].([]any)
@@ -131,8 +131,7 @@ func setList(meta object.Object, key string, list []any) {
 	}
 }
 
-// update changes an object's metadata, unless another object has taken its place. No conversion webhook can stand in
-// the way.
+// update changes an object's metadata, unless another object has replaced it. It needs no conversion webhook.
 func (g *collector) update(ctx context.Context, it item, change func(meta object.Object)) error {
 	if f, remote := it.at.home.(*follower); remote {
 		return f.update(ctx, it, change)

@@ -16,8 +16,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// follower follows the objects of one kind for which another server answers, and tells the graph of them as the view
-// does of those that are stored here.
+// follower follows the objects of one kind of another server, and updates the graph like the view does for stored
+// objects.
 type follower struct {
 	g      *collector
 	kind   *remoteKind
@@ -28,14 +28,14 @@ type follower struct {
 
 	synced bool
 	uids   map[string]string // of all objects, by key
-	// tracked are those that have owners or are being deleted, by key.
+	// tracked holds the objects with owners or a deletion timestamp, by key.
 	tracked map[string]tracked
 }
 
 // tracked is an object as the collector works on it.
 type tracked struct {
 	entry   *watchcache.Entry
-	version string // its resourceVersion, which the other server may write as it likes
+	version string // its resourceVersion, an opaque text of the other server
 }
 
 var _ cache.ReflectorStore = (*follower)(nil)
@@ -56,7 +56,7 @@ func (g *collector) follow(ctx context.Context, k *remoteKind) *follower {
 	return f
 }
 
-// end stops following: what the graph has from here goes, and nothing is taken for deleted.
+// end stops following: the graph drops all entries from here, and nothing counts as deleted.
 func (f *follower) end() {
 	f.cancel()
 	<-f.done
@@ -80,14 +80,14 @@ func (f *follower) entry(key string) *watchcache.Entry {
 	return f.tracked[key].entry
 }
 
-// has reports whether there is an object of that key and uid.
+// has reports whether an object with that key and uid exists.
 func (f *follower) has(key, uid string) bool {
 	f.g.mu.Lock()
 	defer f.g.mu.Unlock()
 	return f.uids[key] == uid
 }
 
-// idleLocked reports whether there is nothing to follow.
+// idleLocked reports whether there are no objects.
 func (f *follower) idleLocked() bool { return f.synced && len(f.uids) == 0 }
 
 func (g *collector) follower(prefix string) *follower {
@@ -119,7 +119,7 @@ func (f *follower) Delete(obj any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore: what the list lacks has been deleted.
+// Replace implements cache.ReflectorStore: objects missing in the list have been deleted.
 func (f *follower) Replace(list []any, _ string) error {
 	f.g.mu.Lock()
 	defer f.g.mu.Unlock()
@@ -154,7 +154,7 @@ func (f *follower) putLocked(m *metav1.PartialObjectMetadata) {
 	key := keyOf(m)
 	if len(m.OwnerReferences) == 0 && m.DeletionTimestamp == nil && f.tracked[key].entry == nil &&
 		(f.uids[key] == "" || f.uids[key] == string(m.UID)) {
-		f.uids[key] = string(m.UID) // as nearly all
+		f.uids[key] = string(m.UID) // the usual case
 		return
 	}
 	now := f.newEntry(key, m)
@@ -176,7 +176,7 @@ func (f *follower) dropLocked(key string) {
 	delete(f.tracked, key)
 }
 
-// lastLocked returns what was last known of an object, nil for nothing.
+// lastLocked returns the last known state of an object, or nil.
 func (f *follower) lastLocked(key string) *watchcache.Entry {
 	if t, ok := f.tracked[key]; ok {
 		return t.entry
@@ -188,7 +188,7 @@ func (f *follower) lastLocked(key string) *watchcache.Entry {
 	return f.newEntry(key, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}})
 }
 
-// newEntry returns what the collector wants to know of an object, in the form in which it knows those that are stored.
+// newEntry returns the parts of an object that the collector needs, in the form of a stored object.
 func (f *follower) newEntry(key string, m *metav1.PartialObjectMetadata) *watchcache.Entry {
 	meta := metav1.ObjectMeta{
 		Namespace: m.Namespace, Name: m.Name, UID: m.UID, DeletionTimestamp: m.DeletionTimestamp,
@@ -283,6 +283,6 @@ func (l *remoteLister) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return l.resource.Watch(context.Background(), o)
 }
 
-// IsWatchListSemanticsUnSupported has the reflector list first: a server that does not know of watches that begin with
-// what is there would never say that this was all.
+// IsWatchListSemanticsUnSupported makes the reflector list first: an older server does not send the bookmark that ends
+// the initial events of a watch.
 func (l *remoteLister) IsWatchListSemanticsUnSupported() bool { return true }

@@ -8,15 +8,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// graph knows which objects name an owner, by the owner's uid. Objects without owners and without dependents are not in
-// it: it costs about 80 bytes for each reference, and nothing for the rest of the store.
+// graph maps owners, by uid, to the objects that refer to them. Objects without owners and without dependents are not
+// in it: it takes about 80 bytes for each reference, and nothing for the rest of the store.
 //
-// The view's goroutine changes it, workers read it; the collector's lock guards it. Whether an owner exists is not the
-// graph's business but the view's; only that one is gone for good, which the view cannot tell of a kind no longer
-// served.
+// The view's goroutine changes it, workers read it; the collector's lock guards it. The view shows whether an owner
+// exists; the graph only records deleted owners, which the view cannot show for a kind that is no longer served.
 type graph struct {
 	owners map[string]*owner // by uid
-	// waiting is where objects live whose deletion waits for their dependents (foregroundDeletion), by uid.
+	// waiting holds the places of objects with a deletion that waits for dependents (foregroundDeletion), by uid.
 	waiting map[string]place
 }
 
@@ -25,8 +24,7 @@ func newGraph() graph { return graph{owners: map[string]*owner{}, waiting: map[s
 // owner is an object as its dependents see it.
 type owner struct {
 	dependents edges
-	// gone is true once its deletion was seen. Its dependents are known to have lost it even if its kind is no longer
-	// served.
+	// gone is true once its deletion was seen. Then its dependents have lost it, even if its kind is no longer served.
 	gone bool
 }
 
@@ -36,7 +34,7 @@ type place struct {
 	key  string // "namespace/name" or "name"
 }
 
-// home is a *watchcache.Collection, or a *follower of what another server has.
+// home is a *watchcache.Collection, or a *follower for another server's objects.
 type home interface{ Prefix() string }
 
 var _, _ home = (*watchcache.Collection)(nil), (*follower)(nil)
@@ -44,8 +42,8 @@ var _, _ home = (*watchcache.Collection)(nil), (*follower)(nil)
 // String returns the place as a key of the collector's queue: "stable.example.com/crontabs default/a".
 func (p place) String() string { return p.home.Prefix() + " " + p.key }
 
-// entry returns the object there, nil if there is none. Of what another server has, those are known that have owners
-// or are being deleted.
+// entry returns the object at the place, nil if there is none. For other servers it returns only objects with owners or
+// a deletion timestamp.
 func (p place) entry() *watchcache.Entry {
 	switch h := p.home.(type) {
 	case *follower:
@@ -60,8 +58,8 @@ func (p place) entry() *watchcache.Entry {
 	return nil
 }
 
-// set makes the references of the object at p those of is, which were those of was. It calls unblocked with the place
-// of each owner whose deletion may have waited for a reference that is no more.
+// set replaces the references of the object at p, from was to is. It calls unblocked with the place of each owner with
+// a deletion that may have waited for a removed reference.
 func (g *graph) set(p place, was, is []metav1.OwnerReference, unblocked func(place)) {
 	now := map[string]bool{} // uid -> blocks
 	for _, ref := range is {
@@ -139,7 +137,7 @@ func blocks(ref metav1.OwnerReference) bool {
 	return ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
 }
 
-// edges is a set of places with a flag for each: a list while it is short, as nearly all are, else a map.
+// edges is a set of places with a flag for each: a list while it is short, like nearly all, else a map.
 type edges struct {
 	few  []edge
 	many map[place]bool

@@ -12,8 +12,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// TestGraphMatchesModel changes random references and compares the graph, after each change, with what the list of all
-// objects says.
+// TestGraphMatchesModel changes random references and compares the graph, after each change, with a list of all
+// objects.
 func TestGraphMatchesModel(t *testing.T) {
 	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -67,7 +67,7 @@ func TestGraphMatchesModel(t *testing.T) {
 				}
 				for u := range gone {
 					if len(dependentsIn(model, u, false)) == 0 {
-						delete(gone, u) // no dependent is left to ask
+						delete(gone, u) // no dependent is left to check
 					}
 				}
 			}
@@ -87,7 +87,7 @@ func TestGraphMatchesModel(t *testing.T) {
 	}
 }
 
-// dependentsIn returns who names an owner; if blocking, only in a reference that blocks.
+// dependentsIn returns the objects that refer to an owner; if blocking, only by blocking references.
 func dependentsIn(model map[place][]metav1.OwnerReference, uid string, blocking bool) (out []place) {
 	for at, refs := range model {
 		if slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool {

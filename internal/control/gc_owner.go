@@ -17,14 +17,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// ownership is what the garbage collector reads of an object.
+// ownership holds the parts of an object that the garbage collector reads.
 type ownership struct {
 	finalizers []string
 	raw        json.RawMessage // ownerReferences, nil if there are none
 }
 
-// ownershipOf reads an entry; nil gives the zero ownership. Most objects have neither owners nor a deletion that waits,
-// and are not looked into.
+// ownershipOf decodes an entry; nil gives the zero ownership. Most objects have neither owners nor a waiting deletion,
+// and are not decoded.
 func ownershipOf(e *watchcache.Entry) (o ownership) {
 	if e == nil {
 		return ownership{}
@@ -60,8 +60,8 @@ var (
 	errNamespacedOwner = errors.New("cluster-scoped objects cannot refer to namespaced owners")
 )
 
-// stateOf finds out what has become of the owner that an object of the namespace refers to. The version is no matter:
-// what an owner is called in another one is the same object.
+// stateOf determines the state of the owner that an object in the namespace refers to. The version does not matter: the
+// same object has the same name in every version.
 func (g *collector) stateOf(namespace string, ref metav1.OwnerReference) (ownerState, error) {
 	res := g.kindOf(ref)
 	if res == nil && g.remotes.kindOf(ref) != nil {
@@ -94,7 +94,7 @@ func (g *collector) kindOf(ref metav1.OwnerReference) *catalog.Resource {
 	return nil
 }
 
-// waitsForCollector reports whether the collector takes one of the finalizers away.
+// waitsForCollector reports whether the collector removes one of the finalizers.
 func waitsForCollector(finalizers []string) bool {
 	return slices.Contains(finalizers, metav1.FinalizerDeleteDependents) ||
 		slices.Contains(finalizers, metav1.FinalizerOrphanDependents)
@@ -104,13 +104,13 @@ func waitsForDependents(e *watchcache.Entry) bool {
 	return e.Deleting && slices.Contains(Finalizers(e), metav1.FinalizerDeleteDependents)
 }
 
-// reportForeign says in an Event that an owner exists, but in a namespace where it cannot own the item.
+// reportForeign records an Event if an owner exists, but in a namespace where it cannot own the item.
 func (g *collector) reportForeign(ctx context.Context, it item, ref metav1.OwnerReference) {
 	res := g.kindOf(ref)
 	if res == nil || !res.Namespaced {
 		return
 	}
-	// An owner has one name; only its namespace is in question.
+	// An owner has one name; only its namespace can differ.
 	objects, found := g.View.Collection(res.Prefix).Snapshot(), false
 	g.View.Collection("namespaces").Snapshot().Scan("", "", func(ns *watchcache.Entry) bool {
 		e := objects.Get(ns.Name, ref.Name)

@@ -6,29 +6,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ownerState is what has become of an owner.
+// ownerState is the state of an owner.
 type ownerState int
 
 const (
-	solid    ownerState = iota // it is there
-	dangling                   // it is not
+	solid    ownerState = iota // it exists
+	dangling                   // it does not exist
 	waiting                    // it is being deleted and waits for its dependents
 )
 
-// subject is an object as the garbage collector sees it.
+// subject is an object with the facts that the garbage collector needs.
 type subject struct {
 	deleting   bool
 	finalizers []string
 	owners     []owned
-	dependents int // objects that name it as an owner
-	blocking   int // those of them that hold up its deletion in the foreground
-	// circular is true if one of its dependents waits for dependents of its own: it may wait for this very object.
+	dependents int // number of objects that refer to it as an owner
+	blocking   int // number of them that delay its deletion in the foreground
+	// circular is true if one of its dependents waits for its own dependents: it may wait for this very object.
 	circular bool
-	// unwatched is true if an owner is of a kind that another server has and that cannot be watched.
+	// unwatched is true if an owner's kind belongs to another server and cannot be watched.
 	unwatched bool
 }
 
-// again returns when to look again though nothing may have said that something has changed, nil if not at all.
+// again returns when to check again without a change event, nil for never.
 func (s subject) again() error {
 	if s.unwatched {
 		return Again(unwatchedAgain)
@@ -42,23 +42,24 @@ type owned struct {
 	state ownerState
 }
 
-// verdict is what to do with an object. The zero verdict is to let it be.
+// verdict is the decision about an object. The zero verdict is to leave it alone.
 type verdict struct {
-	// unlink lists owners that are to be removed from its references.
+	// unlink lists owners to remove from its references.
 	unlink []string
 	// unblock makes its references no longer block the deletion of its owners, before it is deleted.
 	unblock bool
-	// remove is the policy to delete it with; "" means not to delete it.
+	// remove is the policy for deleting it; "" means not to delete it.
 	remove metav1.DeletionPropagation
-	// orphan removes it from the references of its dependents, and then the finalizer that asked for that.
+	// orphan removes it from the references of its dependents, and then the finalizer that requested this.
 	orphan bool
-	// release removes the finalizer that waits for dependents: none holds it up any more.
+	// release removes the finalizer that waits for dependents, because none blocks any longer.
 	release bool
-	// hurry looks at the dependents that hold it up.
+	// hurry checks the dependents that block it.
 	hurry bool
 }
 
-// decide is the garbage collector's rule: what no owner holds any more goes. It is kube's, case by case.
+// decide is the garbage collector's rule: an object without remaining owners is deleted. It matches Kubernetes case by
+// case.
 func decide(s subject) verdict {
 	has := func(finalizer string) bool { return slices.Contains(s.finalizers, finalizer) }
 	if s.deleting {
@@ -80,7 +81,7 @@ func decide(s subject) verdict {
 	case len(s.owners) == 0:
 		return verdict{}
 	case len(by[solid]) > 0:
-		// It stays. A waiting owner must not be kept waiting by what will not go.
+		// It stays, so a waiting owner must not wait for it.
 		return verdict{unlink: append(by[dangling], by[waiting]...)}
 	case len(by[waiting]) > 0 && s.dependents > 0:
 		return verdict{unblock: s.circular, remove: metav1.DeletePropagationForeground}
@@ -92,7 +93,7 @@ func decide(s subject) verdict {
 	return verdict{remove: metav1.DeletePropagationBackground}
 }
 
-// withoutOwners returns the references to other owners than those of uids.
+// withoutOwners returns the references without the owners in uids.
 func withoutOwners(refs []any, uids []string) []any {
 	return slices.DeleteFunc(slices.Clone(refs), func(r any) bool {
 		ref, _ := r.(map[string]any)

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestJudge goes through the cases of kube's garbage collector (attemptToDeleteItem and its integration tests).
+// TestJudge covers the cases of Kubernetes' garbage collector (attemptToDeleteItem and its integration tests).
 func TestJudge(t *testing.T) {
 	const foreground, orphan = metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents
 	refs := func(states ...ownerState) (out []owned) {

@@ -19,31 +19,31 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// remotes are the kinds for which other servers answer, as the collector sees them: those with objects, and those that
-// own objects here, are watched as metadata. Kinds without objects are asked now and then whether they have some, so
-// that another server that is not used costs no connection and no goroutine.
+// remotes holds the kinds of other servers for the collector. Kinds with objects, and kinds that own objects here, are
+// watched as metadata. Kinds without objects are polled occasionally, so that an unused server costs no connection and
+// no goroutine.
 //
-// What another server has goes by what it has said itself: an object there is gone once a list or a watch lacks it, or
-// a Status of it says so. A server that does not answer deletes nothing; what depends on its objects waits for it.
+// The state of another server's objects comes only from its own responses: an object is gone once a list or a watch
+// lacks it, or a Status reports it. An unresponsive server causes no deletion; dependents of its objects wait for it.
 type remotes struct {
 	client metadata.Interface
 	kinds  atomic.Pointer[map[schema.GroupKind]*remoteKind] // nil if there are none
-	// wake brings the next look at kinds forward. It holds one, since one look sees all that has changed.
+	// wake triggers the next check of the kinds early. Its capacity is one, since one check sees all changes.
 	wake chan struct{}
 }
 
-// remotesLocked is what the collector's lock guards of remotes.
+// remotesLocked is the part of remotes guarded by the collector's lock.
 type remotesLocked struct {
 	followers map[string]*follower // by prefix
-	wanted    map[string]bool      // the prefixes of kinds that objects name as owners
-	touched   map[string]bool      // those of kinds in which something has been created since the last look
+	wanted    map[string]bool      // prefixes of kinds that objects refer to as owners
+	touched   map[string]bool      // prefixes of kinds with creations since the last check
 	paused    map[string]pause     // by prefix
-	// settled is true once the collector has heard of all that other servers have, or has waited for that long enough.
+	// settled is true once the collector has seen all objects of other servers, or has waited long enough for that.
 	settled bool
 	began   time.Time
 }
 
-// pause is how long nothing is asked about objects of a kind, after a question has got no answer.
+// pause suspends requests about objects of a kind after one has failed.
 type pause struct {
 	until time.Time
 	last  time.Duration
@@ -53,26 +53,26 @@ const (
 	// pauseFirst and pauseMost bound a pause; it doubles each time.
 	pauseFirst = time.Second
 	pauseMost  = 30 * time.Second
-	// peekEvery is how often kinds without objects are asked whether they have some.
+	// peekEvery is the interval for polling kinds without objects.
 	peekEvery = 30 * time.Second
-	// peekTimeout bounds such a question, and lookUpTimeout one about an owner.
+	// peekTimeout bounds such a poll, and lookUpTimeout a request about an owner.
 	peekTimeout   = 10 * time.Second
 	lookUpTimeout = 10 * time.Second
-	// settleMost is how long after the start an owner waits for dependents that other servers may have.
+	// settleMost is how long after the start an owner waits for dependents on other servers.
 	settleMost = 30 * time.Second
 	// unwatchedAgain is how often an owner that cannot be watched is looked up.
 	unwatchedAgain = 5 * time.Minute
 )
 
-// remoteKind is a kind for which another server answers. It is never changed.
+// remoteKind is a kind of another server. It is immutable.
 type remoteKind struct {
 	resource *catalog.Resource // Group, Plural, Kind and Namespaced
 	gvr      schema.GroupVersionResource
-	prefix   string // the path of the resource, which no collection of the store has
-	watched  bool   // it can be listed, watched, and its objects deleted
+	prefix   string // the path of the resource, which differs from all prefixes in the store
+	watched  bool   // it supports list, watch and delete
 }
 
-// remoteKinds returns the kinds for which other servers answer, each in the version that is listed first.
+// remoteKinds returns the kinds of other servers, each in the first listed version.
 func remoteKinds(s *catalog.Snapshot) (kinds map[schema.GroupKind]*remoteKind, stale bool) {
 	kinds = map[schema.GroupKind]*remoteKind{}
 	for _, g := range s.Groups() {
@@ -111,7 +111,7 @@ func newRemoteKind(group, version string, r *apidiscoveryv2.APIResourceDiscovery
 	return k
 }
 
-// same reports whether two kinds of one prefix are followed alike.
+// same reports whether two kinds with one prefix are followed in the same way.
 func (k *remoteKind) same(other *remoteKind) bool {
 	return k.resource.Kind == other.resource.Kind && k.resource.Namespaced == other.resource.Namespaced
 }
@@ -129,7 +129,7 @@ func (g *collector) initRemotes() {
 	g.remotes.client, err = metadata.NewForConfigAndClient(&rest.Config{Host: "https://remote", QPS: -1},
 		&http.Client{Transport: g.Remote.As(ControllerUser(garbageCollector))})
 	if err != nil {
-		panic(err) // the address above can be parsed
+		panic(err) // the address above is valid
 	}
 	g.Remote.OnCreate(g.created)
 }
@@ -148,7 +148,7 @@ func (g *collector) created(prefix string) {
 func (r *remotes) look() {
 	select {
 	case r.wake <- struct{}{}:
-	default: // the look that is due will see it
+	default: // the pending check will see it
 	}
 }
 
@@ -160,7 +160,7 @@ func (r *remotes) kindOf(ref metav1.OwnerReference) *remoteKind {
 	return (*kinds)[schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()]
 }
 
-// Run follows what other servers have until ctx ends.
+// Run follows other servers' objects until ctx ends.
 func (g *collector) Run(ctx context.Context) {
 	if g.Remote == nil {
 		return
@@ -189,7 +189,7 @@ func (g *collector) Run(ctx context.Context) {
 	g.adopt(ctx, nil, peeked)
 }
 
-// adopt follows those of the kinds that are worth it, and no others. What waits for a kind is looked at again.
+// adopt follows exactly the relevant kinds. Items that wait for a kind are checked again.
 func (g *collector) adopt(ctx context.Context, kinds map[schema.GroupKind]*remoteKind, peeked map[string]time.Time) {
 	now := g.Now()
 	keep, ask := map[string]*remoteKind{}, []*remoteKind(nil)
@@ -235,13 +235,13 @@ func (g *collector) adopt(ctx context.Context, kinds map[schema.GroupKind]*remot
 	}
 }
 
-// peekers is how many servers are asked at a time.
+// peekers is the number of concurrent polls.
 const peekers = 8
 
-// peek returns those of the kinds that have objects. A server that does not answer has none for now.
+// peek returns the kinds that have objects. An unresponsive server counts as empty for now.
 func (g *collector) peek(ctx context.Context, kinds []*remoteKind) map[*remoteKind]bool {
 	var mu sync.Mutex
-	found, places := map[*remoteKind]bool{}, make(chan struct{}, peekers) // each question has one
+	found, places := map[*remoteKind]bool{}, make(chan struct{}, peekers) // one for each poll
 	var wg sync.WaitGroup
 	for _, k := range kinds {
 		places <- struct{}{}
@@ -261,7 +261,8 @@ func (g *collector) peek(ctx context.Context, kinds []*remoteKind) map[*remoteKi
 	return found
 }
 
-// settle notes whether the collector has heard of all that other servers have. stale is true if one could not be asked.
+// settle records whether the collector has seen all objects of other servers. stale is true if one could not be
+// reached.
 func (g *collector) settle(stale bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -275,8 +276,7 @@ func (g *collector) settle(stale bool) {
 	r.settled = !stale || g.Now().Sub(r.began) >= settleMost
 }
 
-// heardAll returns when to look again at an owner that waits for its dependents, if the collector cannot know them all
-// yet.
+// heardAll returns when to check an owner with waiting dependents again, if the collector cannot know all of them yet.
 func (g *collector) heardAll() error {
 	if g.Remote == nil {
 		return nil
@@ -296,7 +296,7 @@ func (g *collector) heardAll() error {
 	return Again(pauseFirst / 10)
 }
 
-// remoteState finds out what has become of an owner for whose kind another server answers.
+// remoteState determines the state of an owner whose kind belongs to another server.
 func (g *collector) remoteState(
 	ctx context.Context, namespace string, ref metav1.OwnerReference, s *subject,
 ) (ownerState, error) {
@@ -319,7 +319,7 @@ func (g *collector) remoteState(
 	case f == nil:
 		return dangling, fmt.Errorf("owner %s %s of %s, of whose server nothing is known yet: %w", ref.Kind, ref.Name,
 			ref.APIVersion, errUnknownKind)
-	case !f.has(key, string(ref.UID)): // it may be newer than what the watch has brought
+	case !f.has(key, string(ref.UID)): // it may be newer than the watch
 		return g.lookUp(ctx, k, namespace, ref)
 	default:
 		if e := f.entry(key); e != nil && waitsForDependents(e) {
@@ -329,7 +329,7 @@ func (g *collector) remoteState(
 	}
 }
 
-// heard returns who follows a kind, nil if what there is of it is not known yet.
+// heard returns the follower of a kind, nil if its objects are not known yet.
 func (g *collector) heard(k *remoteKind) *follower {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -344,8 +344,7 @@ func (g *collector) heard(k *remoteKind) *follower {
 	return nil
 }
 
-// lookUp asks another server for an owner. After a question without an answer nothing is asked about the kind for a
-// while.
+// lookUp requests an owner from another server. After a failed request, requests about the kind pause for a while.
 func (g *collector) lookUp(
 	ctx context.Context, k *remoteKind, namespace string, ref metav1.OwnerReference,
 ) (ownerState, error) {

@@ -21,9 +21,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// otherServer answers as another server.
+// otherServer responds as another server.
 type otherServer struct {
-	code  int // 0: it cannot be reached
+	code  int // 0: unreachable
 	body  string
 	asked int
 }
@@ -42,8 +42,8 @@ func (o *otherServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// TestOwnersElsewhere looks owners up that another server has, whatever it answers: only what says that an owner is not
-// there makes it dangling, and no answer means no further question for a while.
+// TestOwnersElsewhere looks up owners on another server with all kinds of responses: an owner is dangling only if a
+// response says that it does not exist, and after a failed request no other follows for a while.
 func TestOwnersElsewhere(t *testing.T) {
 	const absent = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,` +
 		`"details":{"name":"a","group":"g.example.com","kind":"flunders"}}`
@@ -102,8 +102,8 @@ func TestOwnersElsewhere(t *testing.T) {
 	}
 }
 
-// paused asks again and again about owners of a server that does not answer: each pause is one question, and longer
-// than the one before, up to the longest.
+// paused repeats requests about owners on an unresponsive server: each pause allows one request, and is longer than the
+// previous one, up to the maximum.
 func paused(t *testing.T, g *collector, o *otherServer, now *time.Time, ask func(context.Context) error) {
 	t.Helper()
 	last := pauseFirst
@@ -128,8 +128,8 @@ func paused(t *testing.T, g *collector, o *otherServer, now *time.Time, ask func
 	}
 }
 
-// TestFollower has objects of another server come and go: who depends on what is deleted there is looked at, and an end
-// of following is no deletion.
+// TestFollower creates and deletes objects of another server: dependents of deleted objects are checked, and the end of
+// following is not a deletion.
 func TestFollower(t *testing.T) {
 	needed := map[string]bool{}
 	g := newCollector(Config{

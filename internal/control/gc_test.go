@@ -68,8 +68,8 @@ func TestForegroundDeletion(t *testing.T) {
 	c.Until(controltest.Secrets, "default", "free")
 }
 
-// TestForegroundDeletionFromElsewhere has objects that cannot be owned claim that they block an owner's deletion: one
-// of another namespace and one of none, neither of which will go away.
+// TestForegroundDeletionFromElsewhere checks that objects that cannot have an owner do not block its deletion: one in
+// another namespace and one without a namespace, neither of which will be deleted.
 func TestForegroundDeletionFromElsewhere(t *testing.T) {
 	c := start(t)
 	c.Create(controltest.Namespaces, controltest.Object("v1", "Namespace", "", "other"))
@@ -97,7 +97,7 @@ func TestForegroundDeletionFromElsewhere(t *testing.T) {
 	})
 }
 
-// TestForegroundDeletionUnblocked has the reference that blocks become one that does not.
+// TestForegroundDeletionUnblocked turns a blocking reference into one that does not block.
 func TestForegroundDeletionUnblocked(t *testing.T) {
 	c := start(t)
 	owner := c.Create(controltest.ConfigMaps, controltest.ConfigMap("owner"))
@@ -173,7 +173,7 @@ func TestOrphan(t *testing.T) {
 		})
 }
 
-// TestOrphanWithoutConversion: references are metadata, which need no conversion.
+// TestOrphanWithoutConversion checks that changing references, which are metadata, needs no conversion.
 func TestOrphanWithoutConversion(t *testing.T) {
 	t.Parallel()
 	server := testserver.Start(t, func(c *bowsprit.Config) {
@@ -202,7 +202,7 @@ func TestOrphanWithoutConversion(t *testing.T) {
 	}
 }
 
-// TestOldOrphanOption sends what clients sent before there were policies; it overrides a finalizer of the object.
+// TestOldOrphanOption uses the delete option from before policies; it overrides a finalizer of the object.
 func TestOldOrphanOption(t *testing.T) {
 	c := start(t)
 	owner := controltest.ConfigMap("owner")
@@ -246,7 +246,8 @@ func TestAbsentOwners(t *testing.T) {
 	})
 }
 
-// TestOwnerOfUnknownKind keeps an object until its owner's kind is served, and then finds that there is no such owner.
+// TestOwnerOfUnknownKind keeps an object until its owner's kind is served, and then detects that the owner does not
+// exist.
 func TestOwnerOfUnknownKind(t *testing.T) {
 	c := start(t)
 	owner := controltest.Object("stable.example.com/v1", "CronTab", "default", "tab")
@@ -260,7 +261,7 @@ func TestOwnerOfUnknownKind(t *testing.T) {
 	c.Until(controltest.Secrets, "default", "")
 }
 
-// TestOwnersGoWithTheirKind deletes a definition; what its objects own goes too.
+// TestOwnersGoWithTheirKind deletes a definition; dependents of its objects are deleted, too.
 func TestOwnersGoWithTheirKind(t *testing.T) {
 	c := start(t)
 	def := c.Create(controltest.Definitions, controltest.Definition("crontabs", "CronTab", "Namespaced"))

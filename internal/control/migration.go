@@ -22,12 +22,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// migrations does what StorageVersionMigration objects ask for: it stores every object of a resource anew, so that all
-// are in today's storage version, and notes that in the definition. It is kube's storage-version-migrator-controller
-// with its two helpers, without their waiting for informers.
+// migrations runs StorageVersionMigration objects: it stores every object of a resource again, so that all are in the
+// current storage version, and records that in the definition. It is Kubernetes' storage-version-migrator-controller
+// with its two helpers, without waiting for informers.
 //
-// A migration is restartable because it keeps no place: objects written since it began (status.resourceVersion) need
-// nothing, and looking at those costs little.
+// A migration can restart because it has no position: objects written since it began (status.resourceVersion) need no
+// work, and checking them is cheap.
 type migrations struct {
 	Config
 }
@@ -37,11 +37,11 @@ var migrationsResource = catalog.GroupResource{Group: "storagemigration.k8s.io",
 const (
 	migrator         = "storage-version-migrator-controller"
 	migrationsPrefix = "storageversionmigrations"
-	// migrationWindow is how many objects are converted and written before the next ones are looked at.
+	// migrationWindow is the number of objects to convert and write in one step.
 	migrationWindow = 250
-	// progressEvery is how often a migration tells how far it is.
+	// progressEvery is the interval of progress reports.
 	progressEvery = 5 * time.Second
-	// migrators is how many resources are migrated at a time, as in Kubernetes.
+	// migrators is the number of concurrent migrations, as in Kubernetes.
 	migrators = 5
 	// unknownFor is how long a migration waits for its resource to appear.
 	unknownFor = time.Minute
@@ -52,7 +52,7 @@ const (
 func (m *migrations) Observe(ev *watchcache.Event, need func(string)) {
 	switch ev.Collection.Prefix() {
 	case migrationsPrefix:
-		// The end of one may be the beginning of another.
+		// The end of one migration may allow the start of another.
 		ev.Collection.Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 			need(e.Name)
 			return true
@@ -101,7 +101,7 @@ func (m *migrations) all() (all []*migrationv1beta1.StorageVersionMigration, err
 	return all, err
 }
 
-// begin says that a migration is under way, and from which revision on objects need nothing.
+// begin records that a migration is running, and the revision from which on objects need no work.
 func (m *migrations) begin(ctx context.Context, one *migrationv1beta1.StorageVersionMigration) error {
 	if err := m.define(ctx, one.Spec.Resource, func(def *apiextensionsv1.CustomResourceDefinition) {
 		markMigrating(def, one.Name, m.Now())
@@ -122,11 +122,11 @@ func (m *migrations) begin(ctx context.Context, one *migrationv1beta1.StorageVer
 	})
 }
 
-// errGone stops a migration whose object was deleted or ended by another writer.
+// errGone stops a migration with an object that was deleted or ended by another writer.
 var errGone = errors.New("the migration is gone")
 
-// proceed rewrites what there is to rewrite and says how it went. A failure that may pass ends nothing: the migration
-// says what is wrong and is tried again.
+// proceed rewrites the objects and reports the result. After a temporary failure the migration reports the problem and
+// retries.
 func (m *migrations) proceed(ctx context.Context, one *migrationv1beta1.StorageVersionMigration) error {
 	gr := catalog.GroupResource{Group: one.Spec.Resource.Group, Resource: one.Spec.Resource.Resource}
 	res := m.Catalog.Snapshot().Resource(gr.Group, gr.Resource)
@@ -177,7 +177,7 @@ func (m *migrations) rewrite(
 	done, told := 0, m.Now()
 	window := make([]*watchcache.Entry, 0, migrationWindow)
 	flush := func() error {
-		// The definition may have changed since; and who deletes the migration wants it to stop.
+		// The definition may have changed, and deleting the migration stops it.
 		if m.View.Collection(migrationsPrefix).Snapshot().Get("", one.Name) == nil {
 			return errGone
 		}
@@ -189,7 +189,7 @@ func (m *migrations) rewrite(
 		if _, err := m.Verbs.Rewrite(ctx, call, window); err != nil {
 			return err
 		}
-		select { // for as long again the processors and the log belong to others
+		select { // leave the CPUs and the log to others for the same time
 		case <-time.After(time.Since(began)):
 		case <-ctx.Done():
 			return ctx.Err()
@@ -221,8 +221,8 @@ func (m *migrations) rewrite(
 	return m.remaining(ctx, gr, before)
 }
 
-// remaining sees to what was written while it was being migrated, in the version in which it was: a deletion that only
-// sets a mark does that (verb.Call.Metadata).
+// remaining migrates objects in the version of their latest write if they were written during the migration: a deletion
+// that only sets a mark writes like that (verb.Call.Metadata).
 func (m *migrations) remaining(ctx context.Context, gr catalog.GroupResource, before int64) error {
 	if _, err := m.View.Fresh(ctx); err != nil {
 		return err
@@ -287,14 +287,14 @@ func (m *migrations) report(ctx context.Context, name, message string) error {
 	})
 }
 
-// update changes a migration's status; one that is gone needs no change.
+// update changes a migration's status; a deleted migration needs no change.
 func (m *migrations) update(
 	ctx context.Context, name string, change func(*migrationv1beta1.StorageVersionMigration),
 ) error {
 	return updateStatus(ctx, m.Config, statusOf{migrationsResource, name, migrator}, change)
 }
 
-// define changes the status of the definition of a resource, if it has one.
+// define changes the status of a resource's definition, if it has one.
 func (m *migrations) define(
 	ctx context.Context, of metav1.GroupResource, change func(*apiextensionsv1.CustomResourceDefinition),
 ) error {
@@ -336,7 +336,7 @@ func updateStatus[T any](ctx context.Context, c Config, of statusOf, change func
 	return err
 }
 
-// startFor begins the migration that a definition asks for, if it does and none has been begun.
+// startFor starts the migration that a definition requires, unless one exists.
 func (m *migrations) startFor(ctx context.Context, definition string) error {
 	entry := m.View.Collection(DefinitionsPrefix).Snapshot().Get("", definition)
 	if entry == nil {

@@ -122,8 +122,8 @@ func TestStorageVersionUnderLoad(t *testing.T) {
 	}
 }
 
-// BenchmarkMigration migrates 100,000 objects of 1 KiB, and says how long reads and writes of other objects take
-// before and meanwhile, in milliseconds.
+// BenchmarkMigration migrates 100,000 objects of 1 KiB, and reports the latency of reads and writes of other objects
+// before and during it, in milliseconds.
 func BenchmarkMigration(b *testing.B) {
 	objects := 100_000
 	if testing.Short() {

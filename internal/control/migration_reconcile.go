@@ -12,18 +12,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// step is what a migration needs next.
+// step is the next step of a migration.
 type step int
 
 const (
 	nothing  step = iota
-	begin         // it waits, and no other migration of its resource is under way
-	proceed       // it is under way
-	conclude      // it has ended, and does not say so yet
+	begin         // it waits, and no other migration of its resource is running
+	proceed       // it is running
+	conclude      // it has ended, but its status does not show it yet
 )
 
-// next returns what a migration needs, given all that there are. Of one resource one migration at a time is under way,
-// the oldest of those that wait first.
+// next returns the next step of a migration, given all migrations. For each resource one migration runs at a time, the
+// oldest waiting one first.
 func next(m *migrationv1beta1.StorageVersionMigration, all []*migrationv1beta1.StorageVersionMigration) step {
 	switch {
 	case isRunning(m) && isTerminal(m):
@@ -75,7 +75,7 @@ func underWay(message string) metav1.Condition {
 	}
 }
 
-// running is the message of a migration that is under way.
+// running returns the message of a running migration.
 func running(done, of int, trouble error) string {
 	text := "The migration is running"
 	if of > 0 {
@@ -140,9 +140,8 @@ func storageVersion(def *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// automatic returns the migration that a definition asks for by having objects in other versions than its storage
-// version, nil if it does not. There is one for each state of the definition's spec: what has failed is not begun
-// again by itself.
+// automatic returns the migration for a definition with objects in other versions than its storage version, otherwise
+// nil. There is one for each state of the definition's spec: a failed one is not repeated automatically.
 func automatic(def *apiextensionsv1.CustomResourceDefinition) *migrationv1beta1.StorageVersionMigration {
 	storage := storageVersion(def)
 	if !established(def) || def.DeletionTimestamp != nil ||

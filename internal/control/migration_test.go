@@ -130,7 +130,7 @@ func TestMigration(t *testing.T) {
 			t.Fatalf("%v became %v", was.Object, now.Object)
 		}
 	}
-	// What is migrated already is left alone.
+	// Already migrated objects are left alone.
 	c.Create(migrations, migration("three", "stable.example.com", "crontabs"))
 	c.untilMigrated("three")
 	again, err := c.In(v2, "default").List(t.Context(), metav1.ListOptions{})

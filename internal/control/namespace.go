@@ -19,11 +19,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// namespaces empties namespaces that are being deleted, and lets them go when they are empty.
+// namespaces empties deleted namespaces, and removes them when they are empty.
 type namespaces struct {
 	Config
-	// dying is known to the view's goroutine only: the namespaces whose remaining objects are worth a look when they
-	// go.
+	// dying belongs to the view's goroutine: the namespaces to check when one of their remaining objects is deleted.
 	dying map[string]bool
 }
 
@@ -51,9 +50,10 @@ func (n *namespaces) Reconcile(ctx context.Context, name string) error {
 		return nil
 	}
 	if finalizers, found := entry.Field("spec.finalizers"); !found || finalizers == "[]" {
-		return nil // emptied; the finalizers of its metadata are another controller's work
+		return nil // emptied; the finalizers of its metadata belong to other controllers
 	}
-	// Pods go before what they use (OrderedNamespaceDeletion): while there are any, everything else stays.
+	// Pods are deleted before the objects they use (OrderedNamespaceDeletion): while there are any, everything else
+	// stays.
 	failures := n.deleteContent(ctx, name, func(r *catalog.Resource) bool { return isPods(r) })
 	if _, err := n.View.Fresh(ctx); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (n *namespaces) Reconcile(ctx context.Context, name string) error {
 		return err
 	}
 	if len(elsewhere.Left)+len(elsewhere.Unknown) > 0 && later == nil {
-		later = Again(elsewhereAgain) // no event tells of objects that are not stored here
+		later = Again(elsewhereAgain) // objects that are not stored here cause no event
 	}
 	failures = append(failures, elsewhere.Unknown...)
 	if len(failures) > 0 || len(left) > 0 {
@@ -89,18 +89,18 @@ func (n *namespaces) Reconcile(ctx context.Context, name string) error {
 		if later != nil && len(failures) == len(elsewhere.Unknown) {
 			return later
 		}
-		return errors.Join(append(failures, later)...) // the deletion of what is left brings us back
+		return errors.Join(append(failures, later)...) // the deletion of the rest triggers the next run
 	}
 	return n.finalize(ctx, name)
 }
 
-// elsewhereAgain is how long until other servers are asked again what they have in a namespace.
+// elsewhereAgain is the interval for checking other servers' objects in a namespace.
 const elsewhereAgain = 2 * time.Second
 
-// hangsAfter is how long the deletion of a namespace may take before the log says what keeps it.
+// hangsAfter is how long the deletion of a namespace may take before the log reports the cause.
 const hangsAfter = 30 * time.Second
 
-// hangs says what keeps a namespace whose deletion began long ago.
+// hangs logs the causes that delay the deletion of a namespace.
 func (n *namespaces) hangs(ns *watchcache.Entry, left []remains, failures []error) {
 	deleted, _ := ns.Field("metadata.deletionTimestamp")
 	since, err := time.Parse(time.RFC3339, deleted)
@@ -117,10 +117,9 @@ func (n *namespaces) hangs(ns *watchcache.Entry, left []remains, failures []erro
 
 func isPods(r *catalog.Resource) bool { return r.Group == "" && r.Plural == "pods" }
 
-// deleteContent asks for the deletion of every object in the namespace of the kinds that are chosen, those that are no
-// longer served included.
+// deleteContent deletes every object in the namespace of the chosen kinds, including kinds that are no longer served.
 func (n *namespaces) deleteContent(ctx context.Context, name string, chosen func(*catalog.Resource) bool) []error {
-	// Whatever a kind does usually: nothing is orphaned, since all of it goes.
+	// Override each kind's default: nothing is orphaned, since everything goes.
 	background := metav1.DeletePropagationBackground
 	var errs []error
 	n.each(name, func(r *catalog.Resource, _ *watchcache.Snapshot) {
@@ -151,7 +150,7 @@ func (n *namespaces) each(name string, f func(*catalog.Resource, *watchcache.Sna
 	})
 }
 
-// remaining counts what the namespace still holds.
+// remaining counts the remaining objects in the namespace.
 func (n *namespaces) remaining(name string) []remains {
 	var all []remains
 	n.each(name, func(r *catalog.Resource, snapshot *watchcache.Snapshot) {
@@ -168,8 +167,8 @@ func (n *namespaces) remaining(name string) []remains {
 	return all
 }
 
-// podsLate returns an error if pods are left whose time to end is over, though nothing holds them that one could wait
-// for. As long as their time runs, it returns when to look again.
+// podsLate returns an error if pods remain after their grace period although no finalizer holds them. During the grace
+// period it returns when to check again.
 func (n *namespaces) podsLate(ns *watchcache.Entry, left []remains) (later, late error) {
 	i := slices.IndexFunc(left, func(r remains) bool { return r.resource == podsRemain })
 	if i < 0 || len(left[i].finalizers) > 0 {
@@ -203,7 +202,7 @@ func (n *namespaces) report(ctx context.Context, name string, left []remains, fa
 	})
 }
 
-// finalize takes kube's finalizer from the namespace; with the last one it is gone.
+// finalize removes Kubernetes' finalizer from the namespace; the last finalizer's removal deletes it.
 func (n *namespaces) finalize(ctx context.Context, name string) error {
 	return n.update(ctx, name, "finalize", func(ns object.Object) error {
 		spec, _, err := unstructured.NestedStringSlice(ns, "spec", "finalizers")

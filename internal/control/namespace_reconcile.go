@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// remains is what a namespace still holds of one resource.
+// remains describes the remaining objects of one resource in a namespace.
 type remains struct {
-	resource   string         // "crontabs.stable.example.com"; with its dot in the core group: "configmaps."
-	objects    int            // how many
-	finalizers map[string]int // finalizer -> how many objects have it
+	resource   string         // "crontabs.stable.example.com"; with a trailing dot in the core group: "configmaps."
+	objects    int            // number of objects
+	finalizers map[string]int // finalizer -> number of objects with it
 }
 
 // podsRemain is the resource of remaining pods.
@@ -28,7 +28,8 @@ type condition struct {
 	reason, message string
 }
 
-// namespaceConditions says, in the words of kube's namespace controller, how far the deletion of a namespace has come.
+// namespaceConditions describes the progress of a namespace's deletion in the words of Kubernetes' namespace
+// controller.
 func namespaceConditions(left []remains, failures []error) []condition {
 	cs := []condition{
 		{corev1.NamespaceDeletionDiscoveryFailure, corev1.ConditionFalse, "ResourcesDiscovered",
@@ -75,22 +76,22 @@ func namespaceConditions(left []remains, failures []error) []condition {
 	return cs
 }
 
-// Elsewhere is what other servers have in a namespace.
+// Elsewhere describes other servers' objects in a namespace.
 type Elsewhere struct {
 	Left []Held
-	// Failures are why something could not be deleted. Unknown are the servers that do not answer and may have
-	// something, each with its version: "wardle.example.com/v1: stale GroupVersion discovery: wardle.example.com/v1".
+	// Failures are the errors of deletions. Unknown lists unresponsive servers that may have objects, each with its
+	// version: "wardle.example.com/v1: stale GroupVersion discovery: wardle.example.com/v1".
 	Failures, Unknown []error
 }
 
-// Held is what another server has of a resource in a namespace.
+// Held describes another server's objects of a resource in a namespace.
 type Held struct {
 	Resource   string         // "flunders.wardle.example.com"
-	Objects    int            // how many
-	Finalizers map[string]int // finalizer -> how many objects have it
+	Objects    int            // number of objects
+	Finalizers map[string]int // finalizer -> number of objects with it
 }
 
-// withUnknown says in the conditions that not all servers could be asked.
+// withUnknown adds unresponsive servers to the conditions.
 func withUnknown(cs []condition, unknown []error) []condition {
 	if len(unknown) == 0 {
 		return cs
@@ -106,7 +107,7 @@ func withUnknown(cs []condition, unknown []error) []condition {
 	return cs
 }
 
-// setConditions puts conditions into status.conditions. A condition that says what it said keeps its time.
+// setConditions sets status.conditions. An unchanged condition keeps its time.
 func setConditions(obj map[string]any, to []condition, now time.Time) error {
 	list, _, err := unstructured.NestedSlice(obj, "status", "conditions")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 )
 
-// TestNamespaceDeletionWaits holds a namespace by an object's finalizer, then by one of its own.
+// TestNamespaceDeletionWaits holds a namespace by an object's finalizer, then by its own.
 func TestNamespaceDeletionWaits(t *testing.T) {
 	c := start(t)
 	ns := controltest.Object("v1", "Namespace", "", "shop")

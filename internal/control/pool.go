@@ -11,23 +11,22 @@ import (
 // poolWorkers is how many keys of all pooled loops are worked on at the same time.
 const poolWorkers = 8
 
-// idleWorkers is how many goroutines of a pool wait for more when there is nothing to do.
+// idleWorkers is the number of goroutines of a pool that stay when there is nothing to do.
 const idleWorkers = 2
 
-// pool is where the loops of a server have their keys worked on. A key is worked on by one worker at a time, of one
-// loop no more keys at once than its Workers, and of all pooled loops together no more than poolWorkers. Loops with
-// something to do take turns. A worker is a goroutine that is there while there is something to do: loops that rest
-// have none.
+// pool works on the keys of a server's loops. One worker at a time works on a key; a loop has at most Workers
+// concurrent keys, and all pooled loops together at most poolWorkers. Loops with ready keys take turns. A worker is a
+// goroutine that exists while there is something to do: idle loops have none.
 type pool struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	more    *sync.Cond // one of the idle workers has something to do
+	more    *sync.Cond // an idle worker has something to do
 	members []*member
-	turn    int             // the member that is asked first
-	pooled  int             // keys of pooled loops that are being worked on
-	idle    int             // workers that wait for more
-	ctx     context.Context // that workers run with; nil before run
+	turn    int             // the member to try first
+	pooled  int             // running keys of pooled loops
+	idle    int             // waiting workers
+	ctx     context.Context // context of the workers; nil before run
 	workers sync.WaitGroup
 	over    bool
 }
@@ -36,12 +35,12 @@ type pool struct {
 type member struct {
 	pool    *pool
 	of      *controller
-	ready   []string               // to be worked on, in their order
-	dirty   map[string]bool        // named since the last look at them began
-	running map[string]bool        // being worked on
-	resting map[string]*time.Timer // not to be worked on again yet
-	failed  map[string]int         // how often in a row
-	later   map[string]*delay      // to be worked on again
+	ready   []string               // keys to work on, in order
+	dirty   map[string]bool        // requested since the last run began
+	running map[string]bool        // in progress
+	resting map[string]*time.Timer // not to run again yet
+	failed  map[string]int         // consecutive failures
+	later   map[string]*delay      // scheduled to run again
 }
 
 // delay is the time until a key is looked at again.
@@ -91,7 +90,7 @@ func (m *member) readyLocked(key string) {
 	}
 }
 
-// addAfterLocked is Add after a while, or when an earlier call has said, if that is sooner.
+// addAfterLocked is Add after a while, or at the time of an earlier call if that is sooner.
 func (m *member) addAfterLocked(key string, d time.Duration) {
 	if m.pool.over {
 		return
@@ -150,11 +149,11 @@ func (p *pool) run(ctx context.Context) {
 	p.wakeLocked()
 	p.mu.Unlock()
 	<-ctx.Done()
-	p.shutDown() // so no worker begins any more
+	p.shutDown() // no worker starts any more
 	p.workers.Wait()
 }
 
-// wakeLocked has a worker begin if there is something to do that none is at.
+// wakeLocked starts or wakes a worker if there is a ready key.
 func (p *pool) wakeLocked() {
 	switch {
 	case p.ctx == nil || p.over || p.pickLocked() == nil:
@@ -166,7 +165,7 @@ func (p *pool) wakeLocked() {
 	}
 }
 
-// work does what there is to do.
+// work handles ready keys.
 func (p *pool) work() {
 	for {
 		m, key := p.next()
@@ -177,7 +176,7 @@ func (p *pool) work() {
 	}
 }
 
-// next takes a key; its member is nil if there is none, and the worker is not to wait for one.
+// next takes a key; its member is nil if there is none and the worker should end.
 func (p *pool) next() (*member, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,7 +195,7 @@ func (p *pool) next() (*member, string) {
 	return nil, ""
 }
 
-// pickLocked returns the member that a key is to be taken from, nil if there is none.
+// pickLocked returns the member of the next key, nil if there is none.
 func (p *pool) pickLocked() *member {
 	for i := range p.members {
 		at := p.turn + i
@@ -213,7 +212,7 @@ func (p *pool) pickLocked() *member {
 	return nil
 }
 
-// takeLocked takes a key out of those that are to be worked on. The next turn is another member's.
+// takeLocked takes a ready key. The next turn is another member's.
 func (m *member) takeLocked() string {
 	p, key := m.pool, m.ready[0]
 	m.ready[0], m.ready = "", m.ready[1:]
@@ -226,7 +225,7 @@ func (m *member) takeLocked() string {
 	return key
 }
 
-// done notes that a key has been worked on, and when it is to be again.
+// done records the result for a key, and schedules its next run.
 func (p *pool) done(m *member, key string, err error, stopped bool) {
 	var later Again
 	rest := m.of.rest(key)
@@ -261,7 +260,7 @@ func (p *pool) done(m *member, key string, err error, stopped bool) {
 // restLeast is the shortest rest that is worth a timer.
 const restLeast = time.Millisecond
 
-// rest returns how long a key is left alone after a look.
+// rest returns how long a key rests after a run.
 func (c *controller) rest(key string) time.Duration {
 	if p, ok := c.work.(Pacer); ok {
 		return p.Rest(key)
@@ -269,8 +268,8 @@ func (c *controller) rest(key string) time.Duration {
 	return 0
 }
 
-// retryLevel returns how loud a failure is after so many before it: the first one is said, then the 8th, the 16th, the
-// 32nd and so on.
+// retryLevel returns the log level of a failure after the given number of earlier ones: the first is logged at info,
+// then the 8th, the 16th, the 32nd and so on.
 func retryLevel(failures int) slog.Level {
 	if n := failures + 1; n == 1 || n >= 8 && n&(n-1) == 0 {
 		return slog.LevelInfo
@@ -278,7 +277,7 @@ func retryLevel(failures int) slog.Level {
 	return slog.LevelDebug
 }
 
-// retryPause returns how long to wait after so many failures before this one.
+// retryPause returns the pause after a failure, given the number of earlier ones.
 func retryPause(failures int) time.Duration {
 	if failures > 20 {
 		return retryMost

@@ -16,15 +16,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// scripted is a reconciler whose looks take a second and return what is said for the key, one error for each look.
+// scripted is a reconciler whose runs take a second and return scripted errors for the key, one for each run.
 type scripted struct {
 	mu         sync.Mutex
 	say        map[string][]error
 	looks      []string // "key at seconds"
-	now, most  int      // at the same time
+	now, most  int      // concurrent runs
 	busy       map[string]bool
 	began      time.Time
-	again      func(key string) // called in each look
+	again      func(key string) // called in each run
 	overlapped bool
 	pooled     bool
 }
@@ -89,7 +89,8 @@ func runPool(t *testing.T, loops map[*scripted]int, do func(of map[*scripted]*me
 	<-ended
 }
 
-// A loop has as many keys worked on at once as it says, whatever others have to do, and no key twice at once.
+// TestPoolTakesTurns checks that a loop has as many concurrent keys as configured, whatever others have to do, and no
+// key twice at once.
 func TestPoolTakesTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		narrow, wide, other := script(), script(), script()
@@ -116,8 +117,8 @@ func TestPoolTakesTurns(t *testing.T) {
 	})
 }
 
-// A key that is named while it is worked on is worked on once more; after an error later and later, after Again when
-// that says.
+// TestPoolLooksAgain checks that a key requested during its run runs once more; after an error with growing pauses,
+// after Again at its time.
 func TestPoolLooksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script()
@@ -146,7 +147,7 @@ func TestPoolLooksAgain(t *testing.T) {
 	})
 }
 
-// Pooled loops have as many keys worked on at once as the pool has workers for them, others as many as they say beside.
+// TestPoolBoundsPooledLoops checks that pooled loops share the limit of the pool, and that others have their own.
 func TestPoolBoundsPooledLoops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two, wide := script(), script(), script()
@@ -177,7 +178,7 @@ func TestPoolBoundsPooledLoops(t *testing.T) {
 	})
 }
 
-// Workers that find nothing to do end, all but two; these do what comes next.
+// TestPoolRests checks that idle workers end, except for two, which handle the next keys.
 func TestPoolRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script()
@@ -201,7 +202,7 @@ func TestPoolRests(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			synctest.Wait()
-			// the pool's own goroutine is one, that of its context may be another
+			// the pool itself has one goroutine, its context may have another
 			if n := runtime.NumGoroutine() - before; n > idleWorkers+2 {
 				t.Errorf("a pool that rests has %d goroutines", n)
 			}
@@ -211,7 +212,7 @@ func TestPoolRests(t *testing.T) {
 	})
 }
 
-// A key that is looked at often and each time says when again has one such time, the soonest.
+// TestPoolKeepsOneTime checks that a key with several Again results has one scheduled time, the soonest.
 func TestPoolKeepsOneTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script()
@@ -223,7 +224,7 @@ func TestPoolKeepsOneTime(t *testing.T) {
 			}
 			time.Sleep(5 * time.Hour)
 			synctest.Wait()
-			// at 4 s it said in a minute, which is sooner; at 65 s in an hour, and then nothing
+			// at 4 s it requested a minute, which is sooner; at 65 s an hour, and then nothing
 			if got, want := s.seen(), "[a at 0 a at 2 a at 4 a at 65 a at 3666]"; got != want {
 				t.Errorf("looks %s, want %s", got, want)
 			}
@@ -231,7 +232,7 @@ func TestPoolKeepsOneTime(t *testing.T) {
 	})
 }
 
-// What is to be looked at later does not keep a pool that ends.
+// TestPoolEnds checks that scheduled keys do not keep a pool from ending.
 func TestPoolEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script()
@@ -259,7 +260,7 @@ func TestRetryPause(t *testing.T) {
 	}
 }
 
-// Of failures in a row the first is said, then ever fewer, and their end.
+// TestPoolSumsUpFailures checks the log of consecutive failures: the first, then ever fewer, and their end.
 func TestPoolSumsUpFailures(t *testing.T) {
 	var said bytes.Buffer
 	p := newPool(slog.New(slog.NewTextHandler(&said, nil)))
@@ -287,8 +288,8 @@ type paced struct{ *scripted }
 
 func (paced) Rest(string) time.Duration { return 3 * time.Second }
 
-// A key of a Pacer is left alone after each look, whenever it is named, and is looked at once when that is over; other
-// keys do not wait for it.
+// TestPoolLetsKeysRest checks that a key of a Pacer rests after each run, whenever it is requested, and runs once
+// afterwards; other keys do not wait for it.
 func TestPoolLetsKeysRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script()

@@ -11,8 +11,8 @@ import (
 // DefinitionsPrefix is where definitions live in the store.
 const DefinitionsPrefix = "apiextensions.k8s.io/customresourcedefinitions"
 
-// Publish makes the catalog follow the definitions in the view. It happens before the view shows their revision, so who
-// waits for a definition's revision finds its kind served. Call it before the view loads.
+// Publish makes the catalog follow the definitions in the view. The catalog is updated before the view shows the
+// revision, so a client that waits for a definition's revision finds its kind served. Call it before the view loads.
 func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 	view.Subscribe(func(events []*watchcache.Event) {
 		var put []*catalog.Resource
@@ -23,7 +23,7 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 			}
 			revision = ev.Revision
 			if ev = ev.Readable(); ev == nil {
-				continue // it is served as it was, if it was; the view has said that it cannot be read
+				continue // it stays served as before; the view has logged that it is unreadable
 			}
 			entry := ev.Entry
 			def, err := crd.DecodeWithoutSchemas(entry.JSON())
@@ -34,11 +34,12 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 			}
 			key := catalog.GroupResource{Group: def.Spec.Group, Resource: def.Spec.Names.Plural}
 			if r := cat.Snapshot().Resource(key.Group, key.Resource); r != nil && (!r.Custom() || r.Fixed) {
-				continue // a definition changes nothing about a kind that is built in
+				continue // a definition does not affect a built-in kind
 			}
 			if ev.Type == watchcache.Deleted {
 				log.Info("definition is gone, and its objects with it", "definition", entry.Name)
-				// What comes before it is served first: the same name may be in it, and Update removes before it puts.
+				// Earlier definitions are published first: they may have the same name, and Update removes before it
+				// adds.
 				if len(put) > 0 {
 					cat.Update(revision, put, nil)
 					put = nil
@@ -55,7 +56,7 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 			keepVersions(res, cat.Snapshot().Resource(key.Group, key.Resource))
 			giveWay(res, cat.Snapshot().Group(key.Group))
 			put = append(put, res)
-			if ev.Type == watchcache.Added && view.Revision() > 0 { // not those that are read at the start
+			if ev.Type == watchcache.Added && view.Revision() > 0 { // not for definitions loaded at the start
 				log.Info("definition is made", "definition", entry.Name, "versions", len(def.Spec.Versions))
 			}
 		}
@@ -65,7 +66,7 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 	})
 }
 
-// keepVersions lets a definition whose spec has not changed keep its versions, with all that was compiled from them.
+// keepVersions keeps the versions of a definition with an unchanged spec, with all values compiled from them.
 func keepVersions(res, old *catalog.Resource) {
 	if old == nil || old.Definition.UID != res.Definition.UID ||
 		old.Definition.Generation != res.Definition.Generation || res.Definition.Generation == 0 {
@@ -74,7 +75,7 @@ func keepVersions(res, old *catalog.Resource) {
 	res.Versions, res.Storage = old.Versions, old.Storage
 }
 
-// giveWay leaves to built-in kinds the versions of a group in which they are served: there is nothing beside them.
+// giveWay removes the versions of a group that also serve built-in kinds.
 func giveWay(res *catalog.Resource, group *catalog.Group) {
 	if group == nil {
 		return

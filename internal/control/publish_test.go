@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
-// TestPublishWhatIsGone has a server hear of a definition's change and its deletion at the same time, as one that is
-// busy does: the kind is not served any more.
+// TestPublishWhatIsGone delivers a definition's change and its deletion together, as on a busy server: its kind is no
+// longer served.
 func TestPublishWhatIsGone(t *testing.T) {
 	t.Parallel()
 	st := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})
@@ -41,7 +41,7 @@ func TestPublishWhatIsGone(t *testing.T) {
 		}
 		last = revision
 	}
-	// All of it is there before the view hears of anything, so that it comes together.
+	// All changes exist before the view starts, so that they arrive together.
 	do(st.Create(t.Context(), key("stays"), definition("stays")))
 	do(st.Create(t.Context(), key("goes"), definition("goes")))
 	do(st.Update(t.Context(), key("goes"), definition("goes"), last))

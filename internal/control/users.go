@@ -4,9 +4,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// ControllerUser is the user that a controller acts as which Kubernetes has in kube-controller-manager: a service
-// account of kube-system, in the groups of one. What acts in process is not authorized, so the groups need not allow it
-// anything.
+// ControllerUser returns the user of a controller that is part of kube-controller-manager in Kubernetes: a service
+// account of kube-system, with its groups. In-process calls are not authorized, so it needs no permissions.
 func ControllerUser(name string) user.Info {
 	return &user.DefaultInfo{
 		Name:   "system:serviceaccount:kube-system:" + name,

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestControllerUser: controllers are service accounts as those of kube-controller-manager are, not administrators.
+// TestControllerUser checks that controllers are service accounts like those of kube-controller-manager, not
+// administrators.
 func TestControllerUser(t *testing.T) {
 	u := ControllerUser("generic-garbage-collector")
 	groups := []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}

@@ -16,7 +16,7 @@ var betaDefinitions = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1beta1", Resource: "customresourcedefinitions",
 }
 
-// betaDefinition is one as they were written before v1: everything at the top, and a schema that is not structural.
+// betaDefinition is a definition from before v1: common parts at the top, and a schema that is not structural.
 const betaDefinition = `
 apiVersion: apiextensions.k8s.io/v1beta1
 kind: CustomResourceDefinition
@@ -99,7 +99,7 @@ func TestBetaDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Create(controltest.Crontabs, tab)
-	// What v1 does not allow stays as it is through v1, and cannot be brought through it.
+	// Parts that v1 does not allow survive a change through v1, and cannot be added through it.
 	if _, err := c.In(controltest.Definitions, "").Patch(t.Context(), beta.GetName(), "application/merge-patch+json",
 		[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Errorf("a label through v1: %v", err)
