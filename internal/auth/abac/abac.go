@@ -1,7 +1,6 @@
-// Package abac decides about requests by the policies of a file, as Kubernetes' authorization mode ABAC does.
+// Package abac authorizes requests by the policies in a file, like Kubernetes' authorization mode ABAC.
 //
-// It is one of the modes that authz.Union asks. The file is read once, at the start. Policies are safe for concurrent
-// use.
+// It is one of the modes of authz.Union. The file is read once, at the start. Policies are safe for concurrent use.
 package abac
 
 import (
@@ -16,15 +15,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Policies are asked in their order; the first that matches allows.
+// Policies are evaluated in order; the first match allows the request.
 type Policies []spec
 
-// spec is what a policy says. "*" matches everything; an empty field matches only what has none.
+// spec is the content of a policy. "*" matches everything; an empty field matches only an empty value.
 type spec struct {
-	User, Group                   string // one of them is required; both must match if both are there
-	Readonly                      bool   // allows get, list and watch only
+	User, Group                   string // at least one is required; if both are set, both must match
+	Readonly                      bool   // allows only get, list and watch
 	APIGroup, Resource, Namespace string
-	NonResourcePath               string // may end in a *
+	NonResourcePath               string // may end in *
 }
 
 var _ authz.Mode = Policies(nil)

@@ -16,13 +16,13 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// Load reads a file of policies: in each line a Policy as JSON, or nothing, or a comment that begins with #.
+// Load reads a file of policies: each line is a Policy as JSON, a comment that begins with #, or empty.
 func Load(path string, log *slog.Logger) (Policies, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() // it is only read
+	defer file.Close() // read only: no error to report
 	decoder, err := newDecoder()
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func decode(decoder runtime.Decoder, line []byte) (s spec, versioned bool, err e
 	return p.spec, true, nil
 }
 
-// policy is what the versions are converted to.
+// policy is the common form of all versions.
 type policy struct {
 	metav1.TypeMeta
 	spec spec
@@ -133,7 +133,7 @@ func (p *policyV0) spec() spec {
 	return s.authenticated()
 }
 
-// authenticated makes a policy about all users one about those who are authenticated.
+// authenticated limits a policy for all users to authenticated users.
 func (s spec) authenticated() spec {
 	if s.User == "*" || s.Group == "*" {
 		s.User, s.Group = "", user.AllAuthenticated
@@ -141,8 +141,8 @@ func (s spec) authenticated() spec {
 	return s
 }
 
-// newDecoder returns what reads policies of all versions. A scheme of the library does it, so that errors have its
-// texts, which are Kubernetes'.
+// newDecoder returns a decoder for policies of all versions. It is a scheme of the library, so that errors have
+// Kubernetes' texts.
 func newDecoder() (runtime.Decoder, error) {
 	const group, kind = "abac.authorization.kubernetes.io", "Policy"
 	scheme := runtime.NewScheme()

@@ -1,17 +1,17 @@
-// Package authn says who sends a request.
+// Package authn authenticates requests.
 //
-// It stands behind the listener on a request's path: package front calls Authenticate once per request and answers 401
-// if it returns an error. Ways to prove who one is, in the order they are tried: a front proxy that says so in headers
-// and proves itself by a certificate of its own authority; a client certificate of a trusted authority (name = common
-// name, groups = organizations); and a bearer token, from a file or of one of the Bearers (service accounts first). Who
-// brings none is system:anonymous, if there may be such; who brings only wrong ones is refused. Impersonation reads the
-// headers by which a user asks to act as another; package authz decides about that.
+// It runs behind the listener on a request's path: package front calls Authenticate once for each request and responds
+// with 401 after an error. Credentials are tried in this order: the headers of a front proxy, which authenticates
+// itself by a certificate of a separate authority; a client certificate of a trusted authority (name = common name,
+// groups = organizations); and a bearer token, from a file or of one of the Bearers (service accounts first). A request
+// without credentials is system:anonymous, if that is allowed; a request with only invalid credentials is refused.
+// Impersonation parses the headers of a request to act as another user; package authz authorizes it.
 //
 // Rules: Kubernetes' authenticators of the same names (k8s.io/apiserver/pkg/authentication). They are not imported:
 // they verify a certificate on every request, which costs more than the rest of a small read, and register global
 // metrics.
 //
-// An Authenticator is safe for concurrent use. The users that it returns are shared between requests: read only.
+// An Authenticator is safe for concurrent use. The returned users are shared between requests: read only.
 package authn
 
 import (
@@ -29,38 +29,39 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Config is what an Authenticator believes. The zero value knows only system:anonymous.
+// Config selects the credentials that an Authenticator accepts. The zero value accepts only system:anonymous.
 type Config struct {
-	// Proxy says which front proxies name users; nil: none does.
+	// Proxy configures the front proxies that may name users; nil means none.
 	Proxy *FrontProxy
-	// Proxies returns the front proxies in place of Proxy, where they change while the server runs; nil while there are
-	// none. It is called for each request with a certificate. Other names in it come with another pool of Roots.
+	// Proxies overrides Proxy with a function, for front proxies that change while the server runs; it returns nil
+	// while there are none. It is called for each request with a certificate. If the names change, so must the pool of
+	// Roots.
 	Proxies func() *FrontProxy
-	// ClientRoots returns the authorities whose client certificates are believed. It is called for each request with a
-	// certificate; another pool than before means that what was verified with the old one must be verified again.
+	// ClientRoots returns the authorities of accepted client certificates. It is called for each request with a
+	// certificate; a new pool invalidates all earlier verifications.
 	ClientRoots func() *x509.CertPool
 	Tokens      *Tokens
-	// Bearers check tokens that Tokens does not know, one after the other until one knows the token.
+	// Bearers check tokens missing in Tokens, in order, until one accepts the token.
 	Bearers []Bearer
-	// NoAnonymous refuses who brings no proof.
+	// NoAnonymous refuses requests without credentials.
 	NoAnonymous bool
-	// AnonymousPaths are the only ones that who brings no proof may ask for; empty allows all.
+	// AnonymousPaths lists the only paths allowed without credentials; empty allows all.
 	AnonymousPaths []string
-	// Audiences are the names of this server, for whom the tokens of Tokens are good.
+	// Audiences lists the names of this server, the audiences of the tokens in Tokens.
 	Audiences []string
-	Metrics   *Metrics         // nil does not count
-	Now       func() time.Time // nil is time.Now
+	Metrics   *Metrics         // nil counts nothing
+	Now       func() time.Time // nil means time.Now
 }
 
-// Bearer says whose token it is and for which of the wanted audiences it is good; no wanted audiences stand for this
-// server. nil without an error: it is none of its tokens. An error does not keep others from being asked.
+// Bearer returns the user of a token and the wanted audiences for which it is valid; no wanted audiences means this
+// server. It returns nil without an error for a token of another kind. After an error the next Bearer is tried.
 type Bearer interface {
 	Authenticate(ctx context.Context, token string, wanted []string) (user.Info, []string, error)
 }
 
-// Authenticator says who sends a request.
+// Authenticator authenticates requests.
 type Authenticator struct {
-	proxies        *proxies      // nil without any
+	proxies        *proxies      // nil if there are none
 	certificates   *certificates // nil without ClientRoots
 	tokens         *Tokens
 	bearers        []Bearer
@@ -89,13 +90,12 @@ func New(c Config) *Authenticator {
 	return a
 }
 
-// Authenticate returns who sends r. An error means that r brought a proof and it is wrong (401); its text is for the
-// log. Afterwards r has no Authorization header and none by which a front proxy names a user, so that nothing behind
-// can use or leak it.
+// Authenticate returns the user of r. An error means that r has invalid credentials (401); its text is for the log.
+// Afterwards r has no Authorization header and no front proxy header, so that later code can neither use nor leak them.
 func (a *Authenticator) Authenticate(r *http.Request) (user.Info, error) {
 	began := a.now()
 	who, err := a.authenticate(r, began)
-	a.metrics.count(who, err, time.Since(began)) // which reads one clock, now two
+	a.metrics.count(who, err, time.Since(began)) // reads one clock, where now reads two
 	if err == nil {
 		delete(r.Header, "Authorization")
 		if a.proxies != nil {
@@ -137,8 +137,8 @@ func (a *Authenticator) authenticate(r *http.Request, now time.Time) (user.Info,
 	return anonymous, nil
 }
 
-// byCertificate returns who the certificate of the connection is, or who is named by a front proxy whose certificate
-// it is; nil if it names no user.
+// byCertificate returns the user of the connection's certificate, or the user named by a front proxy with that
+// certificate; nil if it names no user.
 func (a *Authenticator) byCertificate(r *http.Request, now time.Time) (who user.Info, refused []error) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return nil, nil
@@ -165,8 +165,8 @@ func (a *Authenticator) byCertificate(r *http.Request, now time.Time) (who user.
 		}
 	}
 	if a.proxies != nil && a.proxies.current() != nil && named == nil {
-		// Without a header a proxy's certificate names no user, and one that is not a proxy's is still a wrong proof.
-		// It is asked last, so that other clients do not pay for what fails.
+		// Without the headers a proxy's certificate names no user, but any other certificate is invalid. Verify it
+		// last, so that other clients do not pay for the failure.
 		if err := a.proxies.verify(chain, now); err != nil {
 			refused = append(refused, err)
 		}
@@ -174,8 +174,8 @@ func (a *Authenticator) byCertificate(r *http.Request, now time.Time) (who user.
 	return nil, refused
 }
 
-// Token returns whose bearer token it is, and for which of the wanted audiences it is good. No wanted audiences stand
-// for this server. Its errors are for those who may review tokens.
+// Token returns the user of a bearer token, and the wanted audiences for which it is valid. No wanted audiences means
+// this server. Its errors are for users who may review tokens.
 func (a *Authenticator) Token(ctx context.Context, token string, wanted []string) (user.Info, []string, error) {
 	if token == "" {
 		return nil, nil, errInvalidToken
@@ -204,8 +204,7 @@ func (a *Authenticator) Token(ctx context.Context, token string, wanted []string
 		}
 	}
 	if len(refused) > 0 {
-		// As a TokenReview shows it: in Kubernetes an authenticator that knows only the server's own token is asked
-		// before.
+		// As in a TokenReview of Kubernetes, where an authenticator with only the server's own token comes first.
 		return nil, nil, utilerrors.NewAggregate(append([]error{errInvalidToken}, refused...))
 	}
 	return nil, nil, errInvalidToken
@@ -220,7 +219,7 @@ var (
 // anonymous is never changed.
 var anonymous = &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}
 
-// bearerToken returns the token of the Authorization header, "" if it is of another kind.
+// bearerToken returns the token in the Authorization header, "" for another scheme.
 func bearerToken(r *http.Request) string {
 	values := r.Header["Authorization"]
 	if len(values) == 0 {
@@ -238,7 +237,7 @@ func bearerToken(r *http.Request) string {
 	return token
 }
 
-// authenticated returns groups with system:authenticated, which everybody has who is not anonymous.
+// authenticated adds system:authenticated, the group of all users except anonymous, to groups.
 func authenticated(name string, groups []string) []string {
 	if name == user.Anonymous || slices.Contains(groups, user.AllAuthenticated) ||
 		slices.Contains(groups, user.AllUnauthenticated) {

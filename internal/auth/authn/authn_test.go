@@ -85,7 +85,7 @@ func withHeader(r *http.Request, key, value string) *http.Request {
 	return r
 }
 
-// withProtocols returns a request for a WebSocket. "TOKEN:" stands for the encoding of what follows.
+// withProtocols returns a request for a WebSocket. "TOKEN:" encodes the rest of a protocol.
 func withProtocols(protocols ...string) *http.Request {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header = http.Header{"Connection": {"keep-alive, Upgrade"}, "Upgrade": {"websocket"}}
@@ -258,7 +258,7 @@ func TestExtraSpaceWarns(t *testing.T) {
 	}
 }
 
-// TestNoToken asks no one about a token that is none.
+// TestNoToken checks that no Bearer is called for an empty token.
 func TestNoToken(t *testing.T) {
 	t.Parallel()
 	if who, _, err := New(Config{Bearers: []Bearer{everyone{}}}).Token(t.Context(), "", nil); who != nil || err == nil {
@@ -266,7 +266,7 @@ func TestNoToken(t *testing.T) {
 	}
 }
 
-// everyone knows every token.
+// everyone accepts every token.
 type everyone struct{}
 
 func (everyone) Authenticate(context.Context, string, []string) (user.Info, []string, error) {

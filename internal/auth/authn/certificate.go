@@ -15,34 +15,35 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// certificateCacheSize bounds the verified certificates that are remembered. Only valid ones get in, so an outsider
-// cannot fill the cache; when it is full it starts anew.
+// certificateCacheSize bounds the cache of verified certificates. Only valid ones are cached, so an outsider cannot
+// fill the cache; when it is full it starts over.
 const certificateCacheSize = 1024
 
-// certificates authenticates by client certificate and remembers what it has verified: the signatures of a chain cost
-// tens of microseconds, and a client sends the same certificate with each request of a connection.
+// certificates authenticates client certificates and caches verified ones: the signatures of a chain cost tens of
+// microseconds, and a client sends the same certificate with each request of a connection.
 type certificates struct {
 	roots func() *x509.CertPool
 	names func(verified *x509.Certificate) (user.Info, error) // nil without an error: it names no user
 
-	mu       sync.Mutex // serialises writers; readers use verified
+	mu       sync.Mutex // serializes writers; readers use verified
 	verified atomic.Pointer[verifiedSet]
 }
 
-// verifiedSet is what was verified with one pool of authorities. The map is never changed; a larger one replaces it.
+// verifiedSet holds the certificates verified with one pool of authorities. The map never changes; a larger one
+// replaces it.
 type verifiedSet struct {
 	roots *x509.CertPool
 	users map[string]verifiedUser // by the certificate's DER bytes
 }
 
-// verifiedUser is who a certificate names, and the time for which each certificate of its chain is valid.
+// verifiedUser is the user of a certificate, and the time during which its whole chain is valid.
 type verifiedUser struct {
 	who         user.Info
 	from, until time.Time
 }
 
-// user returns who the first certificate of chain names, or nil if it names no user. now is when it has to be valid.
-// chain is not empty.
+// user returns the user of chain's first certificate, or nil if it names no user. now is the time of the check. chain
+// is not empty.
 func (c *certificates) user(chain []*x509.Certificate, now time.Time) (user.Info, error) {
 	leaf, roots := chain[0], c.roots()
 	if set := c.verified.Load(); set != nil && set.roots == roots {
@@ -53,8 +54,8 @@ func (c *certificates) user(chain []*x509.Certificate, now time.Time) (user.Info
 	return c.verify(chain, roots, now)
 }
 
-// verify is user for a chain that is not remembered. It is a function of its own because x509.VerifyOptions are large:
-// the stack of a request's goroutine would have to grow for them each time.
+// verify is user for a chain that is not cached. It is a separate function because x509.VerifyOptions is large:
+// otherwise the stack of every request's goroutine would have to grow.
 //
 //go:noinline
 func (c *certificates) verify(chain []*x509.Certificate, roots *x509.CertPool, now time.Time) (user.Info, error) {
@@ -102,10 +103,10 @@ func (c *certificates) remember(roots *x509.CertPool, leaf *x509.Certificate, v 
 	c.verified.Store(next)
 }
 
-// uidOID marks the part of a certificate's subject that is the user's UID (registered for Kubernetes).
+// uidOID is the object identifier of the user's UID in a certificate's subject (registered for Kubernetes).
 var uidOID = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}
 
-// certificateUser returns who a verified certificate names, nil without a common name.
+// certificateUser returns the user of a verified certificate, nil without a common name.
 func certificateUser(cert *x509.Certificate) (user.Info, error) {
 	name := cert.Subject.CommonName
 	if name == "" {

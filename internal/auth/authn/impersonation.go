@@ -10,17 +10,16 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// maxImpersonated is how many groups and values of extra keys a request may ask to act with, all together: an
-// authorizer is asked about each of them, and headers have room for tens of thousands. Kubernetes has no limit.
+// maxImpersonated bounds the sum of groups and values of extra keys in an impersonation: each needs an authorization,
+// and headers have room for tens of thousands. Kubernetes has no limit.
 const maxImpersonated = 2000
 
 const extraPrefix = "Impersonate-Extra-"
 
-// Impersonation returns the user that the headers Impersonate-User, -Uid, -Group and -Extra-* ask to act as, with
-// nothing added, and removes these headers: nothing behind may act differently because of them. It returns nil if
-// there are none, a user without a name if they name everything but a user, which package authz refuses, and a 400 if
-// they name more than can be checked. The headers by which front proxies name users go too, whether a proxy sent them
-// or not.
+// Impersonation returns the user in the headers Impersonate-User, -Uid, -Group and -Extra-*, without additions, and
+// removes these headers, so that they cannot influence later code. It returns nil if there are none, a user without a
+// name if they contain everything except a name, which package authz refuses, and a 400 if they contain too many
+// values. It also removes the headers of front proxies, whether a proxy sent them or not.
 func Impersonation(h http.Header) (*user.DefaultInfo, error) {
 	asked := false
 	for key := range h {
@@ -71,14 +70,14 @@ func Impersonation(h http.Header) (*user.DefaultInfo, error) {
 	return wanted, nil
 }
 
-// frontProxyHeader reports whether the API server names users in this header when it is a front proxy itself.
+// frontProxyHeader reports whether the API server, as a front proxy, uses this header to name users.
 func frontProxyHeader(key string) bool {
 	return key == "X-Remote-User" || key == "X-Remote-Uid" || key == "X-Remote-Group" ||
 		strings.HasPrefix(key, "X-Remote-Extra-")
 }
 
-// extraKey returns the key that the rest of a header's name means: lower case, since header names have no case, and
-// percent-decoded, if it is encoded correctly.
+// extraKey returns the key in the rest of a header's name: in lower case, since header names are case-insensitive, and
+// percent-decoded if the encoding is valid.
 func extraKey(rest string) string {
 	key := strings.ToLower(rest)
 	if decoded, err := url.PathUnescape(key); err == nil {

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// Metrics count who asks, under kube's names. Nil counts nothing.
+// Metrics counts authentications, under Kubernetes' names. Nil counts nothing.
 type Metrics struct {
 	success, failure, wrong outcome
 	users                   map[string]prometheus.Counter // by usernameLabel
 	expirations             prometheus.Observer
 }
 
-// outcome counts the requests of one result.
+// outcome counts the requests with one result.
 type outcome struct {
 	attempts prometheus.Counter
 	seconds  prometheus.Observer
@@ -59,7 +59,7 @@ func NewMetrics(registry *prometheus.Registry) *Metrics {
 	return m
 }
 
-// count notes the outcome of one request.
+// count records the result of one request.
 func (m *Metrics) count(who user.Info, err error, took time.Duration) {
 	if m == nil {
 		return
@@ -84,7 +84,7 @@ func (m *Metrics) expiration(left time.Duration) {
 	}
 }
 
-// Users that are counted by name; the label never tells a name that a client could choose.
+// knownUsers are the users counted by name; the label never contains a name chosen by a client.
 var knownUsers = []string{"admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"}
 
 const (

@@ -11,26 +11,25 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// FrontProxy says which proxies may name the sender of a request in headers, and in which: kube's flags
-// --requestheader-*. Such a proxy has authenticated the client itself and shows a certificate of its own authority.
+// FrontProxy configures the proxies that may name the user of a request, and the headers: Kubernetes' flags
+// --requestheader-*. Such a proxy authenticates the client and shows a certificate of a separate authority.
 type FrontProxy struct {
 	// Roots returns the authorities of the proxies' certificates.
 	Roots func() *x509.CertPool
-	// AllowedNames are the common names that the certificates may have; empty allows all.
+	// AllowedNames are the allowed common names of the certificates; empty allows all.
 	AllowedNames []string
-	// UsernameHeaders and UIDHeaders are looked at in order: the first that is not empty counts. All values of all
-	// GroupHeaders count. A header that begins with one of ExtraPrefixes has the values of the key that is its rest.
-	// Case is ignored.
+	// The first non-empty header of UsernameHeaders and of UIDHeaders counts. All values of all GroupHeaders count. A
+	// header that begins with one of ExtraPrefixes has the values of the key in the rest of its name. Case is ignored.
 	UsernameHeaders, UIDHeaders, GroupHeaders, ExtraPrefixes []string
 }
 
-// proxies authenticates by what front proxies say.
+// proxies authenticates by the headers of front proxies.
 type proxies struct {
-	current      func() *FrontProxy // nil while there are none
-	certificates *certificates      // knows no user: a certificate is a proxy's, or an error
+	current      func() *FrontProxy // returns nil while there are none
+	certificates *certificates      // names no user: a certificate belongs to a proxy, or is an error
 }
 
-// proxyUser stands for a certificate that is a proxy's.
+// proxyUser represents a proxy's certificate.
 var proxyUser = &user.DefaultInfo{}
 
 func newProxies(c Config) *proxies {
@@ -42,7 +41,7 @@ func newProxies(c Config) *proxies {
 	return p
 }
 
-// roots returns the authorities of the proxies, none while there are no proxies.
+// roots returns the authorities of the proxies, an empty pool without proxies.
 func (p *proxies) roots() *x509.CertPool {
 	if now := p.current(); now != nil {
 		return now.Roots()
@@ -50,10 +49,10 @@ func (p *proxies) roots() *x509.CertPool {
 	return noRoots
 }
 
-// noRoots is not nil, which would stand for the authorities of the host.
+// noRoots is not nil, which would mean the authorities of the host.
 var noRoots = x509.NewCertPool()
 
-// check returns proxyUser for a verified certificate that may be a proxy's.
+// check returns proxyUser for a verified certificate with an allowed name.
 func (p *proxies) check(leaf *x509.Certificate) (user.Info, error) {
 	now := p.current()
 	if now == nil || len(now.AllowedNames) > 0 && !slices.Contains(now.AllowedNames, leaf.Subject.CommonName) {
@@ -62,13 +61,13 @@ func (p *proxies) check(leaf *x509.Certificate) (user.Info, error) {
 	return proxyUser, nil
 }
 
-// verify returns an error for a certificate that is not a proxy's.
+// verify returns an error for a certificate that does not belong to a proxy.
 func (p *proxies) verify(chain []*x509.Certificate, now time.Time) error {
 	_, err := p.certificates.user(chain, now)
 	return err
 }
 
-// user returns who h names, nil if they name no user. It does not look at who sends them.
+// user returns the user in h, nil if there is none. It does not check the sender.
 func (p *proxies) user(h http.Header) *user.DefaultInfo {
 	now := p.current()
 	if now == nil {

@@ -15,7 +15,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// proxied is an Authenticator that believes front proxies of one authority and clients of another.
+// proxied returns an Authenticator that accepts front proxies of one authority and clients of another.
 func proxied(t *testing.T, change func(*Config)) (a *Authenticator, proxies, clients *authority) {
 	t.Helper()
 	proxies, clients = newAuthority(t, nil, "proxies"), newAuthority(t, nil, "clients")
@@ -128,7 +128,7 @@ func TestFrontProxyOfAnyName(t *testing.T) {
 	}
 }
 
-// Without front proxies their headers say nothing, and do not get behind.
+// TestHeadersOfNoProxy checks that without front proxies their headers have no effect and are removed.
 func TestHeadersOfNoProxy(t *testing.T) {
 	t.Parallel()
 	h := headers("X-Remote-User", "bob", "X-Remote-Group", "system:masters", "X-Remote-Uid", "1",

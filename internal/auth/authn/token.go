@@ -12,11 +12,11 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// Tokens are the users of a token file. Nil knows no token.
+// Tokens holds the users of a token file. Nil accepts no token.
 type Tokens struct{ users map[string]user.Info }
 
-// LoadTokens reads a file of lines `token,user name,user uid,"group1,group2"` (CSV; the groups may be left out), as
-// kube-apiserver's --token-auth-file. Empty tokens are ignored and of equal ones the last counts; both are logged.
+// LoadTokens reads a file of lines `token,user name,user uid,"group1,group2"` (CSV; the groups are optional), like
+// kube-apiserver's --token-auth-file. Empty tokens are ignored, and the last of equal ones counts; both are logged.
 func LoadTokens(file string, log *slog.Logger) (*Tokens, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -64,7 +64,7 @@ func readTokens(r io.Reader, log *slog.Logger) (*Tokens, error) {
 	}
 }
 
-// user returns whose token it is, or nil.
+// user returns the user of a token, or nil.
 func (t *Tokens) user(token string) user.Info {
 	if t == nil {
 		return nil

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// protocolHeader names what is spoken over a WebSocket. Programs in browsers, which can set no other header, put
-	// their token among the names.
+	// protocolHeader lists the protocols of a WebSocket. Programs in browsers, which can set no other header, put their
+	// token among them.
 	protocolHeader = "Sec-Websocket-Protocol"
-	// tokenProtocol is how a name that is a token begins; the token follows in base64url without padding.
+	// tokenProtocol is the prefix of a protocol with a token in base64url without padding.
 	tokenProtocol = "base64url.bearer.authorization.k8s.io."
 )
 
-// protocolToken returns the token among the protocols of a request for a WebSocket, "" if there is none, and the
-// protocols that are none.
+// protocolToken returns the token among the protocols of a WebSocket request, "" if there is none, and the other
+// protocols.
 func protocolToken(r *http.Request) (token string, others []string, err error) {
 	if !request.IsWebSocket(r) {
 		return "", nil, nil

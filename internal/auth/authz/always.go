@@ -12,8 +12,8 @@ import (
 // AlwaysAllow allows everything to every user. A server that uses it refuses anonymous requests.
 type AlwaysAllow struct{}
 
-// AlwaysDeny has no opinion about anything and says that everything is forbidden, as Kubernetes does: what stands
-// after it may still allow.
+// AlwaysDeny has no opinion on any request, with the reason that everything is forbidden. As in Kubernetes, a later
+// mode may still allow the request.
 type AlwaysDeny struct{}
 
 var (

@@ -1,11 +1,11 @@
-// Package authz decides whether a user may do what a request asks for.
+// Package authz authorizes requests.
 //
-// It stands between authentication and the verbs: package front asks an Authorizer once per request, and once per
-// property for impersonation. A refusal is a 403 whose message says who wanted what, word for word as Kubernetes says
-// it.
+// It runs between authentication and the verbs: package front calls an Authorizer once for each request, and once for
+// each property of an impersonation. A refusal is a 403 with the user and the request in its message, word for word as
+// in Kubernetes.
 //
-// What a server asks is a Union of the Modes that its configuration names; AlwaysAllow and AlwaysDeny are those of
-// these names, package rbac has that of roles. Authorizers are safe for concurrent use.
+// A server uses a Union of the configured Modes. AlwaysAllow and AlwaysDeny are the modes with these names; package
+// rbac implements the mode for roles. Authorizers are safe for concurrent use.
 package authz
 
 import (
@@ -24,13 +24,13 @@ import (
 
 // Authorizer decides about requests.
 type Authorizer interface {
-	// Authorize decides whether who may do what. what is read only; it may be made by hand (a review, an impersonation)
-	// and then has no Path and no Parts. An error means that something could not be decided; the decision beside it
-	// counts all the same: what it allows is allowed, anything else is a 500.
+	// Authorize decides whether who may make the request what. what is read only; it may be constructed (for a review
+	// or an impersonation) and then has no Path and no Parts. An error means that something could not be decided. The
+	// decision still counts: if it allows the request, the request is allowed; otherwise the response is a 500.
 	Authorize(ctx context.Context, who user.Info, what *request.Info) (Decision, error)
 }
 
-// Decision is the answer of an Authorizer. The zero value has no opinion and gives no reason.
+// Decision is the result of an Authorizer. The zero value has no opinion and no reason.
 type Decision struct {
 	Verdict Verdict
 	Reason  string // for the client and the audit log; may be empty
@@ -39,11 +39,10 @@ type Decision struct {
 // Allowed reports whether d allows the request.
 func (d Decision) Allowed() bool { return d.Verdict == Allow }
 
-// Verdict is what an Authorizer says of a request.
+// Verdict is an Authorizer's verdict on a request.
 type Verdict int
 
-// The verdicts. Allow and Deny are final: no Authorizer after this one is asked. A request about which none has an
-// opinion is refused.
+// The verdicts. Allow and Deny are final: no later Authorizer is called. A request without a verdict is refused.
 const (
 	NoOpinion Verdict = iota
 	Allow
@@ -58,32 +57,32 @@ func allowIf(ok bool) Decision {
 	return Decision{}
 }
 
-// Ruler lists what a user may do in a namespace. An Authorizer that cannot list all it allows says so.
+// Ruler lists a user's permissions in a namespace. An Authorizer that cannot list all of them marks the list as
+// incomplete.
 type Ruler interface {
 	Rules(ctx context.Context, who user.Info, namespace string) (Rules, error)
 }
 
-// Viewer says what a user may see of a resource, of which a list or watch shows that alone if it asks to. what is its
-// request; the names in it do not matter.
+// Viewer returns the objects of a resource that a user may see, for a list or watch with visible=true. what is its
+// request; names in it have no effect.
 type Viewer interface {
 	Visible(who user.Info, what *request.Info) request.Visibility
 }
 
-// Rules are what a user may do.
+// Rules lists a user's permissions.
 type Rules struct {
 	Resources    []authorizationv1.ResourceRule
 	NonResources []authorizationv1.NonResourceRule
 	Incomplete   bool
 }
 
-// Require returns nil if a allows who to do what, a 403 if it does not, and a 500 if that cannot be decided.
+// Require returns nil if a allows the request, a 403 if it does not, and a 500 if it cannot decide.
 func Require(ctx context.Context, a Authorizer, who user.Info, what *request.Info) error {
 	decision, err := a.Authorize(ctx, who, what)
 	return Refusal(who, what, decision, err)
 }
 
-// Refusal returns the error for what an Authorizer has said about who and what: nil if it allows it, a 403 if it does
-// not, a 500 if it could not decide.
+// Refusal returns the error for a decision: nil if it allows the request, a 403 if it does not, a 500 after an error.
 func Refusal(who user.Info, what *request.Info, decision Decision, err error) error {
 	switch {
 	case decision.Allowed():

@@ -169,7 +169,7 @@ func TestImpersonateWithBrokenAuthorizer(t *testing.T) {
 	}
 }
 
-// seen notes what an authorizer is asked, and allows what is granted.
+// seen records an authorizer's requests, and allows the granted ones.
 type seen struct {
 	granted
 	asked []string
@@ -180,7 +180,8 @@ func (s *seen) Authorize(ctx context.Context, who user.Info, what *request.Info)
 	return s.granted.Authorize(ctx, who, what)
 }
 
-// The mode that worked last is tried first, by which a user who may act in the older way needs one question for a name.
+// TestLastModeFirst checks that the last successful mode is tried first, so that the older way needs one check for a
+// name.
 func TestLastModeFirst(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -206,7 +207,7 @@ func TestLastModeFirst(t *testing.T) {
 	}
 }
 
-// Who acts as the node that it runs on is asked about without saying which node that is.
+// TestAssociatedNodeIsNotNamed checks that authorization as the own node does not include the node's name.
 func TestAssociatedNodeIsNotNamed(t *testing.T) {
 	t.Parallel()
 	a := &seen{granted: granted{
@@ -236,7 +237,8 @@ func TestLastModesAreBounded(t *testing.T) {
 	}
 }
 
-// Where only the older way is left, the permissions of the constrained modes are worth nothing.
+// TestLegacyImpersonationOnly checks that with only the older way the permissions of the constrained modes have no
+// effect.
 func TestLegacyImpersonationOnly(t *testing.T) {
 	t.Parallel()
 	m := NewImpersonations(granted{
@@ -270,11 +272,11 @@ func TestLegacyImpersonationOnly(t *testing.T) {
 	const noJane = `users "jane" is forbidden: User "bob" cannot impersonate resource "users" in API group "" ` +
 		`at the cluster scope`
 	refused(&user.DefaultInfo{Name: "jane"}, noJane)
-	// The UID is asked for last.
+	// The UID is checked last.
 	m.authorizer = granted{"impersonate /users/jane": true}
 	refused(&user.DefaultInfo{Name: "jane", UID: "7", Groups: []string{"g"}},
 		`groups "g" is forbidden: User "bob" cannot impersonate resource "groups" in API group "" at the cluster scope`)
-	// The answer does not show the authorizer's own error, and a user that is allowed with an error is refused.
+	// The response does not show the authorizer's own error, and an allowed user with an error is refused.
 	m.authorizer = broken{}
 	refused(&user.DefaultInfo{Name: "jane"}, noJane+": why")
 	m.authorizer = doubtful{}

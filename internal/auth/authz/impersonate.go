@@ -21,37 +21,36 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Impersonations decides who may act as whom. It remembers by which mode a user has last acted as another, and tries
-// that one first.
+// Impersonations authorizes impersonation. It caches the mode of a user's last impersonation and tries that mode first.
 type Impersonations struct {
 	authorizer Authorizer
 	metrics    *impersonationMetrics
 	last       lastModes
-	// LegacyOnly leaves out the constrained modes, as Kubernetes does without the feature gate
-	// ConstrainedImpersonation: order and texts are then those of its older filter.
+	// LegacyOnly disables the constrained modes, like Kubernetes without the feature gate ConstrainedImpersonation:
+	// order and texts are then those of its older filter.
 	LegacyOnly bool
 }
 
-// NewImpersonations returns Impersonations that ask a, and count what they decide in registry.
+// NewImpersonations returns Impersonations that use a, with metrics in registry.
 func NewImpersonations(a Authorizer, registry *prometheus.Registry) *Impersonations {
 	return &Impersonations{authorizer: a, metrics: newImpersonationMetrics(registry)}
 }
 
-// Impersonated is a user as whom another may act.
+// Impersonated is an authorized impersonated user.
 type Impersonated struct {
 	User user.Info
-	// Constraint is the verb by which constrained impersonation allowed it, such as "impersonate:user-info"; "" if the
-	// older way did.
+	// Constraint is the verb that allowed constrained impersonation, such as "impersonate:user-info"; "" for the older
+	// way.
 	Constraint string
 }
 
-// Impersonate decides whether who may do what as wanted, and returns wanted as it acts then, with the groups that
-// follow from its name. The error is a 403 that names what who lacks, or a 400 if wanted has no name.
+// Impersonate decides whether who may make the request what as wanted. It returns wanted with the groups that follow
+// from its name. The error is a 403 that names the missing permission, or a 400 if wanted has no name.
 //
-// There are two ways (KEP-5284): constrained, with one permission to do this as another user (verb
-// impersonate-on:MODE:VERB) and one for each property of wanted (impersonate:MODE), and the older one, with
-// permissions for the properties only (impersonate). Either is enough; if neither is granted, the answer tells what
-// the first lacks.
+// There are two ways (KEP-5284). The constrained way needs one permission for this action as another user (verb
+// impersonate-on:MODE:VERB) and one for each property of wanted (impersonate:MODE). The older way needs permissions
+// only for the properties (impersonate). Either is sufficient; if neither is granted, the response names the first
+// way's missing permission.
 func (m *Impersonations) Impersonate(
 	ctx context.Context, who user.Info, wanted *user.DefaultInfo, what *request.Info,
 ) (Impersonated, error) {
@@ -78,7 +77,7 @@ func (m *Impersonations) Impersonate(
 	return Impersonated{}, refused
 }
 
-// nameless refuses to act as someone without a name, in Kubernetes' words.
+// nameless refuses to impersonate a user without a name, in Kubernetes' words.
 func (m *Impersonations) nameless(wanted *user.DefaultInfo) error {
 	if !m.LegacyOnly {
 		return apierrors.NewBadRequest(fmt.Sprintf("requested %#v without impersonating a user name", wanted))
@@ -116,7 +115,7 @@ type impersonation struct {
 	wanted     *user.DefaultInfo
 	mode       string
 	verb       string
-	older      bool // there is no other mode
+	older      bool // no other mode applies
 }
 
 // The modes, the older way last.
@@ -130,7 +129,7 @@ const (
 
 func (i *impersonation) constrained() bool { return i.mode != legacy }
 
-// try returns wanted as it acts, if all permissions of the mode are there.
+// try returns the impersonated user if all permissions of the mode are granted.
 func (i *impersonation) try(ctx context.Context, what *request.Info) (Impersonated, error) {
 	as := Impersonated{}
 	i.verb = "impersonate"
@@ -151,8 +150,8 @@ func (i *impersonation) try(ctx context.Context, what *request.Info) (Impersonat
 	return as, err
 }
 
-// onSomeNode returns who as authorizers see it when it acts as the node that it runs on: the permission is one for all
-// nodes, so the one it runs on must not matter. Of what is known besides, only the names are shown.
+// onSomeNode returns who as authorizers see it when it acts as its own node: the permission covers all nodes, so the
+// name of the node must not matter. Of the extra keys only the names are kept.
 func onSomeNode(who user.Info) user.Info {
 	keys := slices.Sorted(maps.Keys(who.GetExtra()))
 	return &user.DefaultInfo{
@@ -161,8 +160,8 @@ func onSomeNode(who user.Info) user.Info {
 	}
 }
 
-// modesFor returns the modes that apply, in the order in which Kubernetes tries them. Which one does depends on the
-// kind of name; nodes and service accounts have fixed groups and cannot be given others.
+// modesFor returns the applicable modes, in Kubernetes' order. They depend on the kind of name; nodes and service
+// accounts have fixed groups and cannot get others.
 func modesFor(who user.Info, wanted *user.DefaultInfo) []string {
 	nameOnly := wanted.UID == "" && len(wanted.Groups) == 0 && len(wanted.Extra) == 0
 	if node := nodeName(wanted.Name); node != "" {
@@ -183,13 +182,13 @@ func modesFor(who user.Info, wanted *user.DefaultInfo) []string {
 	return []string{userInfo, legacy}
 }
 
-// RunsOn reports whether who is a service account of a pod on the node, as its token says.
+// RunsOn reports whether who is a service account of a pod on the node, according to its token.
 func RunsOn(who user.Info, node string) bool {
 	_, _, err := serviceaccount.SplitUsername(who.GetName())
 	return err == nil && slices.Equal(who.GetExtra()[serviceaccount.NodeNameKey], []string{node})
 }
 
-// checkProperties asks for the permission to be each property of wanted.
+// checkProperties checks the permission for each property of wanted.
 func (i *impersonation) checkProperties(ctx context.Context) (user.Info, error) {
 	as := *i.wanted
 	checks := []func(context.Context, *user.DefaultInfo) error{i.checkName, i.checkUID, i.checkGroups, i.checkExtra}
@@ -215,7 +214,7 @@ func (i *impersonation) checkName(ctx context.Context, as *user.DefaultInfo) err
 	if node := nodeName(as.Name); node != "" && i.constrained() {
 		what.Resource, what.Name = "nodes", node
 		if i.mode == associatedNode {
-			what.Name = "*" // the permission is for whatever node the caller runs on
+			what.Name = "*" // the permission is for the caller's own node, whatever its name
 		}
 		as.Groups = []string{user.NodesGroup}
 	}
@@ -235,7 +234,7 @@ func (i *impersonation) checkUID(ctx context.Context, as *user.DefaultInfo) erro
 	return i.check(ctx, i.property(authenticationGroup, "uids", as.UID))
 }
 
-// manyChecks is from how many groups or extra values on the constrained mode first asks for all of them at once.
+// manyChecks is the number of groups or extra values from which the constrained mode first checks all of them at once.
 const manyChecks = 4
 
 func (i *impersonation) checkGroups(ctx context.Context, _ *user.DefaultInfo) error {
@@ -317,7 +316,7 @@ func validateExtra(extra map[string][]string) error {
 
 const authenticationGroup = "authentication.k8s.io"
 
-// group is the API group of users and groups, which the older way has in the core group.
+// group returns the API group of users and groups; in the older way it is the core group.
 func (i *impersonation) group() string {
 	if i.constrained() {
 		return authenticationGroup
@@ -355,14 +354,14 @@ func (i *impersonation) check(ctx context.Context, what *request.Info) error {
 	return Forbidden(i.who, what, reason)
 }
 
-// addGroup does not change the array of as.Groups, which belongs to the headers.
+// addGroup does not modify the array of as.Groups, which belongs to the headers.
 func addGroup(as *user.DefaultInfo, group string) {
 	if !slices.Contains(as.Groups, group) {
 		as.Groups = append(slices.Clip(as.Groups), group)
 	}
 }
 
-// nodeName returns the node that a user name stands for, or "".
+// nodeName returns the node of a user name, or "".
 func nodeName(username string) string {
 	name, ok := strings.CutPrefix(username, "system:node:")
 	if !ok || len(validation.NameIsDNSSubdomain(name, false)) > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// impersonationMetrics are kube's. Nil counts nothing.
+// impersonationMetrics holds Kubernetes' metrics. Nil counts nothing.
 type impersonationMetrics struct {
 	attempts, checks             *prometheus.CounterVec
 	attemptSeconds, checkSeconds *prometheus.HistogramVec
@@ -65,18 +65,18 @@ func decision(allowed bool) string {
 	return "denied"
 }
 
-// lastModesLimit bounds the users of whom it is remembered; when there are more, it begins anew.
+// lastModesLimit bounds the number of cached users; at the limit the cache starts over.
 const lastModesLimit = 10_000
 
-// lastModes remembers by which mode users have last acted as others. It only says what is tried first, so two users of
-// one hash do no harm.
+// lastModes caches the mode of each user's last impersonation. It only decides which mode to try first, so a hash
+// collision between users is harmless.
 type lastModes struct {
 	mu    sync.Mutex
 	seed  maphash.Seed
 	modes map[uint64]string
 }
 
-// first returns modes with the one that user used last before the others.
+// first returns modes with user's last mode moved to the front.
 func (l *lastModes) first(user string, modes []string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Mode is one of several Authorizers of a server, which lists what it would allow besides.
+// Mode is one of a server's Authorizers, which can also list permissions.
 type Mode interface {
 	Authorizer
 	Ruler
 }
 
-// Union asks modes one after another until one allows or denies. If none has an opinion, the request is refused for
-// the reasons of all, one a line, and the errors of all are there too. The first mode that decides gives reason and
-// error alone. Members of system:masters may do everything, before any mode is asked.
+// Union calls modes in order until one allows or denies the request. If none has an opinion, the request is refused
+// with the reasons of all, one a line, and the errors of all. If a mode decides, only its reason and error count.
+// Members of system:masters may do everything; no mode is called for them.
 type Union []Mode
 
 var _ Mode = Union{}
@@ -48,8 +48,8 @@ func (u Union) Authorize(ctx context.Context, who user.Info, what *request.Info)
 	return Decision{Reason: strings.Join(reasons, "\n")}, utilerrors.NewAggregate(errs)
 }
 
-// Rules implements Ruler: what any mode allows. Members of system:masters have no rules by that, as in Kubernetes,
-// where a role gives them theirs.
+// Rules implements Ruler: the permissions from all modes. As in Kubernetes, membership in system:masters adds no rules;
+// a role grants them.
 func (u Union) Rules(ctx context.Context, who user.Info, namespace string) (Rules, error) {
 	var (
 		all  Rules

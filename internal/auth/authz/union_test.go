@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// says is a mode that always says the same.
+// says is a mode with a fixed decision.
 type says struct {
 	Decision
 	err   error

@@ -14,11 +14,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
-// delegatedTTL is how long answers of the other server are remembered: that of kube's extension API servers.
+// delegatedTTL is how long decisions of the other server are cached, as in Kubernetes' extension API servers.
 const delegatedTTL = 10 * time.Second
 
-// Delegate returns a mode that asks another API server, by SubjectAccessReviews. What that one does not allow is not
-// allowed; if it cannot be asked, nothing is.
+// Delegate returns a mode that sends SubjectAccessReviews to another API server. If that server does not allow a
+// request, or does not respond, the request is not allowed.
 func Delegate(config *rest.Config) (authz.Mode, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(foreign.Document)

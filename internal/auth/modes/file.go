@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// lookEvery is how often the file is looked at. kube-apiserver is told of changes by the file system, and looks
-	// each minute besides.
+	// lookEvery is the interval for checking the file. kube-apiserver receives file system events, and also checks each
+	// minute.
 	lookEvery = 2 * time.Second
-	// complainEvery is how often it is said, and counted, that there is no file.
+	// complainEvery is the interval for logging and counting a missing file.
 	complainEvery = time.Minute
 )
 
-// load reads the file and returns its content and what it says, if that can be used.
+// load reads the file and returns its content and the valid configuration in it.
 func (m *Modes) load() (string, *apiserver.AuthorizationConfiguration, error) {
 	data, err := os.ReadFile(m.config.File)
 	if err != nil {
@@ -34,7 +34,7 @@ func (m *Modes) load() (string, *apiserver.AuthorizationConfiguration, error) {
 	return string(data), c, err
 }
 
-// usable returns the configuration in data if it can be used. What is checked, and the texts, are kube-apiserver's.
+// usable returns the configuration in data if it is valid. The checks and texts are kube-apiserver's.
 func (m *Modes) usable(data []byte) (*apiserver.AuthorizationConfiguration, error) {
 	c, err := load.LoadFromData(data)
 	if err != nil {
@@ -68,8 +68,7 @@ func (m *Modes) Run(ctx context.Context) {
 	}
 }
 
-// Reload looks at the file and puts what has changed into force. If the file cannot be used, that is logged, and what
-// was in force stays.
+// Reload checks the file and applies changes. An invalid file is logged, and the previous configuration stays.
 func (m *Modes) Reload() {
 	m.reload.Lock()
 	defer m.reload.Unlock()
@@ -99,7 +98,7 @@ func (m *Modes) replaceLocked(data []byte) error {
 	if err != nil || reflect.DeepEqual(c, m.reload.last) {
 		return err
 	}
-	m.reload.last = c // even if it cannot be built: the one before is then a change again, as in kube-apiserver
+	m.reload.last = c // even if building fails, as in kube-apiserver: going back is then a change
 	union, err := m.build(c)
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/hostile"
 )
 
-// TestHostileWebhooks has the authorization webhook try to exhaust the server. It allows nothing, and what it says is
-// cut: it becomes part of a 403.
+// TestHostileWebhooks makes the authorization webhook try to exhaust the server. It allows nothing, and its reason is
+// cut, because it becomes part of a 403.
 func TestHostileWebhooks(t *testing.T) {
 	for _, answer := range hostile.Servers(t) {
 		t.Run(answer.Name, func(t *testing.T) {

@@ -23,7 +23,7 @@ type metrics struct {
 	conditionErrors, conditionExcludes *prometheus.CounterVec
 	conditionSeconds                   *prometheus.HistogramVec
 
-	// About the file; nil without one.
+	// For the file; nil without one.
 	reloads    *prometheus.CounterVec
 	last, info *prometheus.GaugeVec
 	server     string // the hash of the server's ID
@@ -97,7 +97,7 @@ func (m *metrics) reloaded(ok bool, at time.Time) {
 	m.last.WithLabelValues(status, m.server).Set(float64(at.UnixNano()) / 1e9)
 }
 
-// applied notes which content of the file is in force. Calls follow one another.
+// applied records the content of the file that is in effect. Calls must be sequential.
 func (m *metrics) applied(content string) {
 	if m.info == nil {
 		return
@@ -113,7 +113,7 @@ func hash(data string) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(data)))
 }
 
-// counted counts the decisions of a mode. A series is there from its first decision on.
+// counted counts the decisions of a mode. A series exists from its first decision on.
 type counted struct {
 	authz.Mode
 	allowed, denied func() prometheus.Counter
@@ -138,7 +138,8 @@ func (c counted) Authorize(ctx context.Context, who user.Info, what *request.Inf
 	return d, err
 }
 
-// The methods below are how a webhook of Kubernetes reports; it says nothing of single requests, as in kube-apiserver.
+// The methods below implement Kubernetes' interface for a webhook's metrics; as in kube-apiserver, single requests are
+// not counted.
 
 // RecordRequestTotal does nothing.
 func (m *metrics) RecordRequestTotal(context.Context, string) {}
@@ -151,7 +152,7 @@ func (m *metrics) RecordWebhookEvaluation(_ context.Context, name, result string
 	m.evaluations.WithLabelValues(name, result).Inc()
 }
 
-// RecordWebhookDuration takes the seconds of a round-trip.
+// RecordWebhookDuration records the seconds of a round-trip.
 func (m *metrics) RecordWebhookDuration(_ context.Context, name, result string, seconds float64) {
 	m.duration.WithLabelValues(name, result).Observe(seconds)
 }
@@ -161,7 +162,7 @@ func (m *metrics) RecordWebhookFailOpen(_ context.Context, name, result string) 
 	m.failOpen.WithLabelValues(name, result).Inc()
 }
 
-// RecordAuthorizationMatchConditionEvaluation takes how long the conditions of a webhook took.
+// RecordAuthorizationMatchConditionEvaluation records the duration of evaluating a webhook's match conditions.
 func (m *metrics) RecordAuthorizationMatchConditionEvaluation(
 	_ context.Context, kind, name string, elapsed time.Duration,
 ) {

@@ -1,11 +1,11 @@
-// Package modes puts together what decides about requests: the modes of --authorization-mode, or of an
-// AuthorizationConfiguration, which is read again when it changes.
+// Package modes combines the authorization modes of --authorization-mode, or of an AuthorizationConfiguration, which is
+// reloaded when it changes.
 //
-// It stands where package authz does on the path of a request; the process asks its Modes, which ask the authz.Union
-// that is in force. Modes that are not made here (Node, RBAC, ABAC) are handed over by functions, which are called if a
-// configuration names them at the start, once. Webhooks are Kubernetes' own (k8s.io/apiserver), as are the checks of
-// the file: their texts, conditions in CEL and answers that are kept are a contract that is not ours to change. Metrics
-// are counted here, under kube's names. Modes is safe for concurrent use.
+// It implements package authz on the path of a request; the process calls its Modes, which call the current
+// authz.Union. Modes that are not implemented here (Node, RBAC, ABAC) come from functions, each called once if the
+// initial configuration names it. Webhooks are Kubernetes' own (k8s.io/apiserver), as are the checks of the file: their
+// texts, CEL conditions and cached decisions are a contract that is not ours to change. Metrics are counted here, under
+// Kubernetes' names. Modes is safe for concurrent use.
 package modes
 
 import (
@@ -39,50 +39,50 @@ const (
 	Node        = "Node"
 )
 
-// All returns all modes, in the order in which messages name them.
+// All returns all modes, in the order used in messages.
 func All() []string { return []string{AlwaysAllow, AlwaysDeny, ABAC, Webhook, RBAC, Node} }
 
-// Config is what Modes are made from.
+// Config configures Modes.
 type Config struct {
-	// File is an AuthorizationConfiguration; if it is empty, Names and Webhook say it.
+	// File is an AuthorizationConfiguration; if it is empty, Names and Webhook apply.
 	File    string
 	Names   []string
 	Webhook WebhookConfig
-	// Make makes the modes that need something of the server, by their names.
+	// Make creates modes that depend on the server, by name.
 	Make map[string]func() (authz.Mode, error)
 	// Dial opens connections to webhooks; nil dials directly.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	Metrics *prometheus.Registry
-	// ServerID is which of several servers this is, for metrics.
+	// ServerID identifies this server among several in metrics.
 	ServerID string
 	Now      func() time.Time
 	Log      *slog.Logger
 }
 
-// WebhookConfig is about the webhook of the mode of that name, where no file says it.
+// WebhookConfig configures the mode Webhook, if there is no file.
 type WebhookConfig struct {
 	KubeconfigFile string
-	// Version of SubjectAccessReview: v1 or v1beta1.
+	// Version is the version of SubjectAccessReview: v1 or v1beta1.
 	Version string
-	// AuthorizedTTL and UnauthorizedTTL are how long answers are kept; zero or less is not at all.
+	// AuthorizedTTL and UnauthorizedTTL are how long decisions are cached; zero or less disables caching.
 	AuthorizedTTL, UnauthorizedTTL time.Duration
 }
 
-// Modes decides about requests by what is configured.
+// Modes authorizes requests according to the configuration.
 type Modes struct {
 	config   Config
 	made     map[string]authz.Mode
 	metrics  *metrics
 	compiler authorizationcel.Compiler // nil without a file
 	current  atomic.Pointer[authz.Union]
-	required []apiserver.AuthorizerType // those of the start but webhooks, which must stay
+	required []apiserver.AuthorizerType // initial modes except webhooks, which must stay
 
 	reload struct {
 		sync.Mutex
-		seen       string // content of the file that was looked at last
+		seen       string // content of the file at the last check
 		last       *apiserver.AuthorizationConfiguration
-		complainAt time.Time // when to say once more that there is no file
+		complainAt time.Time // when to report a missing file again
 	}
 }
 
@@ -159,7 +159,7 @@ func fromFlags(c Config) *apiserver.AuthorizationConfiguration {
 	return out
 }
 
-// build makes the union of a configuration.
+// build returns the union for a configuration.
 func (m *Modes) build(c *apiserver.AuthorizationConfiguration) (authz.Union, error) {
 	if len(c.Authorizers) == 0 {
 		return nil, errors.New("at least one authorization mode must be passed")

@@ -35,7 +35,7 @@ func pods(verb string) *request.Info {
 	}
 }
 
-// hook is a webhook whose answer is set by the test.
+// hook is a webhook with a configurable response.
 type hook struct {
 	kubeconfig string
 	answer     func(authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus
@@ -112,7 +112,7 @@ func expect(t *testing.T, what, got, want string) {
 	}
 }
 
-// TestWebhookByFlags asks a webhook as --authorization-mode=Webhook,RBAC does.
+// TestWebhookByFlags calls a webhook as in --authorization-mode=Webhook,RBAC.
 func TestWebhookByFlags(t *testing.T) {
 	t.Parallel()
 	h := newHook(t)
@@ -179,8 +179,7 @@ apiserver_authorization_webhook_evaluations_total{name="default",result="success
 
 const head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: "
 
-// webhookText is a webhook in a file.
-// seat counts what becomes of a request's seat.
+// webhookText returns a webhook in a file.
 type seat struct{ lent int }
 
 func (s *seat) Pause()               { s.lent++ }
@@ -214,7 +213,7 @@ func webhookText(kubeconfig, policy, conditions string) string {
 		"}}"
 }
 
-// inCluster is a webhook that passes the library's checks, and that no API server can ask.
+// inCluster is a webhook that passes the library's checks but cannot be called by an API server.
 var inCluster = strings.Replace(webhookText("x", "Deny", "[]"), "{type: KubeConfigFile, kubeConfigFile: x}",
 	"{type: InClusterConfig}", 1)
 
@@ -254,14 +253,14 @@ func TestFile(t *testing.T) {
 			t.Errorf("in force: %s", broken)
 		}
 	}
-	m.Reload() // the same content again is no failure
+	m.Reload() // repeated content is not a failure
 	write(t, c.File, head+"[{type: AlwaysAllow, name: alwaysallow}, {type: RBAC, name: rbac}]")
 	m.Reload()
 	expect(t, "after a change", ask(t, m, bob, pods("delete")), `allow "" <nil>`)
 	write(t, c.File, head+"[{type: RBAC, name: rbac}]")
 	m.Reload()
 	expect(t, "after the last change", ask(t, m, bob, pods("delete")), `none "" <nil>`)
-	// What can be read and not built counts as a change, and so does the way back.
+	// A valid file that cannot be built counts as a change, and so does the way back.
 	write(t, c.File, head+"[{type: RBAC, name: rbac}, "+inCluster+"]")
 	m.Reload()
 	write(t, c.File, head+"[{type: RBAC, name: rbac}]")
@@ -270,7 +269,7 @@ func TestFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Reload()
-	m.Reload() // says nothing new
+	m.Reload() // no new report
 	now = now.Add(complainEvery)
 	m.Reload()
 	if n, err := testutil.GatherAndCount(c.Metrics, "apiserver_authorization_config_controller_last_config_info"); n != 1 {

@@ -20,7 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// webhookRetry is how often and how fast a webhook that fails is asked again: kube's.
+// webhookRetry is Kubernetes' backoff for failing webhooks.
 var webhookRetry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
 
 // remote is a webhook.
@@ -29,7 +29,7 @@ type remote struct{ authorizer *webhook.WebhookAuthorizer }
 func (m *Modes) webhook(c apiserver.AuthorizerConfiguration) (authz.Mode, error) {
 	w := c.Webhook
 	if w.ConnectionInfo.KubeConfigFile == nil {
-		// Such a file passes kube's checks, and kube-apiserver crashes.
+		// Such a file passes Kubernetes' checks, and kube-apiserver crashes.
 		return nil, fmt.Errorf("authorization webhook %s: connectionInfo.type %s is not for API servers: use %s", c.Name,
 			w.ConnectionInfo.Type, apiserver.AuthorizationWebhookConnectionInfoTypeKubeConfigFile)
 	}
@@ -65,9 +65,9 @@ func (m *Modes) webhook(c apiserver.AuthorizerConfiguration) (authz.Mode, error)
 	return remote{a}, nil
 }
 
-// Authorize implements authz.Authorizer. A request keeps its seats meanwhile, as in Kubernetes, unlike one that waits
-// for other webhooks: as long as it is not known whether it may do anything, no user may have more of them under way
-// than its priority level has seats for.
+// Authorize implements authz.Authorizer. Unlike requests that wait for other webhooks, the request keeps its seats
+// meanwhile, as in Kubernetes: before it is authorized, no user may have more requests in progress than the priority
+// level's seats.
 func (r remote) Authorize(ctx context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
 	decision, reason, err := r.authorizer.Authorize(ctx, attributes(who, what))
 	out := authz.Decision{Reason: foreign.Clip(reason, foreign.MaxText)}
@@ -80,13 +80,13 @@ func (r remote) Authorize(ctx context.Context, who user.Info, what *request.Info
 	return out, foreign.Error(err)
 }
 
-// Rules implements authz.Ruler: a webhook can only be asked about one request.
+// Rules implements authz.Ruler: a webhook only decides about single requests.
 func (remote) Rules(context.Context, user.Info, string) (authz.Rules, error) {
 	return authz.Rules{Incomplete: true}, errors.New("webhook authorizer does not support user rule resolution")
 }
 
-// attributes returns a question as the library takes it. A selector that cannot be parsed is left out: what is asked
-// for then is more.
+// attributes converts a request to the library's type. It omits a selector that cannot be parsed, which makes the
+// request broader.
 func attributes(who user.Info, what *request.Info) authorizer.AttributesRecord {
 	a := authorizer.AttributesRecord{
 		User: who, Verb: what.Verb, Namespace: what.Namespace, APIGroup: what.Group, APIVersion: what.Version,

@@ -19,11 +19,11 @@ import (
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
 	leafLife      = 365 * 24 * time.Hour
-	// backdate lets clients whose clock is behind use a new certificate.
+	// backdate lets clients with a slow clock use a new certificate.
 	backdate = time.Hour
 )
 
-// issueAuthority returns a new authority, or the old one with the same key and name and a new life.
+// issueAuthority returns a new authority, or a renewed one with the key and name of old.
 func issueAuthority(old *pair, now time.Time) (*pair, error) {
 	var key *ecdsa.PrivateKey
 	if old != nil {
@@ -34,7 +34,7 @@ func issueAuthority(old *pair, now time.Time) (*pair, error) {
 			return nil, err
 		}
 	}
-	// The name follows from the key: a client that has certificates of several servers picks the right one by issuer.
+	// The name depends on the key: a client with certificates of several servers selects the right one by its issuer.
 	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func issue(template *x509.Certificate, key *ecdsa.PrivateKey, authority *pair, n
 	return newPair(der, key)
 }
 
-// servingHosts returns the names that the serving certificate must cover: the fixed ones and extra.
+// servingHosts returns the names for the serving certificate: the fixed ones and extra.
 func servingHosts(extra []string) []string {
 	hosts := []string{
 		"localhost", "127.0.0.1", "::1",

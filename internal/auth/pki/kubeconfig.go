@@ -18,7 +18,7 @@ const ContextName = "bowsprit"
 // kubeconfigFile is a file that follows the administrator's certificate.
 type kubeconfigFile struct {
 	file, server string
-	merge        bool // the file has entries of others too
+	merge        bool // the file has other entries, too
 }
 
 // Kubeconfig returns the administrator's kubeconfig (YAML, certificates embedded) for the server at the given URL.
@@ -62,8 +62,8 @@ func (p *PKI) serverNameLocked(server string) string {
 	return ""
 }
 
-// WriteKubeconfig writes Kubeconfig(server) to file (0600, atomically, its directory made if missing), and again
-// whenever a renewed certificate changes it. What the file held before is gone.
+// WriteKubeconfig writes Kubeconfig(server) to file (0600, atomically, creating its directory), and again whenever a
+// renewed certificate changes it. It replaces the previous content.
 func (p *PKI) WriteKubeconfig(file, server string) error {
 	return p.keepKubeconfig(kubeconfigFile{file: file, server: server})
 }

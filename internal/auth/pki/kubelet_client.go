@@ -12,7 +12,7 @@ import (
 const KubeletClientName = "kube-apiserver-kubelet-client"
 
 // KubeletClient returns a client certificate of the own authority for kubelets that trust it; nil if client
-// certificates of that authority are not believed. It is made when it is first asked for and lives in memory.
+// certificates of that authority are not accepted. It is created on first use and kept in memory.
 func (p *PKI) KubeletClient() *tls.Certificate {
 	if p.config.NoOwnClients {
 		return nil

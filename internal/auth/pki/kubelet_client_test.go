@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// The certificate for kubelets is one of the own authority, is kept, and is made anew before it ends.
+// TestKubeletClient checks that the certificate for kubelets comes from the own authority, is kept, and is renewed in
+// time.
 func TestKubeletClient(t *testing.T) {
 	now := time.Now()
 	p, err := Open(Config{Now: func() time.Time { return now }})

@@ -13,11 +13,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/durable"
 )
 
-// Merge puts the context, cluster and user of a kubeconfig that Kubeconfig returned into file, as kubectl config does:
-// entries of these names are replaced, all others stay, and the file is made if it is missing. The current context
-// changes only if there is none, or if use is set. It returns the current context of the file.
+// Merge merges the context, cluster and user of a result of Kubeconfig into file, like kubectl config: entries with the
+// same names are replaced, all others stay, and a missing file is created. The current context changes only if there is
+// none, or if use is set. Merge returns the current context of the file.
 //
-// A file that is no kubeconfig is left as it is. kubectl's lock file is honoured.
+// A file that is not a kubeconfig is left unchanged. Merge honours kubectl's lock file.
 func Merge(file string, kubeconfig []byte, use bool) (current string, err error) {
 	ours, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -27,7 +27,7 @@ func Merge(file string, kubeconfig []byte, use bool) (current string, err error)
 		return "", fmt.Errorf("write kubeconfig: %w", err)
 	}
 	if target, err := filepath.EvalSymlinks(file); err == nil {
-		file = target // a link stays one
+		file = target // keep a symbolic link
 	}
 	unlock, err := lockKubeconfig(file)
 	if err != nil {
@@ -52,7 +52,7 @@ func Merge(file string, kubeconfig []byte, use bool) (current string, err error)
 	return merged.CurrentContext, nil
 }
 
-// lockKubeconfig makes the lock file that kubectl makes while it changes a kubeconfig.
+// lockKubeconfig creates the lock file that kubectl uses while it changes a kubeconfig.
 func lockKubeconfig(file string) (unlock func(), err error) {
 	lock := file + ".lock"
 	f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0o600)
@@ -66,7 +66,7 @@ func lockKubeconfig(file string) (unlock func(), err error) {
 	return func() { _ = errors.Join(f.Close(), os.Remove(lock)) }, nil
 }
 
-// readKubeconfig returns the content of file, none if it is missing. Paths in it stay as they are.
+// readKubeconfig returns the content of file, empty if it is missing. Paths in it stay unchanged.
 func readKubeconfig(file string) (*clientcmdapi.Config, error) {
 	content, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Named is a serving certificate of the user's for clients that ask for some names (SNI, RFC 6066).
+// Named is a supplied serving certificate for clients that request certain names (SNI, RFC 6066).
 type Named struct {
 	CertFile, KeyFile string
-	// Names may begin with "*."; without any they are those that the certificate is for.
+	// Names may begin with "*."; if empty, the names in the certificate apply.
 	Names []string
 }
 
-// ParseNamed reads what kube-apiserver's flag --tls-sni-cert-key takes: "cert,key" or "cert,key:name,*.other".
+// ParseNamed parses a value of kube-apiserver's flag --tls-sni-cert-key: "cert,key" or "cert,key:name,*.other".
 func ParseNamed(text string) (Named, error) {
 	files, names, found := strings.Cut(text, ":")
 	var n Named
@@ -62,9 +62,9 @@ func (n *named) hosts() []string {
 	return names
 }
 
-// byName returns what chooses among the certificates by the name that the client asks for, and by the address that it
-// has dialled if it asks for none. The first that has the name is taken; one for the name itself goes before one for
-// all names beside it. Others get the certificate of the rest.
+// byName returns a function that selects a certificate by the requested name, or by the dialled address without one.
+// The first certificate with the name is selected; an exact name precedes a wildcard. Other clients get the certificate
+// rest.
 func byName(all []*named, rest *tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	certificates := map[string]*tls.Certificate{}
 	for _, n := range all {
@@ -101,14 +101,14 @@ func (p *PKI) userFiles() []string {
 	return slices.DeleteFunc(files, func(file string) bool { return file == "" })
 }
 
-// stamp tells the content of a file from that before, most probably. Nil is no file.
+// stamp identifies the content of a file with high probability. Nil means that there is no file.
 type stamp struct{ fs.FileInfo }
 
 func (s stamp) same(t stamp) bool {
 	if s.FileInfo == nil || t.FileInfo == nil {
 		return s.FileInfo == t.FileInfo
 	}
-	// a file that takes the place of another may be as old and as long
+	// a replaced file may have the same time and length
 	return s.ModTime().Equal(t.ModTime()) && s.Size() == t.Size() && os.SameFile(s.FileInfo, t.FileInfo)
 }
 

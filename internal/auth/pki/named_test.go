@@ -39,7 +39,7 @@ type dialled struct {
 
 func (d dialled) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(d.to), Port: 443} }
 
-// TestNamed asks for names and addresses, and for the certificates after their files have changed.
+// TestNamed requests names and addresses, and the certificates after their files have changed.
 func TestNamed(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"one", "two", "three"} {
@@ -92,8 +92,8 @@ func TestNamed(t *testing.T) {
 	})
 }
 
-// TestChangedBeforeRun: files that change between Open and Run are read again, those of the serving certificate and
-// those of the front proxy.
+// TestChangedBeforeRun checks that files changed between Open and Run are read again, for the serving certificate and
+// for the front proxy.
 func TestChangedBeforeRun(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -119,7 +119,7 @@ func TestChangedBeforeRun(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := open(t, test.config(in("old.crt"), in("old.key")), start)
 				for _, end := range []string{".crt", ".key"} {
-					must(t, os.Chtimes(in("new"+end), time.Time{}, mtime(t, in("old"+end)))) // no younger
+					must(t, os.Chtimes(in("new"+end), time.Time{}, mtime(t, in("old"+end)))) // not newer
 					must(t, os.Rename(in("new"+end), in("old"+end)))
 				}
 				ctx, cancel := context.WithCancel(t.Context())
@@ -143,7 +143,7 @@ func mtime(t *testing.T, file string) time.Time {
 	return info.ModTime()
 }
 
-// TestNoOwnClients: client certificates of the own authority are not believed, and it is named to no other server.
+// TestNoOwnClients checks that client certificates of the own authority are refused, and that it is not published.
 func TestNoOwnClients(t *testing.T) {
 	t.Parallel()
 	other := open(t, Config{}, start)

@@ -14,11 +14,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/durable"
 )
 
-// pair is a certificate and its key, immutable. cert is nil only for an authority of which the key alone was found.
+// pair is a certificate and its key, immutable. cert is nil only for an authority with a key but no certificate.
 type pair struct {
 	certPEM, keyPEM []byte
 	cert            *x509.Certificate
-	key             *ecdsa.PrivateKey // nil if the pair is the user's
+	key             *ecdsa.PrivateKey // nil for a supplied pair
 	tls             *tls.Certificate
 }
 
@@ -42,8 +42,8 @@ func parsePair(certPEM, keyPEM []byte) (*pair, error) {
 	return &pair{certPEM: certPEM, keyPEM: keyPEM, cert: certificate.Leaf, key: key, tls: &certificate}, nil
 }
 
-// due reports whether the certificate must be made (again) at now: two thirds of its life have passed, or the clock
-// says that it is not valid yet.
+// due reports whether the certificate must be issued (again) at now: two thirds of its life have passed, or it is not
+// valid yet according to the clock.
 func (p *pair) due(now time.Time) bool {
 	if p == nil || p.cert == nil {
 		return true
@@ -65,8 +65,8 @@ func (p *pair) covers(hosts []string) bool {
 	return true
 }
 
-// write stores the pair as base.crt and base.key. The key comes first, and a leaf's key is always a new one: a crash
-// between the two leaves a pair that does not match, which is made again.
+// write stores the pair as base.crt and base.key. The key comes first, and a leaf always has a new key: a crash between
+// the two leaves a mismatched pair, which is issued again.
 func (p *pair) write(base string) error {
 	if err := durable.WriteFile(base+".key", p.keyPEM); err != nil {
 		return err
@@ -129,7 +129,7 @@ func loadAuthority(base string) (*pair, error) {
 			base, err)
 }
 
-// readKey reads a key file of ours and takes away everybody else's access to it.
+// readKey reads one of the server's own key files and removes other users' access to it.
 func readKey(file string) ([]byte, error) {
 	stat, err := os.Stat(file)
 	if err != nil {

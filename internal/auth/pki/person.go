@@ -17,15 +17,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// ErrNoAuthority is about a directory in which no authority is.
+// ErrNoAuthority: a directory contains no authority.
 var ErrNoAuthority = errors.New("there is no certificate authority")
 
-// Person says for whom a kubeconfig is.
+// Person is the user of a kubeconfig.
 type Person struct {
 	User     string   // the common name of the certificate; not empty
 	Groups   []string // its organizations
 	Duration time.Duration
-	Server   string // URL at which the person reaches the server; "" is the administrator's
+	Server   string // URL of the server for the person; "" means the administrator's URL
 }
 
 // Context returns the name of the context and the user in the kubeconfig of a person.
@@ -39,9 +39,9 @@ type Personal struct {
 	Mismatch bool
 }
 
-// PersonalKubeconfig returns admin, the administrator's kubeconfig, with a client certificate of the person's in place
-// of the administrator's. The certificate is a new one, of the authority that a server keeps in dir; the server may be
-// running. Nothing is written.
+// PersonalKubeconfig returns admin, the administrator's kubeconfig, with a new client certificate for the person in
+// place of the administrator's. The authority is the one that a server keeps in dir; the server may be running. Nothing
+// is written.
 //
 // An error wraps ErrNoAuthority if dir has none. A certificate that would outlive the authority is an error.
 func PersonalKubeconfig(dir string, admin []byte, p Person, now time.Time) (*Personal, error) {
@@ -72,8 +72,8 @@ func PersonalKubeconfig(dir string, admin []byte, p Person, now time.Time) (*Per
 	return out, err
 }
 
-// CheckName returns an error for a name of a user or of a group that is empty, or that has characters that cannot be
-// printed: in a log or a terminal it would look like another name.
+// CheckName returns an error for a name of a user or group that is empty or has unprintable characters: in a log or a
+// terminal it would look like another name.
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -110,9 +110,9 @@ func issuePerson(dir string, p Person, now time.Time) (*pair, error) {
 	}, authority, now)
 }
 
-// redirect sets the name that clients expect in the server's certificate, after the URL of the cluster has changed. It
-// returns false if the certificate does not have that name. What clients trust is the own authority, or the serving
-// certificate that a user has given, which comes first then.
+// redirect sets the expected name in the server's certificate after the URL of the cluster has changed. It returns
+// false if the certificate does not have that name. Clients trust the own authority, or a supplied serving certificate,
+// which then comes first.
 func redirect(cluster *clientcmdapi.Cluster, dir string) bool {
 	u, err := url.Parse(cluster.Server)
 	block, _ := pem.Decode(cluster.CertificateAuthorityData)

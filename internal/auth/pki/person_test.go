@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// The certificate of a person is one that the server believes, with the name and the groups, for the time that was
-// asked for; all else is the administrator's, whose key is not handed on.
+// TestPersonalKubeconfig checks that the server accepts a person's certificate, with the name, the groups and the
+// duration; everything else is the administrator's, except the key.
 func TestPersonalKubeconfig(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -49,7 +49,8 @@ func TestPersonalKubeconfig(t *testing.T) {
 	}
 }
 
-// Another URL keeps what clients trust, and is told when the server's certificate is not for it.
+// TestPersonalServer checks that another URL keeps the trusted certificates, and that a mismatch with the server's
+// certificate is reported.
 func TestPersonalServer(t *testing.T) {
 	t.Parallel()
 	dir, base := t.TempDir(), filepath.Join(t.TempDir(), "given")
@@ -104,7 +105,7 @@ func TestPersonalErrors(t *testing.T) {
 	}
 }
 
-// A name that does not show as it is gets no certificate, whether it is of a user or of a group.
+// TestUnprintableNames checks that names with unprintable characters get no certificate, for users and groups.
 func TestUnprintableNames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

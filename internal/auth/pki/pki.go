@@ -1,13 +1,14 @@
-// Package pki holds the certificates of the server: its own authority, the serving certificate, the administrator's
-// client certificate, and the files that a user gives in their place.
+// Package pki manages the certificates of the server: its own authority, the serving certificate, the administrator's
+// client certificate, and supplied files that replace them.
 //
-// It is used before a request exists: package front takes its TLS configuration, package authn its client authorities,
+// It is used before a request exists: package front uses its TLS configuration, package authn its client authorities,
 // and the command its kubeconfig. A PKI with a directory keeps its files there (directory 0700, keys 0600, written
-// atomically, so that a crash leaves the old file or the new one); without a directory it lives in memory, for servers
+// atomically, so that a crash leaves the old file or the new one); without a directory it is in memory, for servers
 // inside tests.
 //
-// Certificates are renewed when two thirds of their life have passed, the authority with the same key, so that what it
-// signed and who trusts it stay valid. New connections see a renewed or reloaded certificate at once; nothing restarts.
+// Certificates are renewed when two thirds of their life have passed. The authority keeps its key, so that its
+// signatures and its clients' trust stay valid. New connections use a renewed or reloaded certificate at once, without
+// a restart.
 //
 // A PKI is safe for concurrent use. Two processes must not share a directory: the caller locks the data directory
 // first.
@@ -29,37 +30,36 @@ import (
 	"time"
 )
 
-// refreshEvery is how often Run looks for expiry and changed files.
+// refreshEvery is the interval at which Run checks for expiry and changed files.
 const refreshEvery = 10 * time.Second
 
-// lookEvery is how often Run asks whether the user's files have changed, which costs less.
+// lookEvery is the interval of Run's cheaper check for changes of supplied files.
 const lookEvery = time.Second
 
-// Config is what a PKI is made from. The zero value is a PKI in memory.
+// Config configures a PKI. The zero value is a PKI in memory.
 type Config struct {
-	Dir string // directory of the files, made if missing; "" keeps everything in memory
-	// Hosts are further names and addresses (the bind address, the host's name) that the serving certificate is valid
-	// for, besides localhost and the customary names of the kubernetes service. Empty and unspecified addresses are
-	// ignored.
+	Dir string // directory of the files, created if missing; "" keeps everything in memory
+	// Hosts lists further names and addresses for the serving certificate (the bind address, the host's name), besides
+	// localhost and the customary names of the kubernetes service. Empty and unspecified addresses are ignored.
 	Hosts []string
 
-	ServingCertFile, ServingKeyFile string  // the user's serving certificate instead of an own one; both or none
-	Named                           []Named // the user's serving certificates for some names
+	ServingCertFile, ServingKeyFile string  // supplied serving certificate; both or none
+	Named                           []Named // supplied serving certificates for certain names
 	ClientCAFile                    string  // further authorities for client certificates
-	ProxyCAFile                     string  // authorities of the certificates of front proxies
-	// ProxyClientCertFile and ProxyClientKeyFile are what the server shows as a front proxy itself; both or none.
-	// Without them it makes an own certificate, unless ProxyCAFile says that there is an authority of front proxies, or
-	// NoOwnClients that no own one is wanted.
+	ProxyCAFile                     string  // authorities of front proxies' certificates
+	// ProxyClientCertFile and ProxyClientKeyFile are the server's certificate as a front proxy; both or none. Without
+	// them the server issues one, unless ProxyCAFile shows that front proxies have an authority, or NoOwnClients
+	// disables own ones.
 	ProxyClientCertFile, ProxyClientKeyFile string
 
-	// NoOwnClients says that client certificates of the own authority are not believed.
+	// NoOwnClients disables client certificates of the own authority.
 	NoOwnClients bool
 
-	MinVersion   uint16   // of TLS; 0 is 1.2
-	CipherSuites []uint16 // for versions before 1.3; nil is Go's choice
+	MinVersion   uint16   // of TLS; 0 means 1.2
+	CipherSuites []uint16 // for versions before 1.3; nil means Go's choice
 
-	Now func() time.Time // nil is time.Now
-	Log *slog.Logger     // nil is silent
+	Now func() time.Time // nil means time.Now
+	Log *slog.Logger     // nil logs nothing
 }
 
 // PKI is the set of certificates.
@@ -68,24 +68,24 @@ type PKI struct {
 
 	mu struct {
 		sync.Mutex
-		authority, serving, admin *pair // serving is nil with a user's files
-		kubeletClient             *pair // nil until it is asked for
+		authority, serving, admin *pair // serving is nil if supplied
+		kubeletClient             *pair // nil until requested
 		supplied                  *supplied
 		named                     []*named
-		clientCA, proxyCA         []byte // content of ClientCAFile and ProxyCAFile
+		clientCA, proxyCA         []byte // contents of ClientCAFile and ProxyCAFile
 		kubeconfigs               []kubeconfigFile
 		changed                   chan struct{} // closed and replaced by publishLocked
 	}
-	proxyClient proxyClient // but for what is in use, guarded by mu
-	opened      []stamp     // of the user's files, from before Open has read them
+	proxyClient proxyClient // guarded by mu, except for the current certificate
+	opened      []stamp     // of supplied files, from before Open has read them
 
 	tls        atomic.Pointer[tls.Config] // for new connections
 	roots      atomic.Pointer[x509.CertPool]
 	proxyRoots atomic.Pointer[x509.CertPool]
 }
 
-// Open loads the certificates, and makes those that are missing, unusable, near their end, or lack one of the hosts.
-// Its errors are one line that names the file.
+// Open loads the certificates, and issues missing, unusable and expiring ones, and replaces any that lack a host. Its
+// errors are one line that names the file.
 func Open(c Config) (*PKI, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -142,8 +142,8 @@ func Open(c Config) (*PKI, error) {
 	return p, nil
 }
 
-// Refresh renews what is near its end, reads the user's files again if they have changed, and rewrites kubeconfigs
-// whose content that changes. A user's file that cannot be used is logged and the one before it stays in use.
+// Refresh renews expiring certificates, reloads changed supplied files, and rewrites kubeconfigs with changed content.
+// An unusable supplied file is logged, and the previous one stays in use.
 func (p *PKI) Refresh() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,14 +157,14 @@ func (p *PKI) Refresh() error {
 	return err
 }
 
-// Changed returns a channel that is closed when other certificates or authorities are in use than now.
+// Changed returns a channel that is closed when the certificates or authorities in use change.
 func (p *PKI) Changed() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.mu.changed
 }
 
-// Run calls Refresh from time to time, and when one of the user's files has changed, until ctx ends.
+// Run calls Refresh periodically, and when a supplied file has changed, until ctx ends.
 func (p *PKI) Run(ctx context.Context) {
 	refresh := time.NewTicker(refreshEvery)
 	defer refresh.Stop()
@@ -194,8 +194,8 @@ func (p *PKI) Run(ctx context.Context) {
 	}
 }
 
-// ServerCA returns, in PEM, what a client must trust to talk to this server: the own authority, or the user's serving
-// certificates.
+// ServerCA returns, in PEM, the certificates that a client of this server must trust: the own authority, or the
+// supplied serving certificates.
 func (p *PKI) ServerCA() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,8 +216,8 @@ func (p *PKI) Admin() (certPEM, keyPEM []byte) {
 	return p.mu.admin.certPEM, p.mu.admin.keyPEM
 }
 
-// loadLocked reads the own files. What is missing stays nil; a leaf that cannot be used is missing. An authority that
-// cannot be used is an error: making another one would lock out everybody who trusts it.
+// loadLocked reads the own files. Missing certificates stay nil; an unusable leaf counts as missing. An unusable
+// authority is an error: replacing it would lock out all of its clients.
 func (p *PKI) loadLocked() error {
 	if p.config.Dir == "" {
 		return nil
@@ -228,7 +228,7 @@ func (p *PKI) loadLocked() error {
 	}
 	p.mu.authority = authority
 	if authority == nil || authority.cert == nil {
-		return nil // whatever leaves there are belong to another authority
+		return nil // any leaves there belong to another authority
 	}
 	for name, leaf := range map[string]**pair{"apiserver": &p.mu.serving, "admin": &p.mu.admin} {
 		if pair, err := loadPair(p.file(name)); err == nil && pair.cert.CheckSignatureFrom(authority.cert) == nil {
@@ -240,7 +240,7 @@ func (p *PKI) loadLocked() error {
 	return nil
 }
 
-// renewLocked makes and writes every own certificate that is missing or due, and reports whether there was one.
+// renewLocked issues and writes every own certificate that is missing or due, and reports whether there was one.
 func (p *PKI) renewLocked() (renewed bool, err error) {
 	now := p.config.Now()
 	renew := func(current **pair, name string, due bool, issue func() (*pair, error)) {
@@ -268,7 +268,7 @@ func (p *PKI) renewLocked() (renewed bool, err error) {
 	return renewed, err
 }
 
-// reloadLocked reads the user's files again and reports whether one has changed.
+// reloadLocked reads supplied files again and reports whether one has changed.
 func (p *PKI) reloadLocked() (changed bool) {
 	current := []**supplied{&p.mu.supplied}
 	for _, n := range p.mu.named {
@@ -300,7 +300,7 @@ func (p *PKI) reloadLocked() (changed bool) {
 	return changed
 }
 
-// publishLocked makes the current certificates the ones that new connections and authenticators see.
+// publishLocked makes the current certificates visible to new connections and authenticators.
 func (p *PKI) publishLocked() {
 	if p.mu.changed != nil {
 		close(p.mu.changed)
@@ -351,7 +351,7 @@ func (p *PKI) authorityFilesLocked() []authorityFile {
 
 func (p *PKI) file(name string) string { return filepath.Join(p.config.Dir, name) }
 
-// Files returns the names of the files that a server makes in Config.Dir.
+// Files returns the names of the files that a server creates in Config.Dir.
 func Files() (names []string) {
 	for _, name := range []string{"ca", "apiserver", "admin", "front-proxy-ca", ProxyClientName} {
 		names = append(names, name+".crt", name+".key")
@@ -359,7 +359,7 @@ func Files() (names []string) {
 	return names
 }
 
-// readAuthorities returns the content of a file that holds at least one certificate.
+// readAuthorities returns the content of a file that contains at least one certificate.
 func readAuthorities(file string) ([]byte, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

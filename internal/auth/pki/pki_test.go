@@ -121,7 +121,7 @@ func TestFilesAreKeptAndPrivate(t *testing.T) {
 		t.Errorf("directory has mode %v, %v", stat.Mode(), err)
 	}
 
-	// A key that was made readable is made private again; nothing else changes.
+	// A readable key is made private again; nothing else changes.
 	if err := os.Chmod(filepath.Join(dir, "ca.key"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestRunRenews(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		var passed atomic.Int64 // a jump of the clock: so many months of ticks would take seconds even here
+		var passed atomic.Int64 // advances the clock: months of ticks would take seconds even here
 		p, err := Open(Config{Dir: dir, Now: func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }})
 		if err != nil {
 			t.Fatal(err)
@@ -261,7 +261,7 @@ func TestRunRenews(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); p.Run(ctx) }()
-		config := p.TLSConfig() // what a listener holds for its whole life
+		config := p.TLSConfig() // a listener holds it for its whole life
 		seen := func() *x509.Certificate {
 			c, err := config.GetConfigForClient(nil)
 			must(t, err)
@@ -330,7 +330,7 @@ func TestSuppliedFilesAreReloaded(t *testing.T) {
 			verifies(two), verifies(p))
 	}
 
-	// Half written files change nothing.
+	// Partially written files change nothing.
 	roots := p.ClientRoots()
 	must(t, os.WriteFile(in("tls.crt"), []byte("-----BEGIN"), 0o600))
 	must(t, os.WriteFile(in("clients.crt"), nil, 0o600))

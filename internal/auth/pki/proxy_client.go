@@ -10,23 +10,22 @@ import (
 	"sync/atomic"
 )
 
-// ProxyClientName is the common name of the certificate that the server makes for itself as a front proxy, kubeadm's.
+// ProxyClientName is the common name of the server's own certificate as a front proxy, as in kubeadm.
 const ProxyClientName = "front-proxy-client"
 
-// proxyClient is the certificate by which the server proves to aggregated servers that it may name users in headers:
-// the user's, or one of an authority that signs nothing else.
+// proxyClient is the certificate that lets the server name users in headers to aggregated servers: the supplied one, or
+// one of an authority for this purpose only.
 type proxyClient struct {
-	certFile, keyFile string // the user's; "" for an own one
-	authority         *pair  // nil with the user's
+	certFile, keyFile string // supplied; "" for an own one
+	authority         *pair  // nil if supplied
 	current           atomic.Pointer[tls.Certificate]
 }
 
-// ProxyClient returns the certificate that the server shows as a front proxy; nil if it has none. It may be another one
-// later.
+// ProxyClient returns the server's certificate as a front proxy; nil if it has none. It may change later.
 func (p *PKI) ProxyClient() *tls.Certificate { return p.proxyClient.current.Load() }
 
-// OwnProxyCA returns, in PEM, the authority of the certificate that the server has made for itself as a front proxy;
-// nil if it shows the user's, or none.
+// OwnProxyCA returns, in PEM, the authority of the server's own certificate as a front proxy; nil if it uses a supplied
+// one, or none.
 func (p *PKI) OwnProxyCA() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,7 +35,7 @@ func (p *PKI) OwnProxyCA() []byte {
 	return p.proxyClient.authority.certPEM
 }
 
-// openProxyClientLocked reads the certificate, or makes it if there is none.
+// openProxyClientLocked loads the certificate, or issues it if it is missing.
 func (p *PKI) openProxyClientLocked() error {
 	c := &p.proxyClient
 	c.certFile, c.keyFile = p.config.ProxyClientCertFile, p.config.ProxyClientKeyFile
@@ -47,7 +46,7 @@ func (p *PKI) openProxyClientLocked() error {
 	case c.certFile != "":
 		return c.read()
 	case p.config.ProxyCAFile != "" || p.config.NoOwnClients:
-		return nil // front proxies have an authority already, whose key the user keeps
+		return nil // front proxies have an authority already, and the operator has its key
 	}
 	if p.config.Dir != "" {
 		authority, err := loadAuthority(p.file("front-proxy-ca"))
@@ -66,7 +65,7 @@ func (p *PKI) openProxyClientLocked() error {
 	return p.refreshProxyClientLocked()
 }
 
-// refreshProxyClientLocked reads the user's files again, or renews what is near its end.
+// refreshProxyClientLocked reloads supplied files, or renews expiring certificates.
 func (p *PKI) refreshProxyClientLocked() error {
 	c, now := &p.proxyClient, p.config.Now()
 	if c.certFile != "" {
@@ -106,7 +105,7 @@ func (p *PKI) refreshProxyClientLocked() error {
 	return nil
 }
 
-// read reads the user's files. What cannot be used leaves what is in use.
+// read reads supplied files. After an error the current certificate stays.
 func (c *proxyClient) read() error {
 	certPEM, err := os.ReadFile(c.certFile)
 	if err != nil {

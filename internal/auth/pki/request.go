@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// SignRequest returns, in PEM, a certificate of the own authority for the key in r, once the requester has proved to
-// have that key. What else is in the certificate is up to template, which is told when the authority ends; the serial
-// number is filled in.
+// SignRequest returns, in PEM, a certificate of the own authority for the key in r, after checking that the requester
+// has that key. template returns all other fields, given the authority's expiry; the serial number is filled in.
 func (p *PKI) SignRequest(
 	r *x509.CertificateRequest, template func(end time.Time) (*x509.Certificate, error),
 ) ([]byte, error) {
@@ -25,10 +24,10 @@ func (p *PKI) SignRequest(
 	return signRequest(authority.cert, authority.key, r, template)
 }
 
-// Authority is one that signs besides the server's own: the files of its certificate and its key, PEM.
+// Authority is another signing authority: the files of its certificate and its key, PEM.
 type Authority struct{ CertFile, KeyFile string }
 
-// SignRequest is that of PKI. The files are read each time, so one that has changed counts from then on.
+// SignRequest is PKI.SignRequest for this authority. The files are read each time, so changes apply at once.
 func (a Authority) SignRequest(
 	r *x509.CertificateRequest, template func(end time.Time) (*x509.Certificate, error),
 ) ([]byte, error) {
@@ -39,7 +38,7 @@ func (a Authority) SignRequest(
 	return signRequest(certificate, key, r, template)
 }
 
-// Check returns what keeps the authority from signing.
+// Check returns the error that keeps the authority from signing.
 func (a Authority) Check() error {
 	_, _, err := a.load()
 	return err

@@ -35,9 +35,9 @@ func (s *supplied) same(o *supplied) bool {
 	return bytes.Equal(s.certPEM, o.certPEM) && bytes.Equal(s.keyPEM, o.keyPEM)
 }
 
-// WriteServing makes a serving certificate for hosts, besides localhost and the customary names, with an authority of
-// its own that is not kept, and writes base.crt (the certificate, then its authority, for clients to trust) and
-// base.key (mode 0600), in a directory that is made if it is missing.
+// WriteServing issues a serving certificate for hosts, besides localhost and the customary names, with a temporary
+// authority, and writes base.crt (the certificate, then its authority, for clients to trust) and base.key (mode 0600).
+// It creates the directory.
 func WriteServing(base string, hosts []string, now time.Time) error {
 	authority, err := issueAuthority(nil, now)
 	if err != nil {

@@ -8,17 +8,16 @@ import (
 	"slices"
 )
 
-// TLSConfig returns the server's side of TLS: versions and suites as configured, HTTP/2 and HTTP/1.1. Client
-// certificates are asked for and not verified here: package authn does, so that a bad one is answered with 401 and not
-// with a broken connection. Every handshake uses the certificate that is current then.
+// TLSConfig returns the server's TLS configuration: versions and suites as configured, HTTP/2 and HTTP/1.1. Client
+// certificates are requested but not verified here: package authn verifies them, so that an invalid one gets a 401, not
+// a broken connection. Every handshake uses the certificate that is current then.
 func (p *PKI) TLSConfig() *tls.Config {
 	config := p.tls.Load().Clone()
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.tls.Load(), nil }
 	return config
 }
 
-// ClientRoots returns the authorities whose client certificates are believed. The pool is another one after each
-// change.
+// ClientRoots returns the authorities of accepted client certificates. The pool is replaced at each change.
 func (p *PKI) ClientRoots() *x509.CertPool { return p.roots.Load() }
 
 func (c Config) serverTLS(certificate *tls.Certificate, clients *x509.CertPool) *tls.Config {
@@ -28,14 +27,14 @@ func (c Config) serverTLS(certificate *tls.Certificate, clients *x509.CertPool) 
 		NextProtos:   []string{"h2", "http/1.1"},
 		Certificates: []tls.Certificate{*certificate},
 		ClientAuth:   tls.RequestClientCert,
-		ClientCAs:    clients, // only a hint, by which clients with several certificates choose
+		ClientCAs:    clients, // only a hint for clients with several certificates
 	}
 }
 
-// ProxyRoots returns the authorities of front proxies, nil without any. The pool is another one after each change.
+// ProxyRoots returns the authorities of front proxies, nil if there are none. The pool is replaced at each change.
 func (p *PKI) ProxyRoots() *x509.CertPool { return p.proxyRoots.Load() }
 
-// ClientCA returns, in PEM, the authorities whose client certificates are believed, the own one first.
+// ClientCA returns, in PEM, the authorities of accepted client certificates, the own one first.
 func (p *PKI) ClientCA() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,21 +11,21 @@ import (
 
 // Change is one write to a role or a binding.
 type Change struct {
-	// Binding tells the two apart.
+	// Binding is true for a binding, false for a role.
 	Binding bool
-	// Namespace is "" of what holds in the whole cluster.
+	// Namespace is "" for cluster roles and their bindings.
 	Namespace, Name string
 	Deleted         bool
-	// Revision is that of the write, from which on it is in force.
+	// Revision is the revision of the write, from which on it applies.
 	Revision int64
-	// Rules are those of a role. They are read only from here on.
+	// Rules are a role's rules. They are read only from here on.
 	Rules []rbacv1.PolicyRule
-	// RoleRef and Subjects are those of a binding.
+	// RoleRef and Subjects are a binding's.
 	RoleRef  rbacv1.RoleRef
 	Subjects []rbacv1.Subject
 }
 
-// Apply makes the decisions that follow know of changes, of all of them at once. There is one goroutine that calls it.
+// Apply applies changes to later decisions, atomically. Only one goroutine calls it.
 func (e *Evaluator) Apply(changes ...Change) {
 	e.batch++
 	next := &edit{policy: *e.now(), batch: e.batch}
@@ -48,7 +48,7 @@ func (e *Evaluator) Apply(changes ...Change) {
 	e.moments.add(&moment{policy: &next.policy, revision: revision, subjects: next.subjects, all: next.changed})
 }
 
-// compile makes a binding. Subjects that no user can match are left out.
+// compile compiles a binding. Subjects that cannot match any user are left out.
 func (p *policy) compile(c *Change) *binding {
 	b := &binding{id: id{c.Namespace, c.Name}, ref: c.RoleRef, roleID: id{name: c.RoleRef.Name}}
 	if c.RoleRef.Kind != clusterRole {
@@ -78,7 +78,7 @@ func (p *policy) compile(c *Change) *binding {
 	return b
 }
 
-// matchable reports whether a subject can be someone: a service account has a namespace.
+// matchable reports whether a subject can match a user: a service account needs a namespace.
 func matchable(s rbacv1.Subject, namespace string) bool {
 	switch s.Kind {
 	case rbacv1.UserKind, rbacv1.GroupKind:
@@ -99,7 +99,7 @@ const (
 	ClusterRoleBindingsPrefix = "clusterrolebindings"
 )
 
-// Follow has the evaluator know of a change when the view shows its revision. It is called before the view loads.
+// Follow makes the evaluator apply changes before the view shows their revision. Call it before the view loads.
 func (e *Evaluator) Follow(view *watchcache.View) {
 	e.moments.since = view.Start
 	view.Subscribe(func(events []*watchcache.Event) {
@@ -112,11 +112,11 @@ func (e *Evaluator) Follow(view *watchcache.View) {
 				changes = append(changes, e.decode(ev, true))
 			}
 		}
-		if len(changes) > 0 && view.Revision() == 0 { // Load: nothing watches yet
+		if len(changes) > 0 && view.Revision() == 0 { // Load: there are no watches yet
 			e.Apply(changes...)
 			return
 		}
-		for len(changes) > 0 { // each revision has its policy: that before a write decides about it
+		for len(changes) > 0 { // each revision has its policy: the one before a write decides about the write
 			n := 1
 			for n < len(changes) && changes[n].Revision == changes[0].Revision {
 				n++
@@ -127,7 +127,7 @@ func (e *Evaluator) Follow(view *watchcache.View) {
 	})
 }
 
-// decode reads what a decision needs of an object. One that cannot be read grants nothing.
+// decode decodes the parts of an object needed for decisions. An unreadable object grants nothing.
 func (e *Evaluator) decode(ev *watchcache.Event, isBinding bool) Change {
 	c := Change{
 		Binding: isBinding, Namespace: ev.Entry.Namespace, Name: ev.Entry.Name, Deleted: ev.Type == watchcache.Deleted,
@@ -167,5 +167,5 @@ func (e *Evaluator) decode(ev *watchcache.Event, isBinding bool) Change {
 	return c
 }
 
-// one returns the copy of a word that all roles and bindings share.
+// one returns the shared copy of a string in roles and bindings.
 func one(word string) string { return unique.Make(word).Value() }

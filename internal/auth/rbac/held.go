@@ -10,9 +10,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
 )
 
-// Held returns the rules that a user has in a namespace, those for the whole cluster first, each binding's in the order
-// of the bindings' names; with the namespace "" only those for the whole cluster. missing are the roles that bindings
-// of the user name and that are not there. The rules are read only.
+// Held returns a user's rules in a namespace: cluster-wide rules first, ordered by the names of their bindings; with
+// the namespace "" only the cluster-wide ones. missing lists nonexistent roles in the user's bindings. The rules are
+// read only.
 func (e *Evaluator) Held(who user.Info, namespace string) (rules []rbacv1.PolicyRule, missing []rbacv1.RoleRef) {
 	p := e.now()
 	for _, b := range p.bindingsOf(who, namespace) {
@@ -45,8 +45,8 @@ func (p *policy) bindingsOf(who user.Info, namespace string) []*binding {
 	return ordered(found)
 }
 
-// RoleRules returns the rules of the role that a binding of a namespace names, or of one for the whole cluster if the
-// namespace is "". The rules are read only.
+// RoleRules returns the rules of the role in a binding of a namespace, or in a cluster-wide one if the namespace is "".
+// The rules are read only.
 func (e *Evaluator) RoleRules(ref rbacv1.RoleRef, namespace string) (rules []rbacv1.PolicyRule, found bool) {
 	p := e.now()
 	r := p.roleOf(p.compile(&Change{Namespace: namespace, RoleRef: ref}))
@@ -56,7 +56,7 @@ func (e *Evaluator) RoleRules(ref rbacv1.RoleRef, namespace string) (rules []rba
 	return r.rules, true
 }
 
-// Rules implements authz.Ruler. The error says which bindings of the user name roles that do not exist.
+// Rules implements authz.Ruler. The error lists the user's bindings with nonexistent roles.
 func (e *Evaluator) Rules(_ context.Context, who user.Info, namespace string) (authz.Rules, error) {
 	held, missing := e.Held(who, namespace)
 	var out authz.Rules

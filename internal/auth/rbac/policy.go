@@ -11,7 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// policy is all roles and bindings at one revision. It is immutable.
+// policy holds all roles and bindings at one revision. It is immutable.
 type policy struct {
 	roles    trie[id, *role]
 	bindings trie[id, *binding]
@@ -19,7 +19,7 @@ type policy struct {
 	seed     maphash.Seed
 }
 
-// id names a role or a binding; the namespace is "" of those for the whole cluster.
+// id identifies a role or a binding; the namespace is "" for cluster-wide ones.
 type id struct{ namespace, name string }
 
 type role struct{ rules []rbacv1.PolicyRule }
@@ -30,31 +30,31 @@ type binding struct {
 	ref      rbacv1.RoleRef
 	roleID   id
 	roleHash uint64
-	subjects []subject // those that can be someone
+	subjects []subject // subjects that can match a user
 }
 
-// subject is one to whom a binding grants. A service account is the user of its name.
+// subject is one subject of a binding. A service account is the user with its name.
 type subject struct {
-	namespace string // of a service account, where the binding says none: the binding's
+	namespace string // of a service account; defaults to the binding's
 	name      string
 	kind      string
-	reason    atomic.Pointer[string] // made when it first allows something
+	reason    atomic.Pointer[string] // made when it first allows a request
 }
 
-// subjectKey is whom a grant is for and where it holds. namespace is "" for the whole cluster.
+// subjectKey is the subject and the scope of a grant. namespace is "" for the whole cluster.
 type subjectKey struct {
 	namespace string
-	name      string // of the user or the group
+	name      string // of the user or group
 	group     bool
 }
 
-// grants are the bindings for one subjectKey, in the order of their names.
+// grants holds the bindings for one subjectKey, ordered by name.
 type grants struct {
 	batch uint64
 	list  []*binding
 }
 
-// key returns whom the subject is as users and groups go; b is the binding that names it.
+// key returns the subject as a user or group; b is its binding.
 func (s *subject) key(b *binding) subjectKey {
 	switch s.kind {
 	case rbacv1.GroupKind:
@@ -80,7 +80,7 @@ func (s *subject) isUser(name string) bool {
 		strings.HasPrefix(rest, s.namespace) && strings.HasSuffix(rest, s.name)
 }
 
-// hash functions: each string is hashed once, and what belongs together is mixed.
+// hash functions: each string is hashed once, and combinations are mixed.
 
 func (p *policy) hash(s string) uint64 { return maphash.String(p.seed, s) }
 
@@ -101,13 +101,13 @@ func (p *policy) hashKey(k subjectKey) uint64 {
 	return h
 }
 
-// edit makes the next policy. Nothing of it is seen by readers before all of it is made.
+// edit is the next policy under construction. Readers see it only when it is complete.
 type edit struct {
 	policy
 	batch uint64
 
-	subjects []subjectKey // whose grants are other than before
-	changed  bool         // whether roles are
+	subjects []subjectKey // subjects with changed grants
+	changed  bool         // whether roles have changed
 }
 
 func (e *edit) putRole(at id, r *role) {
@@ -145,7 +145,7 @@ func (e *edit) grant(k subjectKey, b *binding) {
 	g, _ := e.grants.get(hash, k)
 	own := e.own(g)
 	i, found := slices.BinarySearchFunc(own.list, b.name, byName)
-	if found { // a binding that names a subject twice
+	if found { // a binding with a repeated subject
 		return
 	}
 	own.list = slices.Insert(own.list, i, b)

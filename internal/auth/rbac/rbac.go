@@ -1,14 +1,14 @@
-// Package rbac decides by roles and bindings whether a user may do what a request asks for.
+// Package rbac authorizes requests by roles and bindings.
 //
-// It stands beside authentication, as one authorizer of those that package authz asks. An Evaluator follows the view:
-// each change of a Role, RoleBinding, ClusterRole or ClusterRoleBinding becomes the next policy, an immutable index of
-// bindings by subject and namespace, before the view shows its revision. So a caller that has waited for the revision
-// of a write is decided about under it, and a decision is made by roles and bindings of one revision. It takes no lock
-// and, but for the first time that a binding allows something, no memory; what it costs depends on the bindings that
-// concern the user, not on how many there are.
+// It is one of the authorizers of package authz. An Evaluator follows the view: each change of a Role, RoleBinding,
+// ClusterRole or ClusterRoleBinding becomes the next policy, an immutable index of bindings by subject and namespace,
+// before the view shows its revision. So after a caller has waited for the revision of a write, the write applies to
+// its requests, and each decision uses the roles and bindings of one revision. A decision takes no lock and, except
+// when a binding allows a request for the first time, no memory; its cost depends on the user's bindings, not on the
+// total number.
 //
-// The rules are those of Kubernetes' authorizer, whose texts are here too; test/oracle-builtins compares both.
-// All methods are safe for concurrent use but Apply, which has one caller: the view's goroutine.
+// Rules and texts come from Kubernetes' authorizer; test/oracle-builtins compares both. All methods
+// are safe for concurrent use except Apply, which only the view's goroutine calls.
 package rbac
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Evaluator decides by the roles and bindings that it knows.
+// Evaluator authorizes requests by roles and bindings.
 type Evaluator struct {
 	moments moments
 	log     *slog.Logger
@@ -39,15 +39,15 @@ type Evaluator struct {
 
 var _ authz.Mode = (*Evaluator)(nil)
 
-// New returns an evaluator that knows no role yet.
+// New returns an evaluator without roles.
 func New(log *slog.Logger) *Evaluator {
 	e := &Evaluator{log: log}
 	e.moments.add(&moment{policy: &policy{seed: maphash.MakeSeed()}})
 	return e
 }
 
-// Authorize implements authz.Authorizer. It allows or has no opinion; the reason of the latter says which bindings of
-// the user name roles that do not exist.
+// Authorize implements authz.Authorizer. It allows a request or has no opinion; the reason then lists the user's
+// bindings with nonexistent roles.
 func (e *Evaluator) Authorize(_ context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
 	q := question{policy: e.now(), who: who, what: what}
 	if q.allowed() {
@@ -56,25 +56,25 @@ func (e *Evaluator) Authorize(_ context.Context, who user.Info, what *request.In
 	return authz.Decision{Reason: q.complaint()}, nil
 }
 
-// question is one decision in the making.
+// question is one decision in progress.
 type question struct {
 	*policy
 	who  user.Info
 	what *request.Info
 
-	by      *binding   // what allows it
-	missing []*binding // those for the user whose role is not there
+	by      *binding   // the binding that allows it
+	missing []*binding // the user's bindings with missing roles
 }
 
 // now returns the policy in force.
 func (e *Evaluator) now() *policy { return e.moments.last.Load().policy }
 
-// allowed asks the bindings for the whole cluster, and those of the namespace that is asked about.
+// allowed evaluates the cluster-wide bindings, then the bindings of the request's namespace.
 func (q *question) allowed() bool {
 	return q.allowedIn("") || q.what.Namespace != "" && q.allowedIn(q.what.Namespace)
 }
 
-// allowedIn asks the bindings of one namespace, or those for the whole cluster.
+// allowedIn evaluates the bindings of one namespace, or the cluster-wide ones.
 func (q *question) allowedIn(namespace string) bool {
 	at := q.hash(namespace)
 	name := q.who.GetName()
@@ -107,7 +107,7 @@ func (q *question) allowedBy(g *grants) bool {
 	return false
 }
 
-// roleOf returns the role that a binding grants; nil if it is not there.
+// roleOf returns the role of a binding; nil if it does not exist.
 func (p *policy) roleOf(b *binding) *role {
 	if b.ref.Kind != clusterRole && (b.ref.Kind != "Role" || b.namespace == "") {
 		return nil
@@ -116,7 +116,7 @@ func (p *policy) roleOf(b *binding) *role {
 	return r
 }
 
-// reason says what allows. A binding that names the user in several ways does so by the first.
+// reason returns the reason for allowing. If a binding names the user in several ways, the first counts.
 func (q *question) reason() string {
 	for i := range q.by.subjects {
 		s := &q.by.subjects[i]
@@ -143,7 +143,7 @@ func (s *subject) describe(b *binding) string {
 	return text
 }
 
-// complaint says which roles are not there, "" if none.
+// complaint lists the missing roles, "" if there are none.
 func (q *question) complaint() string {
 	if len(q.missing) == 0 {
 		return ""
@@ -152,7 +152,7 @@ func (q *question) complaint() string {
 	return fmt.Sprintf("RBAC: %v", missingRoles(refs))
 }
 
-// ordered sorts bindings, those for the whole cluster first, and keeps each once.
+// ordered sorts bindings, cluster-wide ones first, and removes duplicates.
 func ordered(list []*binding) []*binding {
 	slices.SortFunc(list, func(a, b *binding) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
@@ -168,7 +168,7 @@ func references(list []*binding) []rbacv1.RoleRef {
 	return refs
 }
 
-// missingRoles is the error about roles that bindings name and that are not there, nil if refs is empty.
+// missingRoles returns the error about nonexistent roles in bindings, nil if refs is empty.
 func missingRoles(refs []rbacv1.RoleRef) error {
 	var errs []error
 	for _, ref := range refs {
@@ -177,8 +177,7 @@ func missingRoles(refs []rbacv1.RoleRef) error {
 	return utilerrors.NewAggregate(errs)
 }
 
-// NotFound is the error about a role that a binding names and that is not there, of the resource as the caller calls
-// it.
+// NotFound returns the error about a nonexistent role in a binding; resource is the caller's name of the resource.
 func NotFound(ref rbacv1.RoleRef, resource string) error {
 	if ref.Kind != clusterRole && ref.Kind != "Role" {
 		return fmt.Errorf("unsupported role reference kind: %q", ref.Kind)

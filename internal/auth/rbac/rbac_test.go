@@ -119,7 +119,7 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
-// TestApply: what is taken away is not in force any more, and a policy that was asked before stays what it was.
+// TestApply checks that removed grants end, and that an earlier policy stays unchanged.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	e := example()
@@ -180,7 +180,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// many returns an evaluator with n bindings in n/10 namespaces, of which one concerns the user in namespace ns7.
+// many returns an evaluator with n bindings in n/10 namespaces; one of them concerns the user in namespace ns7.
 func many(n int) *Evaluator {
 	e := New(slog.New(slog.DiscardHandler))
 	var changes []Change
@@ -202,7 +202,7 @@ func many(n int) *Evaluator {
 	return e
 }
 
-// TestNoAllocation: a decision takes no memory, whether it allows or not.
+// TestNoAllocation checks that a decision allocates nothing, whether it allows or not.
 func TestNoAllocation(t *testing.T) {
 	e := many(1000)
 	who := &user.DefaultInfo{Name: "user-7-7", Groups: []string{"system:authenticated", "team-9"}}
@@ -234,7 +234,7 @@ func BenchmarkAuthorize(b *testing.B) {
 	}
 }
 
-// BenchmarkApply is one more binding among many.
+// BenchmarkApply adds one binding to many.
 func BenchmarkApply(b *testing.B) {
 	e := many(10_000)
 	b.ReportAllocs()
@@ -244,7 +244,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// TestMemory: 10,000 bindings, each with a role of its own and three subjects, take less than 20 MB.
+// TestMemory checks that 10,000 bindings, each with its own role and three subjects, take less than 20 MB.
 func TestMemory(t *testing.T) {
 	heap := func() uint64 {
 		var m runtime.MemStats

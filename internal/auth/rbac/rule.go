@@ -9,7 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Allows reports whether a rule allows what is asked for, where it is in force.
+// Allows reports whether a rule allows a request, within the rule's scope.
 func Allows(r *rbacv1.PolicyRule, what *request.Info) bool {
 	if !has(r.Verbs, what.Verb) {
 		return false
@@ -21,7 +21,7 @@ func Allows(r *rbacv1.PolicyRule, what *request.Info) bool {
 		(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, what.Name))
 }
 
-// has reports whether one of the words is the wanted one, or the asterisk for all.
+// has reports whether words contains the wanted one, or an asterisk.
 func has(words []string, wanted string) bool {
 	for _, word := range words {
 		if word == "*" || word == wanted {

@@ -6,18 +6,18 @@ import (
 )
 
 // trie is an immutable map: a hash array mapped trie (Bagwell, "Ideal Hash Trees", 2001) in the layout of Steindorfer
-// and Vinju ("Optimizing Hash-Array Mapped Tries", 2015). A write copies the path to what it changes and shares the
-// rest with the map before it. The zero value is empty.
+// and Vinju ("Optimizing Hash-Array Mapped Tries", 2015). A write copies the path to the change and shares the rest
+// with the previous map. The zero value is empty.
 //
-// Keys come with their hash. Nodes that were made in a batch are changed in place by later writes of the same batch,
-// which no reader has seen yet; batches are numbered from 1.
+// Keys come with their hash. Nodes created in a batch are changed in place by later writes of the same batch, because
+// no reader has seen them yet; batches are numbered from 1.
 type trie[K comparable, V any] struct{ root *node[K, V] }
 
-// node is one level of a trie: five bits of the hash say which entry is meant.
+// node is one level of a trie: five bits of the hash select the entry.
 type node[K comparable, V any] struct {
 	batch    uint64
-	leafBits uint32 // which entries are leaves
-	nodeBits uint32 // which are nodes; none is both
+	leafBits uint32 // entries that are leaves
+	nodeBits uint32 // entries that are nodes; none is both
 	leaves   []leaf[K, V]
 	nodes    []*node[K, V]
 }
@@ -30,7 +30,7 @@ type leaf[K comparable, V any] struct {
 
 const (
 	levelBits = 5
-	// lastShift is where a hash is used up: the nodes there are plain lists of leaves.
+	// lastShift is the level at which a hash is exhausted: nodes there are plain lists of leaves.
 	lastShift = 65
 )
 
@@ -64,7 +64,7 @@ func (t trie[K, V]) get(hash uint64, key K) (value V, ok bool) {
 	return value, false
 }
 
-// find returns where a node that is a list has a key, or -1.
+// find returns the index of a key in a list node, or -1.
 func (n *node[K, V]) find(key K) int {
 	return slices.IndexFunc(n.leaves, func(l leaf[K, V]) bool { return l.key == key })
 }
@@ -117,7 +117,7 @@ func (t trie[K, V]) remove(batch, hash uint64, key K) trie[K, V] {
 	return trie[K, V]{t.root.remove(batch, 0, hash, key)}
 }
 
-// remove returns the node without a key that is below it; nil if nothing is left.
+// remove returns the node without a key below it; nil if nothing is left.
 func (n *node[K, V]) remove(batch uint64, shift uint, hash uint64, key K) *node[K, V] {
 	n = n.owned(batch)
 	bit := entryBit(hash, shift)
@@ -142,7 +142,7 @@ func (n *node[K, V]) remove(batch uint64, shift uint, hash uint64, key K) *node[
 	return n
 }
 
-// owned returns the node as one that the batch may change.
+// owned returns a node that the batch may change.
 func (n *node[K, V]) owned(batch uint64) *node[K, V] {
 	switch {
 	case n == nil:

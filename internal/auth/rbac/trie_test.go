@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTrie compares tries with maps: with good hashes, with hashes of which most are alike, and every older version
-// after what came later.
+// TestTrie compares tries with maps: with good hashes, with mostly colliding hashes, and every older version after
+// later changes.
 func TestTrie(t *testing.T) {
 	t.Parallel()
 	for name, hash := range map[string]func(int) uint64{

@@ -12,31 +12,31 @@ import (
 
 var _ authz.Viewer = (*Evaluator)(nil)
 
-// moment is a policy, and where the one after it is found. Moments are kept by those who hold one before them.
+// moment is a policy with a link to its successor. A moment stays in memory as long as an earlier one is in use.
 type moment struct {
 	*policy
-	revision int64 // from which on it holds
+	revision int64 // first revision at which it applies
 	next     atomic.Pointer[moment]
 	ended    chan struct{} // closed when next is set
 
-	// subjects are those whose grants may be other than a moment before, if all is false.
+	// subjects lists the subjects with possibly changed grants since the previous moment, if all is false.
 	subjects []subjectKey
 	all      bool
 }
 
-// moments are the last policies, the latest included. One goroutine adds, any may read.
+// moments holds the latest policies. One goroutine adds, any may read.
 type moments struct {
 	first, last atomic.Pointer[moment]
 	length      int
 
-	// since returns the revision from which on all changes are known. It is nil if that is the first moment's.
+	// since returns the revision from which on all changes are known. If it is nil, that is the first moment's.
 	since func() int64
 }
 
-// subjectsKept is how many subjects a moment names before it is about all.
+// subjectsKept is the maximum number of subjects in a moment; with more, all is set.
 const subjectsKept = 64
 
-// momentsKept is how many policies are known for watches that resume. They share nearly all of their memory.
+// momentsKept is the number of policies kept for watches that resume. They share nearly all of their memory.
 const momentsKept = 128
 
 func (m *moments) add(one *moment) {
@@ -62,10 +62,10 @@ func (e *Evaluator) Visible(who user.Info, what *request.Info) request.Visibilit
 	return &visibility{moment: e.moments.last.Load(), known: &e.moments, who: who, what: what}
 }
 
-// visibility is what a user may see of a resource at one moment.
+// visibility is the part of a resource that a user may see at one moment.
 type visibility struct {
 	*moment
-	// bound is a later moment, nil for none: only objects that are visible then too are visible.
+	// bound is a later moment, nil for none: objects must be visible then, too.
 	bound *moment
 	known *moments
 	who   user.Info
@@ -109,7 +109,7 @@ func (v *visibility) At(revision int64) (then, still request.Visibility) {
 	}
 	was := v.as(at, nil)
 	for next := at; next != last; {
-		if next = next.next.Load(); next == nil || v.movedBy(next) { // nil: last is just being added
+		if next = next.next.Load(); next == nil || v.movedBy(next) { // nil: last is being added
 			return was, v.as(at, last)
 		}
 	}

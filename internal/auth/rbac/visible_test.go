@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// TestVisibility follows what one user may see through changes of roles and bindings.
+// TestVisibility follows one user's visible objects through changes of roles and bindings.
 func TestVisibility(t *testing.T) {
 	t.Parallel()
 	e := New(slog.New(slog.DiscardHandler))
@@ -63,7 +63,7 @@ func TestVisibility(t *testing.T) {
 			}
 		}
 	}
-	// A role for the whole cluster, and one moment too many.
+	// A cluster-wide role, and one moment too many.
 	e.Apply(Change{
 		Binding: true, Name: "all", Revision: 50, RoleRef: rbacv1.RoleRef{Kind: clusterRole, Name: "all"},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "g"}},

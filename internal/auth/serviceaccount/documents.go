@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// The paths at which others find out how to prove our tokens.
+// The paths of the documents for verifying our tokens.
 const (
 	ConfigurationPath = "/.well-known/openid-configuration"
 	KeysPath          = "/openid/v1/jwks"
@@ -62,7 +62,7 @@ func (t *Tokens) KeySet() []byte {
 			web.Type, web.Curve = "EC", public.Curve.Params().Name
 			point, err := public.Bytes() // 4, X, Y: uncompressed
 			if err != nil {
-				panic(err) // newKey has let only known curves in
+				panic(err) // newKey accepts only known curves
 			}
 			half := (len(point) - 1) / 2
 			web.X, web.Y = encode(point[1:1+half]), encode(point[1+half:])

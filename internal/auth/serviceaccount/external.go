@@ -19,8 +19,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
-// external is a program that signs tokens and says by which keys they are proved (KEP-740, k8s.io/externaljwt), reached
-// through a socket. It takes the place of keys in files.
+// external is a program that signs tokens and publishes the keys for verifying them (KEP-740, k8s.io/externaljwt),
+// reached through a socket. It replaces keys in files.
 type external struct {
 	connection *grpc.ClientConn
 	client     externaljwtv1.ExternalJWTSignerClient
@@ -29,12 +29,12 @@ type external struct {
 	maxLife time.Duration
 
 	mu      sync.Mutex // held while keys are fetched
-	fetched time.Time  // when they were, or could not be
+	fetched time.Time  // time of the last attempt
 	hint    time.Duration
 }
 
-// Bounds of what is asked of the program, those of Kubernetes but for the last: a token with an unknown key has keys
-// fetched at most so often, since anybody can make one up.
+// Limits of requests to the program. All are Kubernetes' except the last: a token with an unknown key triggers a fetch
+// at most at this interval, because anyone can invent such tokens.
 const (
 	externalStart    = time.Minute
 	externalCall     = 10 * time.Second
@@ -84,7 +84,7 @@ func (k *Keys) openExternal(ctx context.Context) error {
 	return nil
 }
 
-// MaxLife returns how long tokens may last at most, 0 if there is no bound.
+// MaxLife returns the maximum lifetime of tokens, 0 if there is none.
 func (k *Keys) MaxLife() time.Duration {
 	if k.external == nil {
 		return 0
@@ -92,7 +92,7 @@ func (k *Keys) MaxLife() time.Duration {
 	return k.external.maxLife
 }
 
-// fetch replaces the keys by those that the program has now.
+// fetch replaces the keys by the program's current ones.
 func (k *Keys) fetch(ctx context.Context) error {
 	k.external.mu.Lock()
 	defer k.external.mu.Unlock()
@@ -120,7 +120,7 @@ func (k *Keys) fetchLocked(ctx context.Context) error {
 	return nil
 }
 
-// externalKeys reads an answer of the program.
+// externalKeys converts a response of the program.
 func externalKeys(answer *externaljwtv1.FetchKeysResponse) (*keySet, error) {
 	if hint := answer.GetRefreshHintSeconds(); hint <= 0 {
 		return nil, fmt.Errorf("found invalid refresh hint (%ds)", hint)
@@ -151,7 +151,7 @@ func externalKeys(answer *externaljwtv1.FetchKeysResponse) (*keySet, error) {
 	return set, nil
 }
 
-// lookFor fetches the keys if none has the ID, unless that was tried within pause, and returns those that there are.
+// lookFor fetches the keys if none has the ID, unless that was tried within pause, and returns the current ones.
 func (k *Keys) lookFor(ctx context.Context, id string, pause time.Duration) *keySet {
 	set := k.current.Load()
 	if k.external == nil || id == "" || set.has(id) {
@@ -179,7 +179,7 @@ func (s *keySet) has(id string) bool {
 	return false
 }
 
-// runExternal fetches the keys as often as the program wants, until ctx ends.
+// runExternal fetches the keys at the program's interval, until ctx ends.
 func (k *Keys) runExternal(ctx context.Context) {
 	defer func() { _ = k.external.connection.Close() }()
 	k.external.mu.Lock()
@@ -229,7 +229,7 @@ func (k *Keys) signExternally(ctx context.Context, c *claims) (token string, err
 	return answer.GetHeader() + "." + encoded + "." + answer.GetSignature(), nil
 }
 
-// checkHeader refuses tokens that could not be proven, or only by those who have known the key before.
+// checkHeader refuses tokens that could not be verified, or only by clients that already have the key.
 func (k *Keys) checkHeader(ctx context.Context, encoded string) error {
 	text, err := base64.RawURLEncoding.DecodeString(encoded)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// externalMetrics count what is asked of the program, with Kubernetes' names and labels.
+// externalMetrics counts requests to the program, with Kubernetes' names and labels.
 type externalMetrics struct {
 	succeeded, data prometheus.Gauge
 	fetches, signs  *prometheus.CounterVec
@@ -74,7 +74,7 @@ func (m *externalMetrics) dated(at time.Time) {
 
 func (m *externalMetrics) signed(err error) { m.signs.WithLabelValues(codeOf(err)).Inc() }
 
-// codeOf returns what a call ended with, in the words of gRPC.
+// codeOf returns gRPC's name of a call's result.
 func codeOf(err error) string {
 	if err == nil {
 		return codes.OK.String()

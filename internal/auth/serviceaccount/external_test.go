@@ -87,7 +87,7 @@ func newECKey(t *testing.T) *ecdsa.PrivateKey {
 // startSigner returns a program with one key, "one", and its socket.
 func startSigner(t *testing.T) (*signer, string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "signer") // names of sockets are short
+	dir, err := os.MkdirTemp("", "signer") // socket paths must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,8 @@ func TestExternalSigner(t *testing.T) {
 	}
 }
 
-// Tokens of a key that is not known yet have the keys fetched, and those of one that is not published are not made.
+// TestExternalSignerKeys checks that a token with an unknown key triggers a fetch, and that no token is signed with an
+// unpublished key.
 func TestExternalSignerKeys(t *testing.T) {
 	t.Parallel()
 	s, socket := startSigner(t)
@@ -162,7 +163,7 @@ func TestExternalSignerKeys(t *testing.T) {
 	tokens := New(Config{Keys: keys})
 	other := newECKey(t)
 	s.set(func() { s.key, s.header = other, `{"alg":"ES256","kid":"two","typ":"JWT"}` })
-	longAgo := func() { // as if nothing had been fetched lately
+	longAgo := func() { // as if nothing had been fetched recently
 		keys.external.mu.Lock()
 		defer keys.external.mu.Unlock()
 		keys.external.fetched = time.Time{}

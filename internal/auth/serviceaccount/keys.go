@@ -28,41 +28,41 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/durable"
 )
 
-// KeyConfig says where keys are. The zero value makes a key that lives in memory.
+// KeyConfig configures the keys. The zero value creates a key in memory.
 type KeyConfig struct {
-	// Dir is where the server keeps its own key if no SigningFile is given: "service-account.key", PEM, mode 0600. It
-	// may hold several keys: the first signs, tokens of all are believed.
+	// Dir is the directory of the server's own key without a SigningFile: "service-account.key", PEM, mode 0600. The
+	// file may hold several keys: the first signs, and all are accepted.
 	Dir string
-	// SigningFile holds the private key that signs, PEM. KeyFiles hold the keys, public or private, whose tokens are
-	// believed; if there are none, that of SigningFile.
+	// SigningFile holds the private signing key, PEM. KeyFiles hold the accepted keys, public or private; if empty,
+	// SigningFile's key is accepted.
 	SigningFile string
 	KeyFiles    []string
-	Log         *slog.Logger          // nil is silent
-	Metrics     prometheus.Registerer // of a program that signs; optional
+	Log         *slog.Logger          // nil logs nothing
+	Metrics     prometheus.Registerer // for an external signer; optional
 }
 
-// Keys are the keys that sign tokens and those that prove them. They change while the server runs when their files do,
-// so that a key can be replaced: first it is added to those that are believed, then it signs.
+// Keys holds the keys for signing and verifying tokens. They follow changes of their files while the server runs, so
+// that a key can be replaced: it is first added to the accepted keys, and then signs.
 type Keys struct {
 	config   KeyConfig
 	current  atomic.Pointer[keySet]
-	external *external // nil if keys are here
+	external *external // nil for local keys
 }
 
-// keySet is the keys at one time.
+// keySet holds the keys at one time.
 type keySet struct {
 	signer  crypto.Signer
 	signing Key
 	all     []Key
-	content []byte // of the files, to see whether they have changed
+	content []byte // of the files, to detect changes
 }
 
-// Key is a public key and what tokens call it.
+// Key is a public key and its ID in tokens.
 type Key struct {
 	ID        string
 	Algorithm string // "RS256", "ES256", "ES384" or "ES512"
 	Public    crypto.PublicKey
-	// Unpublished keys prove tokens and are not shown to others.
+	// Unpublished keys verify tokens but are not published.
 	Unpublished bool
 }
 
@@ -70,7 +70,7 @@ type Key struct {
 // OwnKeyFile is the name of the server's own key in KeyConfig.Dir.
 const OwnKeyFile = "service-account.key"
 
-// OpenKeys loads the keys, and makes one if there is none. Its errors are one line that names the file.
+// OpenKeys loads the keys, and creates one if there is none. Its errors are one line that names the file.
 func OpenKeys(c KeyConfig) (*Keys, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -101,14 +101,15 @@ func OpenKeys(c KeyConfig) (*Keys, error) {
 	return k, nil
 }
 
-// makeOwn makes the server's own key, in memory or, if it is not there, as a file.
+// makeOwn creates the server's own key, in memory or, if it is missing, as a file.
 //
-// It is an elliptic curve key, as kube accepts them: an RSA key would take longer to make than the rest of a start.
+// It is an elliptic curve key, which Kubernetes accepts: creating an RSA key would take longer than the rest of a
+// start.
 func (k *Keys) makeOwn() error {
 	file := filepath.Join(k.config.Dir, OwnKeyFile)
 	if k.config.Dir != "" {
 		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-			return nil // read says what is wrong with it
+			return nil // read reports its errors
 		}
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -134,7 +135,7 @@ func (k *Keys) makeOwn() error {
 	return nil
 }
 
-// keepPrivate takes away everybody else's access to the server's own key, as package pki does with the other keys.
+// keepPrivate removes other users' access to the server's own key, like package pki for the other keys.
 func keepPrivate(file string) error {
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm()&0o077 == 0 {
@@ -143,11 +144,11 @@ func keepPrivate(file string) error {
 	return os.Chmod(file, 0o600)
 }
 
-// keyFiles is what the files hold.
+// keyFiles holds the contents of the files.
 type keyFiles struct {
 	signingFile string
 	signing     []byte
-	names       []string // of proving
+	names       []string // of keys for verifying
 	proving     [][]byte
 }
 
@@ -178,7 +179,7 @@ func (k *Keys) read() (*keyFiles, error) {
 	return f, nil
 }
 
-// content is all of them, to see whether they have changed.
+// content joins all contents, to detect changes.
 func (f *keyFiles) content() []byte {
 	return bytes.Join(append([][]byte{f.signing}, f.proving...), nil)
 }
@@ -256,8 +257,8 @@ func newKeySet(signer crypto.Signer, believed []crypto.PublicKey, content []byte
 	return set, nil
 }
 
-// newKey names a key: by the SHA-256 of its public half, as kube does, so that tokens of one server mean something to
-// the other.
+// newKey derives a key's ID from the SHA-256 of its public half, as in Kubernetes, so that each server can verify the
+// other's tokens.
 func newKey(public crypto.PublicKey) (Key, error) {
 	key := Key{Public: public}
 	switch p := public.(type) {
@@ -286,10 +287,10 @@ func newKey(public crypto.PublicKey) (Key, error) {
 	return key, nil
 }
 
-// refreshEvery is how often Run looks for changed files.
+// refreshEvery is the interval at which Run checks for changed files.
 const refreshEvery = 10 * time.Second
 
-// Run reads the files again when they change, until ctx ends.
+// Run reloads the files when they change, until ctx ends.
 func (k *Keys) Run(ctx context.Context) {
 	if k.external != nil {
 		k.runExternal(ctx)
@@ -312,7 +313,7 @@ func (k *Keys) Run(ctx context.Context) {
 	}
 }
 
-// Refresh reads the files again. After an error the keys are those from before.
+// Refresh reads the files again. After an error the previous keys stay.
 func (k *Keys) Refresh() error {
 	files, err := k.read()
 	if err != nil {
@@ -330,7 +331,7 @@ func (k *Keys) Refresh() error {
 	return nil
 }
 
-// Public returns the keys whose tokens are believed, without those that are not published.
+// Public returns the accepted keys, without unpublished ones.
 func (k *Keys) Public() []Key {
 	return slices.DeleteFunc(slices.Clone(k.current.Load().all), func(key Key) bool { return key.Unpublished })
 }

@@ -19,8 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Labels of secrets, by which Kubernetes tells which tokens are no longer used, and switches them off before it
-// deletes them.
+// Labels of secrets with which Kubernetes tracks unused tokens, and disables them before it deletes them.
 const (
 	LastUsedLabel     = "kubernetes.io/legacy-token-last-used"
 	InvalidSinceLabel = "kubernetes.io/legacy-token-invalid-since"
@@ -79,8 +78,7 @@ func (t *Tokens) checkLegacy(ctx context.Context, c *claims, token string) (user
 	return serviceaccount.UserInfo(c.Namespace, c.AccountName, c.AccountUID), nil
 }
 
-// note has the day of a use noted, unless the label says it already. Replicas' clocks may be a little apart at
-// midnight.
+// note records the day of a use, unless the label has it already. Around midnight the replicas' clocks may differ.
 func (t *Tokens) note(ctx context.Context, secret *watchcache.Entry) {
 	if t.config.Used == nil {
 		return
@@ -92,8 +90,8 @@ func (t *Tokens) note(ctx context.Context, secret *watchcache.Entry) {
 	}
 }
 
-// names reports whether a service account names a secret, as those did whose tokens Kubernetes before 1.24 made by
-// itself.
+// names reports whether a service account refers to a secret, like the accounts with tokens created automatically
+// before Kubernetes 1.24.
 func names(account *watchcache.Entry, secret string) bool {
 	var a corev1.ServiceAccount
 	return bytes.Contains(account.JSON(), []byte(`"secrets"`)) && json.Unmarshal(account.JSON(), &a) == nil &&

@@ -58,7 +58,7 @@ var aRequest = Request{
 	Audiences: []string{"a"}, ID: "2", Now: time.Unix(1e9, 0), Life: time.Hour,
 }
 
-// TestKeysOfFiles signs with each kind of key and proves with its public half, in another process as it were.
+// TestKeysOfFiles signs with each kind of key and verifies with its public half, as another process would.
 func TestKeysOfFiles(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -110,7 +110,7 @@ func TestKeysOfFiles(t *testing.T) {
 	}
 }
 
-// TestRotation replaces the server's own key: tokens of the old one are good until it is taken away.
+// TestRotation replaces the server's own key: tokens of the old key are valid until it is removed.
 func TestRotation(t *testing.T) {
 	dir := t.TempDir()
 	keys, err := OpenKeys(KeyConfig{Dir: dir})
@@ -234,7 +234,7 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// FuzzIssuer feeds what comes from outside before anything is proven.
+// FuzzIssuer parses unverified input.
 func FuzzIssuer(f *testing.F) {
 	f.Add("a.b.c")
 	f.Add("eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJhIn0.c2ln")

@@ -18,20 +18,20 @@ type Named struct {
 	UID  string `json:"uid,omitempty"`
 }
 
-// Bound is what a token from the TokenRequest API says in its claim "kubernetes.io". The order of the names is that of
+// Bound is the claim "kubernetes.io" of a token from the TokenRequest API. The order of the fields is that of
 // Kubernetes' tokens.
 type Bound struct {
 	Namespace string `json:"namespace,omitempty"`
-	// At most one of Pod and Secret is there. A node stands for itself, or is the one that the pod runs on.
+	// At most one of Pod and Secret is set. A Node is either bound itself, or the pod's node.
 	Node    *Named `json:"node,omitempty"`
 	Pod     *Named `json:"pod,omitempty"`
 	Secret  *Named `json:"secret,omitempty"`
 	Account Named  `json:"serviceaccount"`
-	// WarnAfter is when a token that lives longer than was asked for should have been renewed; seconds, 0 for none.
+	// WarnAfter is the time at which a token with an extended lifetime should have been renewed; seconds, 0 for none.
 	WarnAfter int64 `json:"warnafter,omitempty"`
 }
 
-// Request is a token that is wanted.
+// Request describes a token to issue.
 type Request struct {
 	Bound
 	Audiences []string
@@ -40,10 +40,10 @@ type Request struct {
 	Life      time.Duration
 }
 
-// audiences is the claim "aud": a list in tokens of ours, possibly a single string in those of others.
+// audiences is the claim "aud": a list in our tokens, possibly a single string in others.
 type audiences []string
 
-// UnmarshalJSON reads both forms.
+// UnmarshalJSON accepts both forms.
 func (a *audiences) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {
@@ -53,7 +53,7 @@ func (a *audiences) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(a))
 }
 
-// claims are those of both kinds of tokens.
+// claims holds the claims of both kinds of tokens.
 type claims struct {
 	Audience  audiences `json:"aud,omitempty"`
 	Expires   float64   `json:"exp,omitempty"`
@@ -70,7 +70,7 @@ type claims struct {
 	AccountUID  string `json:"kubernetes.io/serviceaccount/service-account.uid,omitempty"`
 }
 
-// The library asks for these and is told not to check them: checkBound does.
+// The library calls these and is configured not to check them: checkBound does.
 func (c *claims) GetExpirationTime() (*jwt.NumericDate, error) { return nil, nil }
 func (c *claims) GetIssuedAt() (*jwt.NumericDate, error)       { return nil, nil }
 func (c *claims) GetNotBefore() (*jwt.NumericDate, error)      { return nil, nil }
@@ -89,7 +89,7 @@ func (t *Tokens) Issue(ctx context.Context, r Request) (string, error) {
 	})
 }
 
-// IssueLegacy returns the token of a secret: it says no audience and never expires, but ends with the secret.
+// IssueLegacy returns the token of a secret: it has no audience and never expires, but ends with the secret.
 func (t *Tokens) IssueLegacy(ctx context.Context, namespace string, account Named, secret string) (string, error) {
 	return t.sign(ctx, &claims{
 		Issuer: LegacyIssuer, Subject: username(namespace, account.Name),
@@ -97,7 +97,7 @@ func (t *Tokens) IssueLegacy(ctx context.Context, namespace string, account Name
 	})
 }
 
-// MaxLife returns how long tokens may last at most, 0 if there is no bound.
+// MaxLife returns the maximum lifetime of tokens, 0 if there is none.
 func (t *Tokens) MaxLife() time.Duration { return t.config.Keys.MaxLife() }
 
 func (t *Tokens) sign(ctx context.Context, c *claims) (string, error) {

@@ -1,12 +1,11 @@
-// Package serviceaccount makes and believes the tokens by which programs in a cluster say who they are.
+// Package serviceaccount issues and verifies the tokens of service accounts.
 //
-// It stands beside package authn on a request's path: authn asks Tokens about a bearer token. Package review asks it
-// for new tokens, package control for those in secrets, and front serves what others prove them with (Configuration,
-// KeySet).
+// It serves package authn, which calls Tokens for a bearer token. Package review requests new tokens, package control
+// tokens in secrets, and front serves the documents for verifying them elsewhere (Configuration, KeySet).
 //
-// Keys sign and prove; they come from the data directory or from files. Tokens makes JSON Web Tokens (RFC 7519) and
-// checks them: signature, times, audience, and that what a token is bound to still exists. What was proven once about
-// a signature is remembered, the rest is looked at each time.
+// Keys sign and verify; they come from the data directory or from files. Tokens issues JSON Web Tokens (RFC 7519) and
+// checks them: signature, times, audience, and that the object a token is bound to still exists. A verified signature
+// is cached; the other checks run each time.
 //
 // Rules: pkg/serviceaccount of Kubernetes 1.36. Keys and Tokens are safe for concurrent use.
 package serviceaccount
@@ -33,21 +32,21 @@ import (
 // DefaultIssuer is the issuer of tokens if none is configured: the name of the service that every cluster has.
 const DefaultIssuer = "https://kubernetes.default.svc.cluster.local"
 
-// Config is what Tokens works with.
+// Config configures Tokens.
 type Config struct {
 	Keys *Keys
 	View *watchcache.View
-	// Issuers are whose tokens are believed; the first one is who we are. Empty means DefaultIssuer.
+	// Issuers lists the accepted issuers; the first is this server's. Empty means DefaultIssuer.
 	Issuers []string
-	// Audiences are the names of this server in tokens; empty means the issuers.
+	// Audiences lists the names of this server in tokens; empty means the issuers.
 	Audiences []string
-	// Used notes that the token of a secret was used on a day, "2006-01-02", UTC: called once a day, if what it notes
-	// gets into the secret's label. nil notes nothing.
+	// Used records that the token of a secret was used on a day, "2006-01-02", UTC. It is called once a day, provided
+	// that it updates the secret's label. nil records nothing.
 	Used func(ctx context.Context, secret *watchcache.Entry, day string)
-	Now  func() time.Time // nil is time.Now
+	Now  func() time.Time // nil means time.Now
 }
 
-// Tokens makes and checks tokens.
+// Tokens issues and checks tokens.
 type Tokens struct {
 	config Config
 
@@ -55,13 +54,13 @@ type Tokens struct {
 	proven map[[sha256.Size]byte]provenToken
 }
 
-// provenToken is what a token with a good signature says.
+// provenToken holds the claims of a token with a verified signature.
 type provenToken struct {
-	keys   *keySet // the keys that it was proven with
+	keys   *keySet // the keys that verified it
 	claims *claims
 }
 
-// provenLimit bounds the tokens that are remembered; only good ones get in. When there are more, it begins anew.
+// provenLimit bounds the cache of tokens, which holds only valid ones. At the limit it starts over.
 const provenLimit = 1024
 
 // New returns Tokens.
@@ -78,17 +77,17 @@ func New(c Config) *Tokens {
 	return &Tokens{config: c, proven: map[[sha256.Size]byte]provenToken{}}
 }
 
-// Issuer returns who issues the tokens.
+// Issuer returns the issuer of the tokens.
 func (t *Tokens) Issuer() string { return t.config.Issuers[0] }
 
-// Issuers returns whose tokens are believed. Read only.
+// Issuers returns the accepted issuers. Read only.
 func (t *Tokens) Issuers() []string { return t.config.Issuers }
 
 // Audiences returns the names of this server in tokens. Read only.
 func (t *Tokens) Audiences() []string { return t.config.Audiences }
 
-// Authenticate returns whose token it is, and for which of the wanted audiences it is good. No wanted audiences stand
-// for this server. nil and no error: it is no token of ours.
+// Authenticate returns the user of a token, and the wanted audiences for which it is valid. No wanted audiences means
+// this server. It returns nil without an error if the token is not one of ours.
 func (t *Tokens) Authenticate(ctx context.Context, token string, wanted []string) (user.Info, []string, error) {
 	issuer, ok := issuerOf(token)
 	if !ok || issuer != LegacyIssuer && !slices.Contains(t.config.Issuers, issuer) {
@@ -100,13 +99,13 @@ func (t *Tokens) Authenticate(ctx context.Context, token string, wanted []string
 	}
 	is := []string(c.Audience)
 	if len(is) == 0 {
-		is = t.config.Audiences // tokens of secrets are for this server only
+		is = t.config.Audiences // tokens of secrets are only for this server
 	}
 	if len(wanted) == 0 {
 		wanted = t.config.Audiences
 	}
 	var good []string
-	for _, audience := range wanted { // in the order of the caller, as in Kubernetes
+	for _, audience := range wanted { // in the caller's order, as in Kubernetes
 		if slices.Contains(is, audience) {
 			good = append(good, audience)
 		}
@@ -114,7 +113,7 @@ func (t *Tokens) Authenticate(ctx context.Context, token string, wanted []string
 	if len(good) == 0 {
 		return nil, nil, fmt.Errorf("token audiences %q is invalid for the target audiences %q", is, wanted)
 	}
-	// who has deleted what a token is bound to wants it to have ended
+	// Deleting the object that a token is bound to must end the token.
 	if err := t.config.View.FreshOwn(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -133,7 +132,7 @@ func (t *Tokens) Authenticate(ctx context.Context, token string, wanted []string
 	return who, good, nil
 }
 
-// issuerOf returns what an unproven token says about its issuer; false if it is no token at all.
+// issuerOf returns the issuer in an unverified token; ok is false if it is not a token.
 func issuerOf(token string) (string, bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -195,7 +194,7 @@ func (t *Tokens) prove(ctx context.Context, token string) (*claims, error) {
 	return nil, problem
 }
 
-// keyIDOf returns what a token says it is signed with, "" if nothing that can be read.
+// keyIDOf returns the key ID in a token, "" if it cannot be read.
 func keyIDOf(token string) string {
 	parsed, _, err := jwt.NewParser().ParseUnverified(token, &claims{})
 	if err != nil {
@@ -207,7 +206,7 @@ func keyIDOf(token string) string {
 
 var (
 	errOtherKey = errors.New("signed with another key")
-	// errSignature has the text of Kubernetes' library, whatever is wrong with the signature: TokenReviews show it.
+	// errSignature has the text of Kubernetes' library for any invalid signature: TokenReviews show it.
 	errSignature = errors.New("go-jose/go-jose: error in cryptographic primitive")
 )
 
@@ -220,7 +219,7 @@ func (t *Tokens) remember(digest [sha256.Size]byte, p provenToken) {
 	t.proven[digest] = p
 }
 
-// leeway is how far clocks may be apart, and how long something that is being deleted still counts.
+// leeway is the tolerated difference between clocks, and how long an object counts after its deletion began.
 const leeway = time.Minute
 
 func (t *Tokens) checkBound(ctx context.Context, c *claims) (user.Info, error) {
@@ -261,7 +260,7 @@ func (t *Tokens) checkBound(ctx context.Context, c *claims) (user.Info, error) {
 		info.PodName, info.PodUID = b.Pod.Name, b.Pod.UID
 	}
 	if b.Node != nil {
-		if b.Pod == nil { // else it is only where the pod runs
+		if b.Pod == nil { // otherwise it is only the pod's node
 			if err := t.holds(ctx, "minions", "", *b.Node,
 				"node UID (%s) does not match service account node ref claim (%s)"); err != nil {
 				return nil, err
@@ -275,7 +274,8 @@ func (t *Tokens) checkBound(ctx context.Context, c *claims) (user.Info, error) {
 	return info.UserInfo(), nil
 }
 
-// holds checks that what a token is bound to is there. mismatch is the text for another object of the same name.
+// holds checks that the object that a token is bound to exists. mismatch is the error for another object of the same
+// name.
 func (t *Tokens) holds(ctx context.Context, prefix, namespace string, to Named, mismatch string) error {
 	e, err := t.get(ctx, prefix, namespace, to.Name)
 	switch {
@@ -303,7 +303,7 @@ func (t *Tokens) deleted(e *watchcache.Entry) bool {
 	return err != nil || since.Before(t.config.Now().Add(-leeway))
 }
 
-// get returns an object. One that is not there may have been made on another replica a moment ago.
+// get returns an object. If it is missing, another replica may just have created it.
 func (t *Tokens) get(ctx context.Context, prefix, namespace, name string) (*watchcache.Entry, error) {
 	objects := t.config.View.Collection(prefix)
 	if e := objects.Snapshot().Get(namespace, name); e != nil {

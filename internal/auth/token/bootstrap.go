@@ -15,18 +15,17 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Bootstrap knows the tokens by which nodes join a cluster: secrets in kube-system named bootstrap-token-ID, whose
-// token is ID.SECRET. It makes its user system:bootstrap:ID, of the group system:bootstrappers.
+// Bootstrap accepts the tokens with which nodes join a cluster: secrets in kube-system named bootstrap-token-ID with
+// the token ID.SECRET. The user is system:bootstrap:ID, in the group system:bootstrappers.
 type Bootstrap struct {
 	View *watchcache.View
-	// Audiences are the names of this server, for whom the tokens are good.
+	// Audiences lists the names of this server, the tokens' audiences.
 	Audiences []string
 	Now       func() time.Time
 	Log       *slog.Logger
 }
 
-// Authenticate returns whose token it is, and for which of the wanted audiences it is good. It implements
-// authn.Bearer.
+// Authenticate returns the user of a token, and the wanted audiences for which it is valid. It implements authn.Bearer.
 func (b *Bootstrap) Authenticate(ctx context.Context, token string, wanted []string) (user.Info, []string, error) {
 	t, err := ParseBootstrap(token)
 	if err != nil {
@@ -39,7 +38,7 @@ func (b *Bootstrap) Authenticate(ctx context.Context, token string, wanted []str
 			return nil, nil, nil
 		}
 	}
-	// who has deleted a token wants it to have ended
+	// Deleting a token must end it.
 	if err := b.View.FreshOwn(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -61,7 +60,7 @@ func (b *Bootstrap) Authenticate(ctx context.Context, token string, wanted []str
 	return &user.DefaultInfo{Name: "system:bootstrap:" + t.ID, Groups: groups}, good, nil
 }
 
-// intersect returns what of wanted is among names.
+// intersect returns the elements of wanted that are in names.
 func intersect(names, wanted []string) []string {
 	return slices.DeleteFunc(slices.Clone(wanted), func(s string) bool { return !slices.Contains(names, s) })
 }

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BootstrapType is that of the secrets which hold bootstrap tokens, and BootstrapNamePrefix what their names begin
-// with: the ID follows.
+// BootstrapType is the type of secrets with bootstrap tokens, and BootstrapNamePrefix the prefix of their names, before
+// the ID.
 const (
 	BootstrapType       corev1.SecretType = "bootstrap.kubernetes.io/token"
 	BootstrapNamePrefix string            = "bootstrap-token-"
@@ -50,7 +50,7 @@ func (t BootstrapToken) AsSecret() *corev1.Secret {
 	}
 }
 
-// BootstrapOf returns the token that a secret holds, for showing it. The error says what is wrong with the secret.
+// BootstrapOf returns the token in a secret, for display. The error describes a problem with the secret.
 func BootstrapOf(s *corev1.Secret) (BootstrapToken, error) {
 	value := func(key string) string { return string(s.Data[key]) }
 	t, err := ParseBootstrap(value(keyID) + "." + value(keySecret))
@@ -84,8 +84,8 @@ func BootstrapOf(s *corev1.Secret) (BootstrapToken, error) {
 	return t, nil
 }
 
-// BootstrapRemaining returns how long the token of a secret is good for: 0 and false for ever, 0 and true if it has
-// expired, as it has if the time cannot be read.
+// BootstrapRemaining returns the remaining lifetime of a secret's token: 0 and false without an expiry, 0 and true if
+// it has expired or if the time is invalid.
 func BootstrapRemaining(s *corev1.Secret, now time.Time) (left time.Duration, expired bool) {
 	text := string(s.Data[keyExpiration])
 	if text == "" {
@@ -98,7 +98,8 @@ func BootstrapRemaining(s *corev1.Secret, now time.Time) (left time.Duration, ex
 	return end.Sub(now), false
 }
 
-// BootstrapForSigning returns the token of a secret by which cluster information is signed; false if it is not to be.
+// BootstrapForSigning returns the token of a secret for signing cluster information; ok is false if it must not be
+// used.
 func BootstrapForSigning(s *corev1.Secret, now time.Time) (BootstrapToken, bool) {
 	t := BootstrapToken{ID: string(s.Data[keyID]), Secret: string(s.Data[keySecret])}
 	if !ids.MatchString(t.ID) || s.Name != BootstrapNamePrefix+t.ID || t.Secret == "" ||
@@ -109,8 +110,8 @@ func BootstrapForSigning(s *corev1.Secret, now time.Time) (BootstrapToken, bool)
 	return t, !expired
 }
 
-// bootstrapGroups returns the groups of the user who authenticates by the token id.secret, sorted, from the secret that
-// holds it; problem says why the token is not good.
+// bootstrapGroups returns the sorted groups of a user with the token id.secret, from its secret; problem describes an
+// invalid token.
 func bootstrapGroups(s *corev1.Secret, id, secret string, now time.Time) (in []string, problem string) {
 	value := func(key string) string { return string(s.Data[key]) }
 	switch {

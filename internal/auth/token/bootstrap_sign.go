@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 )
 
-// Sign returns the signature of a text by the token: a JWS with HMAC SHA-256 whose content is left out (RFC 7515,
-// appendix F), as joining nodes compare it with theirs.
+// Sign returns the signature of a text by the token: a JWS with HMAC SHA-256 and detached content (RFC 7515, appendix
+// F), as joining nodes expect it.
 func (t BootstrapToken) Sign(content string) string {
-	head, _ := json.Marshal(struct { // strings can be written
+	head, _ := json.Marshal(struct { // strings cannot fail
 		Algorithm string `json:"alg"`
 		ID        string `json:"kid"`
 	}{"HS256", t.ID})

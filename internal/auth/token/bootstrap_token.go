@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// usages are what tokens are good for, in kube's order.
+// usages are the possible usages of tokens, in Kubernetes' order.
 var usages = []string{"signing", "authentication"}
 
-// Patterns of bootstrap tokens, their IDs and groups, as Kubernetes words them in its errors.
+// Patterns of bootstrap tokens, their IDs and groups, as in Kubernetes' errors.
 const (
 	BootstrapPattern   = `\A([a-z0-9]{6})\.([a-z0-9]{16})\z`
 	BootstrapIDPattern = `\A([a-z0-9]{6})\z`
@@ -31,13 +31,13 @@ type BootstrapToken struct {
 	Description string
 	// Expires is zero for a token that does not.
 	Expires time.Time
-	// Usages are signing and authentication, or one of them.
+	// Usages contains signing, authentication, or both.
 	Usages []string
-	// Groups are those of the user who authenticates by the token, besides bootstrappers.
+	// Groups lists the groups of the token's user, besides bootstrappers.
 	Groups []string
 }
 
-// letters are what tokens consist of.
+// letters are the characters of tokens.
 const letters = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 // GenerateBootstrap returns the text of a new token.
@@ -49,7 +49,7 @@ func GenerateBootstrap() string {
 		switch {
 		case len(text) == 6:
 			text = append(text, '.')
-		case int(b[0]) < len(letters)*7: // 252: each letter has seven bytes
+		case int(b[0]) < len(letters)*7: // 252: each letter corresponds to seven bytes
 			text = append(text, letters[int(b[0])%len(letters)])
 		}
 	}
@@ -65,7 +65,7 @@ func ParseBootstrap(text string) (BootstrapToken, error) {
 	return BootstrapToken{ID: parts[1], Secret: parts[2]}, nil
 }
 
-// redact keeps what may be a secret out of errors.
+// redact removes possible secrets from errors.
 func redact(text string) string {
 	id, _, found := strings.Cut(text, ".")
 	if !found || !ids.MatchString(id) {
@@ -74,7 +74,7 @@ func redact(text string) string {
 	return id + "...."
 }
 
-// ParseBootstrapID returns the ID that is meant by an ID or by the text of a token.
+// ParseBootstrapID returns the ID in an ID or in the text of a token.
 func ParseBootstrapID(text string) (string, error) {
 	if ids.MatchString(text) {
 		return text, nil
@@ -86,10 +86,10 @@ func ParseBootstrapID(text string) (string, error) {
 	return t.ID, nil
 }
 
-// bootstrappers is the group of all users who authenticate by a bootstrap token.
+// bootstrappers is the group of all users with a bootstrap token.
 const bootstrappers = "system:bootstrappers"
 
-// Validate returns what is wrong with usages and groups.
+// Validate returns the errors in usages and groups.
 func (t BootstrapToken) Validate() error {
 	var wrong []string
 	for _, u := range t.Usages {

@@ -46,7 +46,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// What a secret says is what the token said.
+// TestSecrets checks that a secret preserves the fields of a token.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	want := BootstrapToken{

@@ -16,19 +16,19 @@ import (
 	"k8s.io/apiserver/plugin/pkg/authenticator/token/oidc"
 )
 
-// OIDC is one issuer, as kube's flags --oidc-* say.
+// OIDC configures one issuer, like Kubernetes' flags --oidc-*.
 type OIDC struct {
 	IssuerURL, ClientID           string
 	CAFile                        string
-	UsernameClaim, UsernamePrefix string // the claim is "sub" if empty; the prefix "-" is none
+	UsernameClaim, UsernamePrefix string // the claim defaults to "sub"; the prefix "-" means none
 	GroupsClaim, GroupsPrefix     string
-	SigningAlgs                   []string // RS256 if there is none
+	SigningAlgs                   []string // defaults to RS256
 	RequiredClaims                map[string]string
 }
 
 func (o *OIDC) used() bool { return o.IssuerURL != "" && o.ClientID != "" }
 
-// configuration returns what the file or the flags say, checked.
+// configuration returns the validated configuration from the file or the flags.
 func (r *Remote) configuration() (*apiserver.AuthenticationConfiguration, error) {
 	c := &apiserver.AuthenticationConfiguration{}
 	switch {
@@ -41,7 +41,7 @@ func (r *Remote) configuration() (*apiserver.AuthenticationConfiguration, error)
 			return nil, fmt.Errorf("failed to load authentication configuration from file %q: %w", r.config.File, err)
 		}
 		r.reload.seen = string(data)
-		// Whatever a key is good for.
+		// Accept every algorithm of a key.
 		r.algs = oidc.AllValidSigningAlgorithms()
 	case r.config.OIDC.used():
 		issuer, err := r.config.OIDC.issuer()
@@ -80,7 +80,7 @@ func decode(data []byte) (*apiserver.AuthenticationConfiguration, error) {
 	return c, nil
 }
 
-// issuer returns what the flags mean in a configuration.
+// issuer converts the flags to a configuration.
 func (o *OIDC) issuer() (apiserver.JWTAuthenticator, error) {
 	claim, prefix := o.UsernameClaim, o.UsernamePrefix
 	if claim == "" {
@@ -90,7 +90,7 @@ func (o *OIDC) issuer() (apiserver.JWTAuthenticator, error) {
 	case prefix == "-":
 		prefix = ""
 	case prefix == "" && claim != "email":
-		prefix = o.IssuerURL + "#" // so that names of two issuers are not mistaken for each other
+		prefix = o.IssuerURL + "#" // so that names of two issuers cannot be confused
 	}
 	j := apiserver.JWTAuthenticator{
 		Issuer: apiserver.Issuer{URL: o.IssuerURL, Audiences: []string{o.ClientID}},

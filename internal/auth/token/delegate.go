@@ -15,16 +15,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
-// Delegated asks another API server whose token it is, by TokenReviews.
+// Delegated sends TokenReviews to another API server.
 type Delegated struct{ all authenticator.Token }
 
-// How long one question may take, and how long answers are remembered: those of kube's extension API servers.
+// The time limit of a request, and how long results are cached, as in Kubernetes' extension API servers.
 const (
 	delegatedTimeout = 10 * time.Second
 	delegatedTTL     = 10 * time.Second
 )
 
-// Delegate returns a Delegated that asks the server of config.
+// Delegate returns a Delegated for the server of config.
 func Delegate(config *rest.Config) (*Delegated, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(foreign.Document)

@@ -20,7 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/issuer"
 )
 
-// impostor is an issuer whose keys come from another handler.
+// impostor is an issuer with keys from another handler.
 type impostor struct {
 	keys           http.Handler
 	url            string
@@ -28,7 +28,7 @@ type impostor struct {
 	fetching       atomic.Int64
 	began          sync.Mutex
 	lastBegan      time.Time
-	closest        time.Duration // between the beginnings of two fetches
+	closest        time.Duration // between the starts of two fetches
 	discoveryIsBad bool
 }
 
@@ -64,7 +64,7 @@ func (i *impostor) start(t *testing.T) OIDC {
 	return OIDC{IssuerURL: i.url, ClientID: "kubernetes", CAFile: ca, SigningAlgs: []string{"ES256"}}
 }
 
-// TestHostileKeySets has issuers answer hostile key sets while clients show forged tokens with unknown keys.
+// TestHostileKeySets serves hostile key sets while clients send forged tokens with unknown keys.
 func TestHostileKeySets(t *testing.T) {
 	forger := issuer.New(t)
 	for _, keys := range hostile.Servers(t) {
@@ -114,7 +114,7 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// TestFetchPause has unknown keys one after the other: the second fetch waits.
+// TestFetchPause uses unknown keys one after the other: the second fetch waits.
 func TestFetchPause(t *testing.T) {
 	forger := issuer.New(t)
 	i := &impostor{keys: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -138,7 +138,7 @@ func TestFetchPause(t *testing.T) {
 	}
 }
 
-// TestHostileDiscovery has issuers answer hostile discovery documents. Nothing that is logged or reported is long.
+// TestHostileDiscovery serves hostile discovery documents. No log line and no error is long.
 func TestHostileDiscovery(t *testing.T) {
 	for _, document := range hostile.Servers(t) {
 		t.Run(document.Name, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestHostileDiscovery(t *testing.T) {
 	}
 }
 
-// TestHostileTokenWebhooks has the token webhook answer like hostile servers.
+// TestHostileTokenWebhooks makes the token webhook respond like hostile servers.
 func TestHostileTokenWebhooks(t *testing.T) {
 	for _, answer := range hostile.Servers(t) {
 		t.Run(answer.Name, func(t *testing.T) {
@@ -194,7 +194,7 @@ current-context: hook
 			if err != nil && len(err.Error()) > hostile.MaxError {
 				t.Errorf("an error of %d bytes", len(err.Error()))
 			}
-			if sent := answer.Sent(); sent > 5*hostile.MaxSent { // it is asked five times
+			if sent := answer.Sent(); sent > 5*hostile.MaxSent { // it is called five times
 				t.Errorf("the client took %d bytes", sent)
 			}
 		})

@@ -21,7 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
-// issuers are those of one configuration.
+// issuers holds the issuers of one configuration.
 type issuers struct {
 	all    authenticator.Token
 	urls   []string
@@ -30,7 +30,7 @@ type issuers struct {
 	idle   []*http.Transport // to be closed
 }
 
-// newIssuers makes a set that begins to look for its issuers at once.
+// newIssuers returns a set that starts to discover its issuers at once.
 func (r *Remote) newIssuers(c *apiserver.AuthenticationConfiguration) (*issuers, error) {
 	ctx, end := context.WithCancel(r.life)
 	set := &issuers{end: end}
@@ -53,13 +53,13 @@ func (r *Remote) newIssuers(c *apiserver.AuthenticationConfiguration) (*issuers,
 		set.checks = append(set.checks, one.HealthCheck)
 		set.urls = append(set.urls, j.Issuer.URL)
 	}
-	// An issuer that knows the token as its own and refuses it has the last word; no other is asked.
+	// If a token's issuer refuses it, the refusal is final; no other issuer is tried.
 	set.all = authenticator.WrapAudienceAgnosticToken(r.config.Audiences, union.NewFailOnError(methods...))
 	return set, nil
 }
 
-// client returns the client for an issuer. It is made here, not by the library, so that its connections can be closed,
-// its answers are bounded, and unknown keys do not have the issuer asked as often as clients like.
+// client returns the HTTP client for an issuer. It is created here, not by the library, so that its connections can be
+// closed, its responses are bounded, and tokens with unknown keys do not cause unlimited requests to the issuer.
 func (s *issuers) client(j apiserver.JWTAuthenticator, egress func(kind string) Dial) (*http.Client, error) {
 	var dial Dial
 	if kind := string(j.Issuer.EgressSelectorType); kind != "" {
@@ -70,7 +70,7 @@ func (s *issuers) client(j apiserver.JWTAuthenticator, egress func(kind string) 
 			return nil, fmt.Errorf("oidc: egress lookup for %q is not configured", kind)
 		}
 	}
-	var roots *x509.CertPool // nil is those of the host
+	var roots *x509.CertPool // nil means the host's
 	if j.Issuer.CertificateAuthority != "" {
 		var err error
 		if roots, err = cert.NewPoolFromBytes([]byte(j.Issuer.CertificateAuthority)); err != nil {
@@ -84,7 +84,7 @@ func (s *issuers) client(j apiserver.JWTAuthenticator, egress func(kind string) 
 	return &http.Client{Transport: newPaced(foreign.Document(transport)), Timeout: 30 * time.Second}, nil
 }
 
-// cancel ends the set: it must not be asked any more.
+// cancel ends the set, which must not be used afterwards.
 func (s *issuers) cancel() {
 	s.end()
 	for _, transport := range s.idle {
@@ -100,10 +100,10 @@ func (s *issuers) healthy() error {
 	return utilerrors.NewAggregate(errs)
 }
 
-// healthWait is how long new issuers may take to be reached.
+// healthWait configures how long to wait for new issuers.
 type healthWait struct{ every, most time.Duration }
 
-// wait returns when all issuers of the set can be asked, or the last reason why not.
+// wait returns when all issuers of the set are ready, or the last error at the time limit.
 func (h healthWait) wait(ctx context.Context, set *issuers) error {
 	ctx, cancel := context.WithTimeout(ctx, h.most)
 	defer cancel()

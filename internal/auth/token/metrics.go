@@ -9,14 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// reloadMetrics are kube's about the file. Nil counts nothing.
+// reloadMetrics holds Kubernetes' metrics about the file. Nil counts nothing.
 type reloadMetrics struct {
 	reloads *prometheus.CounterVec
 	last    *prometheus.GaugeVec
 	info    *prometheus.GaugeVec
 	server  string // the hash of the server's ID
 
-	mu sync.Mutex // guards the one series of info
+	mu sync.Mutex // guards the single series of info
 }
 
 func newReloadMetrics(registry *prometheus.Registry, serverID string) *reloadMetrics {
@@ -52,7 +52,7 @@ func (m *reloadMetrics) reloaded(ok bool, at time.Time) {
 	m.last.WithLabelValues(status, m.server).Set(float64(at.UnixNano()) / 1e9)
 }
 
-// applied notes which content is in force.
+// applied records the content that is in effect.
 func (m *reloadMetrics) applied(content string) {
 	if m == nil {
 		return

@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// fetchPause is the time between two fetches of one issuer's documents. Everybody can make up a token with an unknown
-// key, and each has the library fetch the keys.
+// fetchPause is the time between two fetches of one issuer's documents. Anyone can invent a token with an unknown key,
+// and each makes the library fetch the keys.
 const fetchPause = time.Second
 
-// paced is a transport that lets one fetch of an issuer through at a time, and the next one of the same document
-// fetchPause later. A fetch waits for its turn: a token that is signed with a new key is not refused because others
-// asked just before.
+// paced is a transport that allows one fetch of an issuer at a time, and the next fetch of the same document fetchPause
+// later. A fetch waits for its turn, so a token with a new key is not refused because of a recent fetch.
 type paced struct {
 	next http.RoundTripper
 	turn chan struct{} // capacity 1; the holder uses the fields below
-	last string        // the document that was fetched last
+	last string        // the document fetched last
 	free time.Time     // when it may be fetched again
 }
 
@@ -31,7 +30,7 @@ func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-p.turn }()
-	if r.Response != nil { // a redirect belongs to the fetch before
+	if r.Response != nil { // a redirect belongs to the previous fetch
 		return p.next.RoundTrip(r)
 	}
 	if wait := time.Until(p.free); wait > 0 && p.last == r.URL.String() {

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// lookEvery is how often the file is looked at. kube-apiserver is told of changes by the file system, and looks
-	// each minute besides.
+	// lookEvery is the interval for checking the file. kube-apiserver receives file system events, and also checks each
+	// minute.
 	lookEvery = 2 * time.Second
-	// retryEvery is when issuers that could not be reached are tried again.
+	// retryEvery is the interval for retrying unreachable issuers.
 	retryEvery = time.Minute
-	// retireAfter is how long a set that was replaced may go on with what it was asked, and forgetAfter when the
-	// metrics of issuers that are gone go: kube's.
+	// retireAfter is how long a replaced set may finish its requests, and forgetAfter when the metrics of removed
+	// issuers are dropped, as in Kubernetes.
 	retireAfter = time.Minute
 	forgetAfter = retireAfter + 30*time.Second
 )
@@ -34,8 +34,8 @@ func (r *Remote) Run(ctx context.Context) {
 	}
 }
 
-// Reload looks at the file, and puts what has changed into force. A file that cannot be used is logged, and what was
-// in force stays. It waits up to a minute for new issuers.
+// Reload checks the file, and applies changes. An invalid file is logged, and the previous configuration stays. Reload
+// waits up to a minute for new issuers.
 func (r *Remote) Reload(ctx context.Context) {
 	r.reload.Lock()
 	defer r.reload.Unlock()
@@ -55,7 +55,7 @@ func (r *Remote) Reload(ctx context.Context) {
 	}
 	configuration, err := r.usable(data)
 	if err != nil {
-		r.reload.seen = content // it will never be
+		r.reload.seen = content // it will never be valid
 		r.failed("the authentication configuration is not valid; the one before stays in force", err)
 		return
 	}
@@ -92,7 +92,7 @@ func (r *Remote) usable(data []byte) (*apiserver.AuthenticationConfiguration, er
 	return c, nil
 }
 
-// replace puts the issuers of c into force as soon as all can be asked.
+// replace activates the issuers of c as soon as all are ready.
 func (r *Remote) replace(ctx context.Context, c *apiserver.AuthenticationConfiguration) error {
 	next, err := r.newIssuers(c)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/issuer"
 )
 
-// refuseAll knows no token.
+// refuseAll accepts no token.
 type refuseAll struct{}
 
 func (refuseAll) AuthenticateToken(context.Context, string) (*authenticator.Response, bool, error) {
@@ -120,7 +120,7 @@ func TestConfigurationErrors(t *testing.T) {
 	}
 }
 
-// A changed file is in force after Reload; one that cannot be used changes nothing.
+// TestReload checks that a changed file applies after Reload, and that an invalid one changes nothing.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	a, b := issuer.New(t), issuer.New(t)
@@ -131,7 +131,7 @@ func TestReload(t *testing.T) {
 	r.now = func() time.Time { return now }
 	names := 0
 	known := func(i *issuer.Issuer) bool {
-		names++ // so that no answer is remembered
+		names++ // so that no result is cached
 		got := ask(t, r, i.Sign(claims{"sub": fmt.Sprint("user", names)}))
 		return got == fmt.Sprintf("user%d   here,there", names)
 	}
@@ -200,7 +200,7 @@ func value(t *testing.T, m prometheus.Metric) float64 {
 	return got.GetCounter().GetValue() + got.GetGauge().GetValue()
 }
 
-// What is put off is done at the end, once.
+// TestRetirements checks that postponed work runs at the end, once.
 func TestRetirements(t *testing.T) {
 	t.Parallel()
 	var r retirements

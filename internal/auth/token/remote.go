@@ -1,14 +1,13 @@
-// Package token checks bearer tokens that the server has not signed itself: those by which nodes join the cluster
-// (Bootstrap), and those of others (Remote): JSON Web Tokens of issuers of OpenID Connect, and whatever a webhook
-// knows.
+// Package token checks bearer tokens that the server has not signed itself: bootstrap tokens of joining nodes
+// (Bootstrap), and external tokens (Remote): JSON Web Tokens of OpenID Connect issuers, and tokens accepted by a
+// webhook.
 //
-// It stands behind package authn, which asks it about tokens that are neither in the token file nor of a service
-// account. What issuers may say is configured by flags, or by an AuthenticationConfiguration, a file that is read again
-// when it changes: a new set of issuers replaces the one before when all of them can be reached, and the old set stays
-// good for those requests that it is checking already.
+// Package authn calls it for tokens that are neither in the token file nor from a service account. Flags or an
+// AuthenticationConfiguration configure the issuers. That file is reloaded when it changes: a new set of issuers
+// replaces the previous one when all of them are reachable, and the old set finishes the requests in progress.
 //
-// Rules, texts and metrics are those of Kubernetes' own authenticators (k8s.io/apiserver), which are imported: they are
-// off the path of requests with a certificate or a token of a service account. A Remote is safe for concurrent use.
+// Rules, texts and metrics come from Kubernetes' own authenticators (k8s.io/apiserver), which are imported: they are
+// off the path of requests with a certificate or a service account's token. A Remote is safe for concurrent use.
 package token
 
 import (
@@ -33,25 +32,25 @@ import (
 	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
-// Config says who else is believed about tokens.
+// Config configures external token authentication.
 type Config struct {
-	// File is an AuthenticationConfiguration; "" is none. It and OIDC exclude each other.
+	// File is an AuthenticationConfiguration; "" means none. It excludes OIDC.
 	File string
 	OIDC OIDC
-	// WebhookFile is a kubeconfig that says where the webhook is; "" is none. WebhookVersion is that of the TokenReview
-	// that it is asked, and WebhookTTL how long its answers are remembered.
+	// WebhookFile is a kubeconfig for the webhook; "" means none. WebhookVersion is the version of its TokenReviews,
+	// and WebhookTTL how long its results are cached.
 	WebhookFile, WebhookVersion string
 	WebhookTTL                  time.Duration
-	// Audiences are the names of this server; tokens of issuers are good for them.
+	// Audiences lists the names of this server, the audiences of issuers' tokens.
 	Audiences []string
-	// Own are the issuers of service accounts' tokens, which no other may be.
+	// Own lists the issuers of service accounts' tokens, which no external issuer may use.
 	Own []string
 	// Dial opens connections to the webhook; nil dials directly.
 	Dial Dial
-	// Egress returns what opens connections to issuers whose egressSelectorType is kind, nil if the configuration of
-	// egress says nothing of it. Egress itself is nil if there is no such configuration.
+	// Egress returns the dialer for issuers with egressSelectorType kind, nil if the egress configuration lacks it.
+	// Egress itself is nil without such a configuration.
 	Egress func(kind string) Dial
-	// ServerID is what replicas are told apart by in metrics.
+	// ServerID distinguishes replicas in metrics.
 	ServerID string
 	Metrics  *prometheus.Registry
 	Log      *slog.Logger
@@ -63,7 +62,7 @@ type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 // successTTL is how long a token that was accepted is not checked again: kube's.
 const successTTL = 10 * time.Second
 
-// Remote asks issuers and a webhook about tokens.
+// Remote checks tokens with issuers and a webhook.
 type Remote struct {
 	config    Config
 	all       authenticator.Token // with a cache
@@ -71,24 +70,24 @@ type Remote struct {
 	algs      []string
 	metrics   *reloadMetrics // nil without a file
 
-	life   context.Context // of background work of the libraries
+	life   context.Context // of the libraries' background work
 	end    context.CancelFunc
 	timers retirements
 
 	issuers atomic.Pointer[issuers]
-	// reload is what Reload knows; one call at a time.
+	// reload is the state of Reload; one call at a time.
 	reload struct {
 		sync.Mutex
-		seen       string    // the content that is in force, or that can never be
-		failed     string    // the content whose issuers were not all there
+		seen       string    // the content in effect, or an invalid one
+		failed     string    // the content with unreachable issuers
 		retryAt    time.Time // when to try failed again
-		complainAt time.Time // when to say once more that there is no file
+		complainAt time.Time // when to report a missing file again
 	}
 	health healthWait
 	now    func() time.Time
 }
 
-// Open returns a Remote, nil if c names no one to ask. Its errors have kube's texts. Close ends it.
+// Open returns a Remote, nil if c configures none. Its errors have Kubernetes' texts. Close ends it.
 func Open(c Config) (*Remote, error) {
 	if c.File == "" && !c.OIDC.used() && c.WebhookFile == "" {
 		return nil, nil
@@ -123,7 +122,7 @@ func Open(c Config) (*Remote, error) {
 	return r, nil
 }
 
-// Close ends what the Remote does in the background.
+// Close ends the background work of the Remote.
 func (r *Remote) Close() {
 	r.end()
 	r.timers.stop()
@@ -132,8 +131,8 @@ func (r *Remote) Close() {
 	}
 }
 
-// Anonymous says what the file says of requests without proof: whether there may be any, and the only paths that they
-// may be for. said is false if it says nothing.
+// Anonymous returns the file's setting for requests without credentials: whether they are allowed, and the only paths
+// for them. said is false if there is no such setting.
 func (r *Remote) Anonymous() (enabled bool, paths []string, said bool) {
 	if r == nil || r.anonymous == nil {
 		return false, nil, false
@@ -144,8 +143,7 @@ func (r *Remote) Anonymous() (enabled bool, paths []string, said bool) {
 	return r.anonymous.Enabled, paths, true
 }
 
-// Authenticate returns whose token it is, and for which of the wanted audiences it is good. It implements
-// authn.Bearer.
+// Authenticate returns the user of a token, and the wanted audiences for which it is valid. It implements authn.Bearer.
 func (r *Remote) Authenticate(ctx context.Context, token string, wanted []string) (user.Info, []string, error) {
 	if len(wanted) == 0 {
 		wanted = r.config.Audiences
@@ -161,7 +159,7 @@ func (r *Remote) askIssuers(ctx context.Context, token string) (*authenticator.R
 	return r.issuers.Load().all.AuthenticateToken(ctx, token)
 }
 
-// webhookRetry is how often and how fast a webhook that fails is asked again: kube's.
+// webhookRetry is Kubernetes' backoff for failing webhooks.
 var webhookRetry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
 
 func newWebhook(c Config) (authenticator.Token, error) {

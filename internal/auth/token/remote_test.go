@@ -21,7 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/issuer"
 )
 
-// open returns a Remote whose issuers can be asked.
+// open returns a Remote with issuers that are ready.
 func open(t *testing.T, c Config) *Remote {
 	t.Helper()
 	if c.Audiences == nil {
@@ -76,7 +76,7 @@ func rewrite(t *testing.T, file, data string) {
 
 type claims = map[string]any
 
-// Tokens of one issuer as the flags --oidc-* configure it, and everything that could be tried instead of one.
+// TestIssuerOfFlags checks tokens of an issuer configured by the flags --oidc-*, and all kinds of invalid ones.
 func TestIssuerOfFlags(t *testing.T) {
 	t.Parallel()
 	i, other := issuer.New(t), issuer.New(t)
@@ -150,7 +150,7 @@ func TestIssuerOfFlags(t *testing.T) {
 	}
 }
 
-// An accepted token is not checked again for some seconds; one that was refused is.
+// TestAcceptedTokensAreRemembered checks that an accepted token is cached for some seconds, and a refused one is not.
 func TestAcceptedTokensAreRemembered(t *testing.T) {
 	t.Parallel()
 	i := issuer.New(t)
@@ -186,7 +186,7 @@ func TestNothingConfigured(t *testing.T) {
 	}
 }
 
-// What the libraries count is shown.
+// TestLibraryMetrics checks that the libraries' metrics are shown.
 func TestLibraryMetrics(t *testing.T) {
 	t.Parallel()
 	i := issuer.New(t)

@@ -14,10 +14,10 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
-// hook is a webhook that knows the token "good", and which is asked in one version.
+// hook is a webhook that accepts the token "good", with TokenReviews in one version.
 type hook struct {
 	version string
-	asked   chan string // token and audiences of each question
+	asked   chan string // token and audiences of each request
 }
 
 func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
