@@ -6,24 +6,24 @@ import (
 	"sync"
 )
 
-// podRange is where the addresses of pods come from: 262,142 of them.
+// podRange is the range of pod addresses: 262,142 of them.
 var podRange = netip.MustParsePrefix("10.244.0.0/14")
 
-// Addresses are those that pods have. They are safe for concurrent use.
+// Addresses allocates the addresses of pods. It is safe for concurrent use.
 type Addresses struct {
 	mu    sync.Mutex
-	last  uint32                 // within podRange, as all are
-	of    map[string]uint32      // by the uids of pods
-	taken [podAddresses / 8]byte // a bit for each
+	last  uint32                 // within podRange
+	of    map[string]uint32      // by pod uid
+	taken [podAddresses / 8]byte // one bit for each address
 }
 
-// podAddresses is how many there are in podRange.
+// podAddresses is the number of addresses in podRange.
 const podAddresses = 1 << 18
 
-// NewAddresses returns Addresses of which none is taken.
+// NewAddresses returns Addresses with all addresses free.
 func NewAddresses() *Addresses { return &Addresses{of: map[string]uint32{}} }
 
-// Take notes the address that a pod has, "" for none.
+// Take records the address that a pod has; "" means none.
 func (a *Addresses) Take(uid, ip string) {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil || !podRange.Contains(addr) {
@@ -38,7 +38,7 @@ func (a *Addresses) Take(uid, ip string) {
 	}
 }
 
-// Free gives back the address of a pod that is gone.
+// Free releases the address of a deleted pod.
 func (a *Addresses) Free(uid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -48,7 +48,7 @@ func (a *Addresses) Free(uid string) {
 	}
 }
 
-// Next returns an address for a pod: the one it has been given before, or the next that is free.
+// Next returns the address for a pod: the one that it already has, or the next free one.
 func (a *Addresses) Next(uid string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

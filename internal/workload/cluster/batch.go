@@ -6,8 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// SlowStart calls do(0) to do(n-1): one, then two, four and so on at a time, until one of a round has failed. It
-// returns how many succeeded and the error of one that failed, so what fails for all is not tried often.
+// SlowStart calls do(0) to do(n-1) in rounds of one, two, four and so on concurrent calls, and stops after a round with
+// a failure. It returns the number of successful calls and one of the errors. A failure that hits every call is thus
+// not repeated often.
 func SlowStart(n int, do func(i int) error) (succeeded int, err error) {
 	for first, size := 0, 1; first < n; first, size = first+size, 2*size {
 		size = min(size, n-first)
@@ -20,7 +21,7 @@ func SlowStart(n int, do func(i int) error) (succeeded int, err error) {
 	return succeeded, nil
 }
 
-// AtOnce calls do(0) to do(n-1), up to 64 at the same time, and returns their errors as one.
+// AtOnce calls do(0) to do(n-1), up to 64 of them concurrently, and joins their errors.
 func AtOnce(n int, do func(i int) error) error { return errors.Join(atOnce(n, do)...) }
 
 // abreast is how many calls of a batch run at the same time: each may hold an object as large as a request can be.

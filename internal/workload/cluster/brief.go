@@ -13,20 +13,21 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// brief is what a set of many looks at in each of its pods, beside what the entry says. It is what an entry keeps,
-// unless the whole is wanted more than once: a tenth of it, and decoded in half the time.
+// brief holds the fields of a pod that controllers with many pods read, beyond the fields of the entry. An entry caches
+// the brief unless the whole pod is read more than once: a brief takes a tenth of the memory, and half the time to
+// decode.
 type brief struct {
 	owners  []metav1.OwnerReference
 	created metav1.Time
 	deleted *metav1.Time
-	cost    string // to delete it; "" if it does not say
+	cost    string // pod deletion cost; "" if not set
 	node    string
 	phase   corev1.PodPhase
-	ready   corev1.ConditionStatus // "" if it does not say
-	since   metav1.Time            // of ready
+	ready   corev1.ConditionStatus // "" if the pod has no Ready condition
+	since   metav1.Time            // when ready last changed
 }
 
-// condition and restarts are what is read for a brief of a pod's conditions and containers.
+// condition and restarts are the parts of a pod's conditions and container statuses that a brief needs.
 type condition struct {
 	Type, Status       string
 	LastTransitionTime metav1.Time
@@ -34,19 +35,20 @@ type condition struct {
 
 type restarts struct{ RestartCount int32 }
 
-// PodCount is how many pods of a controller there are that have not ended: those that run or will, those of them that
-// are ready, and those that are being deleted.
+// PodCount counts the pods of a controller: Active pods have not ended and are not being deleted, Ready ones are active
+// and ready, and Terminating ones are being deleted.
 type PodCount struct{ Active, Ready, Terminating int32 }
 
-// Count counts the pods of a controller, which are those that selects matches. ok is false if it is not so simple: if
-// there is one without a controller that it matches, or one that it does not match, or that template does not.
+// Count counts the pods of a controller, which are the pods that selects matches. ok is false in the cases that need
+// adoption or release: a matching pod without a controller, or a pod of the controller that selects or template does
+// not match, and if template itself does not match.
 func (x *Index) Count(namespace, uid string, selects, template labels.Selector) (n PodCount, ok bool) {
 	for _, e := range x.entries(Pods.Prefix, namespace, "", false) {
 		if selects.Matches(labels.Set(e.Labels)) {
 			return n, false
 		}
 	}
-	var known uintptr // labels that selects and template match; nearly all pods of a controller share theirs
+	var known uintptr // the last labels that selects and template matched; nearly all pods of a controller share theirs
 	for _, e := range x.entries(Pods.Prefix, namespace, uid, false) {
 		if e = e.LastReadable(); e == nil {
 			continue
@@ -82,8 +84,8 @@ func (x *Index) Count(namespace, uid string, selects, template labels.Selector) 
 	return n, true
 }
 
-// ControlledBriefly is Pods.Controlled for who looks at no more of a pod than its name, uid, labels, times and owners,
-// what it costs to delete, its node, its phase, whether it is ready, and how often its containers have restarted.
+// ControlledBriefly is Pods.Controlled for callers that read only a pod's name, uid, labels, times, owners, deletion
+// cost, node, phase, readiness and restart counts.
 func (x *Index) ControlledBriefly(namespace, uid string, orphans bool) (out []*corev1.Pod) {
 	for _, e := range x.entries(Pods.Prefix, namespace, uid, orphans) {
 		if e = e.LastReadable(); e == nil {
@@ -98,8 +100,8 @@ func (x *Index) ControlledBriefly(namespace, uid string, orphans bool) (out []*c
 	return out
 }
 
-// briefOf returns an entry's pod in brief, which the entry keeps; nil if that does not say enough, or the entry keeps
-// the whole.
+// briefOf returns the brief of an entry's pod and caches it on the entry. It returns nil if a brief does not suffice,
+// or if the entry already caches the whole pod.
 func briefOf(e *watchcache.Entry) *brief {
 	switch kept := e.Kept().(type) {
 	case *corev1.Pod:
@@ -114,7 +116,7 @@ func briefOf(e *watchcache.Entry) *brief {
 	return b
 }
 
-// pod returns the pod of an entry, of which the brief is, without what is not in either.
+// pod returns the pod of an entry, with only the fields of the entry and of its brief.
 func (b *brief) pod(e *watchcache.Entry) *corev1.Pod {
 	p := &corev1.Pod{}
 	p.Namespace, p.Name, p.UID, p.Labels = e.Namespace, e.Name, types.UID(e.UID), e.Labels
@@ -131,7 +133,7 @@ func (b *brief) pod(e *watchcache.Entry) *corev1.Pod {
 	return p
 }
 
-// newBrief returns an entry's pod in brief, nil if that does not say enough, or it cannot be read.
+// newBrief returns the brief of an entry's pod, or nil if a brief does not suffice or the pod is unreadable.
 func newBrief(e *watchcache.Entry) *brief {
 	if e.APIVersion != Pods.Version {
 		return nil

@@ -14,17 +14,17 @@ import (
 // Claimant is an object that controls others.
 type Claimant struct {
 	metav1.Object
-	// Ref is how what it controls names it.
+	// Ref is the owner reference to the claimant.
 	Ref metav1.OwnerReference
-	// Selects are the labels of what it controls.
+	// Selects is the selector of the claimant.
 	Selects labels.Selector
-	// Finalizers are added to what is adopted, and taken from what is released.
+	// Finalizers are added to adopted objects, and removed from released ones.
 	Finalizers []string
-	// current reports whether the claimant is there and not being deleted, as of now.
+	// current reports whether the claimant currently exists and is not being deleted.
 	current func(ctx context.Context) bool
 }
 
-// Claimant returns an object as the one that controls what selector matches.
+// Claimant returns obj as the controller of the objects that selector matches.
 func (k Kind[T, P]) Claimant(x *Index, obj P, selector labels.Selector) Claimant {
 	return Claimant{
 		Object: obj, Ref: *metav1.NewControllerRef(obj, k.GroupVersionKind()), Selects: selector,
@@ -38,8 +38,9 @@ func (k Kind[T, P]) Claimant(x *Index, obj P, selector labels.Selector) Claimant
 	}
 }
 
-// Claim returns those of the objects that by controls: it adopts those that by selects and that have no controller, and
-// releases those that it does not select any more. keep tells apart what by may control besides; nil is all.
+// Claim returns the objects that by controls. It adopts objects that by selects and that have no controller, and
+// releases objects that by does not select any more. keep further restricts the objects that by may control; nil means
+// no restriction.
 func (k Kind[T, P]) Claim(
 	ctx context.Context, c *Cluster, by Claimant, objects []P, keep func(P) bool,
 ) (claimed []P, err error) {
@@ -67,7 +68,7 @@ func (k Kind[T, P]) Claim(
 	return claimed, errors.Join(failed...)
 }
 
-// errOwned ends an adoption of what another controller has adopted meanwhile.
+// errOwned aborts an adoption because another controller has adopted the object meanwhile.
 var errOwned = errors.New("it has a controller by now")
 
 // adopt makes by the controller of an object. It returns nil if the object is gone or has another controller.
@@ -94,7 +95,7 @@ func (k Kind[T, P]) adopt(ctx context.Context, c *Cluster, by Claimant, obj P) (
 	return adopted, err
 }
 
-// release takes by out of an object's owners.
+// release removes by from an object's owners.
 func (k Kind[T, P]) release(ctx context.Context, c *Cluster, by Claimant, obj P) error {
 	_, err := k.Update(ctx, c, obj, func(current P) error {
 		current.SetOwnerReferences(slices.DeleteFunc(current.GetOwnerReferences(),

@@ -1,10 +1,9 @@
-// Package cluster is what simulated components of a cluster (controllers, the scheduler, nodes) see of it and how they
-// act on it: typed objects from the view, writes through the verbs in process, events, and a clock.
+// Package cluster is the client library of the simulated cluster components (controllers, the scheduler, nodes): typed
+// objects from the view, writes through the verbs in process, events, and a clock.
 //
-// A component is a control.Reconciler that is made of a Cluster. What it reads is decoded from the view when it is
-// needed, so nothing is held twice; what it writes goes through admission as a write of the user of its name. Its
-// Reconcile is called when the view shows all that this process has written (Loop), so it sees its own writes and needs
-// no record of what it has asked for.
+// A component is a control.Reconciler built on a Cluster. It decodes objects from the view on demand, so nothing is
+// stored twice. Its writes pass admission as writes of the component's own user. Loop calls Reconcile only when the
+// view shows all writes of this process, so a reconciler sees its own writes and needs no expectations.
 //
 // A Cluster is safe for concurrent use.
 package cluster
@@ -18,10 +17,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// Cluster is a server, seen by one of the components that it simulates.
+// Cluster is a server, as seen by one simulated component.
 type Cluster struct {
 	*part.Host
-	// User is who the component is, Manager is the field manager of its writes, and Component names it in events.
+	// User is the user of the component, Manager is the field manager of its writes, and Component is its name in
+	// events.
 	User               user.Info
 	Manager, Component string
 
@@ -45,7 +45,7 @@ func Scheduler(h *part.Host) *Cluster {
 	}
 }
 
-// Kwok returns the cluster as kwok sees it, for what is done by Stages.
+// Kwok returns the cluster as kwok sees it, for the actions of Stages.
 func Kwok(h *part.Host) *Cluster {
 	return &Cluster{
 		Host: h, User: control.ControllerUser("kwok-controller"), Manager: "kwok", Component: "kwok_controller",
@@ -53,7 +53,7 @@ func Kwok(h *part.Host) *Cluster {
 	}
 }
 
-// Kubelets returns the cluster for what acts as the kubelets of many nodes, each by Kubelet.
+// Kubelets returns the cluster for a component that acts as the kubelets of many nodes, each by Kubelet.
 func Kubelets(h *part.Host) *Cluster { return &Cluster{Host: h, events: newRecorder(h)} }
 
 // Kubelet returns the cluster as the kubelet of a node sees it.

@@ -8,25 +8,26 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// What kube's recorder does with many events about one object, as of client-go 0.36 (tools/record, NewEventCorrelator):
-// the tenth that says something else for the same reason is told in an event for them all, and each object has a
-// number of events, of which one comes back from time to time.
+// Limits of the event correlation of client-go 0.36 (tools/record, NewEventCorrelator): the tenth event with the same
+// reason and another message is combined with the ones before it, and each object has an event budget that refills
+// slowly.
 const (
 	similarMost  = 10
 	similarEvery = 10 * time.Minute // since the last one; then counting begins anew
 	budgetMost   = 25
-	budgetRate   = float32(1. / 300) // a second, and as imprecise as kube's
-	// objectsMost is how many objects a line remembers: all together as many as kube's recorder does.
+	budgetRate   = float32(1. / 300) // per second, and as imprecise as in client-go
+	// objectsMost is the number of objects that a line tracks. All lines together track as many as client-go's
+	// recorder.
 	objectsMost = 4096 / recorderLines
 )
 
-// combined is what the message of an event for many begins with.
+// combined is the message prefix of a combined event.
 const combined = "(combined from similar events): "
 
-// correlator decides what becomes of the events about some objects. Its owner locks it.
+// correlator aggregates and rate-limits the events about some objects. Its owner locks it.
 type correlator struct {
-	similar *lru.Cache // from the key of an Event without message and field to *similar
-	budgets *lru.Cache // from the key of an origin to *budget
+	similar *lru.Cache // *similar by the key of an Event without message and field
+	budgets *lru.Cache // *budget by the key of an origin
 }
 
 func newCorrelator() correlator {
@@ -35,24 +36,25 @@ func newCorrelator() correlator {
 
 // similar are events about an object that differ in their messages.
 type similar struct {
-	messages []string // no more than similarMost-1
+	messages []string // at most similarMost-1
 	last     time.Time
 }
 
-// origin is who reports about which object.
+// origin is the reporting component and the object that an event is about.
 type origin struct {
 	about corev1.ObjectReference
 	host  string
 }
 
-// budget is how many events an origin may write.
+// budget is the number of events that an origin may still write.
 type budget struct {
 	left float64
-	at   time.Time // when it was so much
+	at   time.Time // of the last change of left
 }
 
-// correlate says under which key a report is written, which is that of an event for many if there are many, and false
-// if it is not to be. Events with an Action are of the newer kind of recorder, which does nothing of this.
+// correlate returns the key under which a report is counted: its own, or the key of the combined event if many are
+// similar. It returns false if the budget is spent. Events with an Action come from the newer recorder, which
+// correlates nothing.
 func (c *correlator) correlate(one *report) bool {
 	all := one.Event
 	all.About.ResourceVersion = ""
@@ -93,7 +95,7 @@ func (c *correlator) spend(from origin, now time.Time) bool {
 	return true
 }
 
-// recall returns what a cache has for a key, made now if it has nothing.
+// recall returns the cached value of a key, and creates it if there is none.
 func recall[T any](from *lru.Cache, of key) (kept *T, found bool) {
 	if kept, found := from.Get(of); found {
 		return kept.(*T), true

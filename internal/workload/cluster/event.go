@@ -20,9 +20,9 @@ type Event struct {
 	// Type is corev1.EventTypeNormal or EventTypeWarning.
 	Type            string
 	Reason, Message string
-	// Action is set by components that report as events.k8s.io/v1 wants it, such as kube-scheduler.
+	// Action is set by components that report in the style of events.k8s.io/v1, such as kube-scheduler.
 	Action string
-	// Host is the node whose kubelet reports.
+	// Host is the node of the reporting kubelet.
 	Host string
 }
 
@@ -37,28 +37,29 @@ func (k Kind[T, P]) Ref(obj P) corev1.ObjectReference {
 	}
 }
 
-// Normal reports that something happened to an object, a format and its arguments saying what.
+// Normal records a Normal event about an object.
 func (c *Cluster) Normal(ctx context.Context, about corev1.ObjectReference, reason, format string, args ...any) {
 	c.Report(ctx,
 		Event{About: about, Type: corev1.EventTypeNormal, Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// Warning is Normal for what an administrator should know.
+// Warning records a Warning event about an object.
 func (c *Cluster) Warning(ctx context.Context, about corev1.ObjectReference, reason, format string, args ...any) {
 	c.Report(ctx,
 		Event{About: about, Type: corev1.EventTypeWarning, Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// Report has an event written as kube's recorder does: into the namespace of what it is about, "default" if that has
-// none, under the object's name and the time; one that says the same as one before counts there, and so do many that
-// are similar (correlator). It does not wait for that, unless very many are to be written before. An event that cannot
-// be written is lost with a line in the log.
+// Report records an event as client-go's recorder does. The event goes into the namespace of its object ("default" for
+// cluster-scoped objects), and is named by the object's name and the time. A repeated event increments the count of the
+// earlier one, and similar events are combined (correlator). Report does not wait for the write unless very many events
+// are queued. An event that cannot be written is logged and dropped.
 func (c *Cluster) Report(ctx context.Context, ev Event) {
 	namespace := cmp.Or(ev.About.Namespace, metav1.NamespaceDefault)
 	c.events.take(ctx, report{Event: ev, by: c, namespace: namespace, at: c.Now().UTC()})
 }
 
-// write writes an event, or counts it at the one of a name that says the same, and returns the name of where it is.
+// write writes an event, or increments the count of the equal event with the given name. It returns the name of the
+// event that holds the report.
 func write(ctx context.Context, r *report, name string) string {
 	c := r.by
 	if name != "" {
@@ -66,7 +67,7 @@ func write(ctx context.Context, r *report, name string) string {
 		if failure == nil {
 			return name
 		}
-		if !apierrors.IsNotFound(failure) { // else it is forgotten by now, or another has deleted it
+		if !apierrors.IsNotFound(failure) { // NotFound: the event has expired or was deleted
 			r.lost(ctx, failure)
 			return name
 		}
@@ -80,7 +81,7 @@ func write(ctx context.Context, r *report, name string) string {
 }
 
 func (r *report) lost(ctx context.Context, err error) {
-	if ctx.Err() == nil && !NamespaceEnds(err) { // else it goes with what it is about
+	if ctx.Err() == nil && !NamespaceEnds(err) { // events about a namespace's objects go with the namespace
 		r.by.Log.Info("an event is lost", "about", r.About.Kind+" "+r.About.Namespace+"/"+r.About.Name,
 			"reason", r.Reason, "error", err)
 	}
@@ -100,7 +101,7 @@ func (r *report) again(raw object.Object) error {
 	n, _ := object.Int(raw, "count")
 	raw["count"], raw["lastTimestamp"] = n+1, r.at.Format(time.RFC3339)
 	if r.combined {
-		raw["message"] = r.Message // the latest is told
+		raw["message"] = r.Message // a combined event carries the latest message
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (r *report) create(ctx context.Context, name string) error {
 	return err
 }
 
-// event is what is written for the first report of its kind.
+// event returns the Event for the first report of its kind.
 func (r *report) event(name string) *corev1.Event {
 	component := r.by.Component
 	ev := &corev1.Event{

@@ -14,13 +14,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Index finds objects by their controller, and has entries of the view keep what has been decoded of them. Controllers
-// of one server share it. What it returns is shared: read only. It is safe for concurrent use.
+// Index finds objects by their controller, and caches decoded objects on the entries of the view. The controllers of a
+// server share it. Returned objects are shared and must not be modified. It is safe for concurrent use.
 type Index struct {
 	host *part.Host
 
 	mu sync.RWMutex
-	// collections are those that are indexed, by prefix.
+	// collections are the indexed collections, by prefix.
 	collections map[string]*owned
 }
 
@@ -33,14 +33,14 @@ type owned struct {
 // keeper is a controller, of uid "" in the place of none.
 type keeper struct{ namespace, uid string }
 
-// Shared makes one Index for all controllers of a server, and the Addresses of its pods. Its zero value is ready.
+// Shared creates one Index for all controllers of a server, and the Addresses of its pods. Its zero value is ready.
 type Shared struct {
 	mu        sync.Mutex
 	index     *Index
 	addresses *Addresses
 }
 
-// Addresses returns those of the pods of a server.
+// Addresses returns the pod addresses of a server.
 func (s *Shared) Addresses() *Addresses {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *Shared) Addresses() *Addresses {
 	return s.addresses
 }
 
-// Of returns the index of a server, whose view has not loaded when it is called first.
+// Of returns the index of a server. The first call must precede the load of the view.
 func (s *Shared) Of(h *part.Host) *Index {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (c *owned) put(e *watchcache.Entry) {
 	}
 }
 
-// entries returns the objects of an owner, and those of none if orphans is set, sorted by name.
+// entries returns the objects of an owner, and with orphans also the objects without an owner, sorted by name.
 func (x *Index) entries(prefix, namespace, uid string, orphans bool) []*watchcache.Entry {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -128,8 +128,8 @@ func (x *Index) entries(prefix, namespace, uid string, orphans bool) []*watchcac
 	return out
 }
 
-// Rest is for control.Pacers whose looks are at all objects in a collection that have a controller of a uid: about five
-// times as long as a look takes, since each of the objects asks for one when it changes.
+// Rest is the rest of control.Pacers that look at all objects with a given controller: about five times the duration of
+// a look, since each change of one of the objects requests one.
 func (x *Index) Rest(prefix, namespace, uid string) time.Duration {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -152,7 +152,7 @@ func (x *Index) Fresh(ctx context.Context) error {
 	return err
 }
 
-// Read returns an object of the view, nil if there is none.
+// Read returns an object of the view, or nil if there is none.
 func (k Kind[T, P]) Read(x *Index, namespace, name string) P {
 	return k.decode(x, x.host.View.Collection(k.Prefix).Snapshot().Get(namespace, name))
 }
@@ -171,7 +171,7 @@ func (k Kind[T, P]) ReadAll(x *Index, namespace string) (out []P) {
 	return out
 }
 
-// Selected returns the objects in a namespace whose labels a selector matches, sorted by name.
+// Selected returns the objects in a namespace with labels that a selector matches, sorted by name.
 func (k Kind[T, P]) Selected(x *Index, namespace string, selector labels.Selector) (out []P) {
 	x.host.View.Collection(k.Prefix).Snapshot().Scan(namespace, "", func(e *watchcache.Entry) bool {
 		if selector.Matches(labels.Set(e.Labels)) {
@@ -184,8 +184,9 @@ func (k Kind[T, P]) Selected(x *Index, namespace string, selector labels.Selecto
 	return out
 }
 
-// Controlled returns the objects in a namespace whose controller has a uid and, if orphans is set, those that have no
-// controller, sorted by name. Pods, ReplicaSets, Jobs and ControllerRevisions are indexed so.
+// Controlled returns the objects in a namespace that the controller with the given uid controls and, if orphans is set,
+// the objects without a controller, sorted by name. Pods, ReplicaSets, Jobs and ControllerRevisions are indexed by
+// controller.
 func (k Kind[T, P]) Controlled(x *Index, namespace, uid string, orphans bool) (out []P) {
 	for _, e := range x.entries(k.Prefix, namespace, uid, orphans) {
 		if obj := k.decode(x, e); obj != nil {
@@ -195,8 +196,7 @@ func (k Kind[T, P]) Controlled(x *Index, namespace, uid string, orphans bool) (o
 	return out
 }
 
-// decode returns an entry's object, decoded once, without managedFields. It is nil for nil, and for what cannot be
-// read.
+// decode returns an entry's object without managedFields, and caches it. It returns nil for a nil or unreadable entry.
 func (k Kind[T, P]) decode(x *Index, e *watchcache.Entry) P {
 	obj := k.once(x, e)
 	if obj != nil && e.LastReadable().Kept() != any(obj) {
@@ -205,12 +205,12 @@ func (k Kind[T, P]) decode(x *Index, e *watchcache.Entry) P {
 	return obj
 }
 
-// ReadOnce is Read for who looks at each state of an object once: what it is decoded to is not kept.
+// ReadOnce is Read for callers that look at each state of an object once: it does not cache the decoded object.
 func (k Kind[T, P]) ReadOnce(x *Index, namespace, name string) P {
 	return k.once(x, x.host.View.Collection(k.Prefix).Snapshot().Get(namespace, name))
 }
 
-// once is decode, but for that what it returns need not be kept.
+// once is decode for callers that need no caching.
 func (k Kind[T, P]) once(x *Index, e *watchcache.Entry) P {
 	if e == nil {
 		return nil
@@ -221,19 +221,19 @@ func (k Kind[T, P]) once(x *Index, e *watchcache.Entry) P {
 	if kept, is := e.Kept().(P); is {
 		return kept
 	}
-	obj := k.decodeFrom(&Cluster{Host: x.host}, e, e.Unmanaged()) // no controller looks at managedFields
+	obj := k.decodeFrom(&Cluster{Host: x.host}, e, e.Unmanaged()) // controllers do not read managedFields
 	if obj == nil {
 		return nil
 	}
-	obj.SetManagedFields(nil) // of one that was converted
+	obj.SetManagedFields(nil) // conversion may have kept them
 	if len(e.Labels) > 0 {
-		obj.SetLabels(e.Labels) // many have the same
+		obj.SetLabels(e.Labels) // many objects share equal labels
 	}
 	return obj
 }
 
-// NeedMatching names the keys of the objects that may adopt the object of an event, if it has no controller: those in
-// its namespace whose selector matches its labels.
+// NeedMatching requests the keys of the objects that may adopt an event's object: if the object has no controller, the
+// objects in its namespace with a selector that matches its labels.
 func (k Kind[T, P]) NeedMatching(
 	x *Index, ev *watchcache.Event, selects func(P) *metav1.LabelSelector, need func(string),
 ) {
@@ -248,7 +248,7 @@ func (k Kind[T, P]) NeedMatching(
 	}
 }
 
-// Names returns the names of the objects in a namespace of which the controller has a uid, sorted.
+// Names returns the sorted names of the objects in a namespace that the controller with the given uid controls.
 func (x *Index) Names(prefix, namespace, uid string) (out []string) {
 	for _, e := range x.entries(prefix, namespace, uid, false) {
 		out = append(out, e.Name)

@@ -5,12 +5,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// historyOfSimulation is how many revisions of its history a server with simulated nodes keeps in etcd: those of some
-// seconds in which thousands of pods start, of minutes at rest.
+// historyOfSimulation is the number of revisions that a server with simulated nodes keeps in etcd: some seconds of
+// history while thousands of pods start, and minutes at rest.
 const historyOfSimulation = 4_000
 
-// History returns what store.Embedded.History is to be. Each simulated pod is written three times until it is ready,
-// and its owners with many of them, so that after ten thousand pods half of etcd's database was history.
+// History returns the value of store.Embedded.History; 0 means the default. A simulated pod is written three times
+// until it is ready, and its owners are written often too: without a limit, after ten thousand pods half of etcd's
+// database was history.
 func History(simulated bool) int64 {
 	if simulated {
 		return historyOfSimulation
@@ -18,9 +19,9 @@ func History(simulated bool) int64 {
 	return 0
 }
 
-// StorageMediaType returns what built-in kinds are stored in if the configuration does not say so, "" being JSON. Pages
-// of etcd's database are memory of the process. others is true if other programs may look into the store, which know
-// protobuf.
+// StorageMediaType returns the default storage media type of built-in kinds; "" means JSON. The pages of etcd's
+// database count as memory of the process, so protobuf saves memory. others is set if other programs may read the
+// store; they can read protobuf.
 func StorageMediaType(simulated, others bool) string {
 	switch {
 	case !simulated:
@@ -31,9 +32,9 @@ func StorageMediaType(simulated, others bool) string {
 	return convert.CompressedJSON
 }
 
-// Alike returns the prefixes of the collections that watchcache.Options.Alike is for: events, which are written once
-// and read seldom, and with simulated nodes also what pods are and what is made of them: components keep what they need
-// of a pod, and of the others hardly anyone reads more than the latest of the states that a collection's history holds.
+// Alike returns the prefixes of the collections for watchcache.Options.Alike: events, which are written once and seldom
+// read, and with simulated nodes also pods and the objects made from them. Components cache the fields of a pod that
+// they need, and of the other objects hardly any client reads older states in a collection's history.
 func Alike(simulated bool) []string {
 	if !simulated {
 		return []string{eventsKind.Prefix}

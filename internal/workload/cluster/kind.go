@@ -31,7 +31,7 @@ func (k Kind[T, P]) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
 }
 
-// Get returns an object as the view has it, nil if it is not there. The caller owns it.
+// Get returns an object from the view, or nil if it does not exist. The caller owns it.
 func (k Kind[T, P]) Get(c *Cluster, namespace, name string) P {
 	e := c.View.Collection(k.Prefix).Snapshot().Get(namespace, name)
 	if e == nil {
@@ -48,7 +48,7 @@ func (k Kind[T, P]) Decode(c *Cluster, e *watchcache.Entry) P {
 	return k.decodeFrom(c, e, e.Peek())
 }
 
-// decodeFrom returns the object of an entry that can be read: data, unless it is stored in another version.
+// decodeFrom decodes the object of a readable entry: from data, unless it is stored in another version.
 func (k Kind[T, P]) decodeFrom(c *Cluster, e *watchcache.Entry, data []byte) P {
 	if e.APIVersion != k.apiVersion() {
 		var err error
@@ -94,7 +94,7 @@ func (k Kind[T, P]) Find(c *Cluster, ix watchcache.Index, value, namespace strin
 	return out
 }
 
-// Create makes an object and returns it as it was stored.
+// Create creates an object and returns it as stored.
 func (k Kind[T, P]) Create(ctx context.Context, c *Cluster, obj P) (P, error) {
 	raw, err := k.create(ctx, c, obj)
 	if err != nil {
@@ -103,7 +103,7 @@ func (k Kind[T, P]) Create(ctx context.Context, c *Cluster, obj P) (P, error) {
 	return fromObject[T, P](raw)
 }
 
-// CreateNamed is Create for who wants to know no more than the object's name, which costs less.
+// CreateNamed is Create for callers that need only the object's name, which is cheaper.
 func (k Kind[T, P]) CreateNamed(ctx context.Context, c *Cluster, obj P) (name string, err error) {
 	raw, err := k.create(ctx, c, obj)
 	return object.String(raw, "metadata", "name"), err
@@ -125,7 +125,7 @@ func (k Kind[T, P]) create(ctx context.Context, c *Cluster, obj P) (object.Objec
 	return res.Object, nil
 }
 
-// complete returns an object as Create wants it.
+// complete returns an object in the form that verb's Create takes.
 func (k Kind[T, P]) complete(c *Cluster, call *verb.Call, obj P) (object.Object, error) {
 	if call.Version.Name == k.Version {
 		return c.Verbs.NewTyped(call, obj)
@@ -137,9 +137,9 @@ func (k Kind[T, P]) complete(c *Cluster, call *verb.Call, obj P) (object.Object,
 	return c.Verbs.New(call, raw)
 }
 
-// Update changes an object that was read: change gets the newest state of it and is called again if another write comes
-// between. Its error ends the update, and is returned; an object that is gone or was made anew is NotFound. What change
-// leaves as it was is not written. Returned is the object as it is stored.
+// Update changes an object. change gets the current state, and is called again after a conflicting write. Its error
+// aborts the update and is returned. A deleted or recreated object is a NotFound error. Update writes nothing if change
+// changed nothing. It returns the stored object.
 func (k Kind[T, P]) Update(ctx context.Context, c *Cluster, of P, change func(P) error) (P, error) {
 	return k.update(ctx, c, of, "", change)
 }
@@ -169,10 +169,10 @@ func (k Kind[T, P]) update(
 	return fromObject[T, P](res.Object)
 }
 
-// Target says what a write is about. An empty UID is that of any object of the name.
+// Target identifies the object of a write. An empty UID matches any object with the name.
 type Target struct{ Namespace, Name, UID, Subresource string }
 
-// Edit is Update for decoded JSON, which costs less: change gets what it may alter.
+// Edit is Update on decoded JSON, which is cheaper. change may modify its argument.
 func (k Kind[T, P]) Edit(ctx context.Context, c *Cluster, to Target, change func(object.Object) error) error {
 	_, err := k.edit(ctx, c, to, func(raw object.Object) (object.Object, error) { return raw, change(raw) })
 	return err

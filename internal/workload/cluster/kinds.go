@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 )
 
-// The kinds of what kubelets have.
+// The kinds of objects that have kubelets or run on them.
 var (
 	PodKind  = schema.GroupKind{Kind: "Pod"}
 	NodeKind = schema.GroupKind{Kind: "Node"}

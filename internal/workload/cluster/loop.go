@@ -13,21 +13,21 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Loop declares a controller that is made of a Cluster.
+// Loop declares a controller that is built on a Cluster.
 //
-// Before each Reconcile the view is made to show all that this process has written, and control.Again counts by the
-// cluster's clock.
+// Before each Reconcile it waits until the view shows all writes of this process. control.Again counts by the cluster's
+// clock.
 func Loop(name string, workers int, make func(c *Cluster) control.Reconciler) part.Loop {
 	return part.Loop{Name: name, Workers: workers, Pooled: true, New: func(h *part.Host) control.Reconciler {
 		return Timed(h, make(Controller(h, name)))
 	}}
 }
 
-// Timed gives a reconciler what Loop says.
+// Timed wraps a reconciler as Loop describes.
 func Timed(h *part.Host, r control.Reconciler) control.Reconciler {
 	t := &timed{host: h, work: r}
 	t.alarms.stops = map[string]func() bool{}
-	if h.OnStop != nil { // else it is a test's
+	if h.OnStop != nil { // nil in tests
 		h.OnStop(t.stop)
 	}
 	if _, ok := r.(control.Sweeper); ok {
@@ -36,7 +36,7 @@ func Timed(h *part.Host, r control.Reconciler) control.Reconciler {
 	return t
 }
 
-// stop ends what is to come: a timer that is left would hold on to the server.
+// stop cancels pending timers: a pending timer would keep the server in memory.
 func (t *timed) stop() error {
 	t.alarms.Lock()
 	defer t.alarms.Unlock()
@@ -48,7 +48,7 @@ func (t *timed) stop() error {
 	return nil
 }
 
-// timed is a reconciler whose pauses count by the cluster's clock.
+// timed is a reconciler with pauses that count by the cluster's clock.
 type timed struct {
 	host *part.Host
 	work control.Reconciler
@@ -56,12 +56,12 @@ type timed struct {
 
 	alarms struct {
 		sync.Mutex
-		stops map[string]func() bool // of the keys that are to be looked at later
+		stops map[string]func() bool // cancels the pending timer of a key
 		over  bool
 	}
 }
 
-// Requests makes timed a control.Requester.
+// Requests implements control.Requester.
 func (t *timed) Requests(need func(string)) {
 	t.need = need
 	if r, ok := t.work.(control.Requester); ok {
@@ -71,7 +71,7 @@ func (t *timed) Requests(need func(string)) {
 
 func (t *timed) Observe(ev *watchcache.Event, need func(string)) { t.work.Observe(ev, need) }
 
-// Rest makes timed a control.Pacer.
+// Rest implements control.Pacer.
 func (t *timed) Rest(key string) time.Duration {
 	if p, ok := t.work.(control.Pacer); ok {
 		return p.Rest(key)
@@ -82,7 +82,7 @@ func (t *timed) Rest(key string) time.Duration {
 // swept is timed for a reconciler that sweeps: others need no goroutine for that.
 type swept struct{ *timed }
 
-// Sweep makes swept a control.Sweeper.
+// Sweep implements control.Sweeper.
 func (t swept) Sweep(need func(string)) { t.work.(control.Sweeper).Sweep(need) }
 
 func (t *timed) Reconcile(ctx context.Context, key string) error {
@@ -113,10 +113,11 @@ func (t *timed) at(key string, d time.Duration) {
 	t.alarms.stops[key] = t.host.AfterFunc(d, func() { t.need(key) })
 }
 
-// Stages say which objects are run by them, and not by what simulates their kind otherwise.
+// Stages reports which kinds are run by Stages, in the place of their built-in simulation.
 type Stages interface {
-	// Replace reports whether all objects of a kind are.
+	// Replace reports whether Stages run all objects of a kind.
 	Replace(kind schema.GroupKind) bool
-	// OnChange has f called when that may be another by now. It is for the start, and f must not block.
+	// OnChange registers f, which is called when the result of Replace may have changed. Call it before the loops
+	// start. f must not block.
 	OnChange(f func())
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/control"
 )
 
-// BurstMost is how many pods a controller creates or deletes at most before it looks again.
+// BurstMost is the largest number of pods that a controller creates or deletes in one reconcile.
 const BurstMost = 500
 
 // Maker creates and deletes pods for the object that controls them, and reports it in events about the object.
@@ -21,7 +21,7 @@ type Maker struct {
 	About corev1.ObjectReference
 }
 
-// Create creates a pod. In a namespace that is being deleted nothing happens.
+// Create creates a pod. It does nothing in a namespace that is being deleted.
 func (m Maker) Create(ctx context.Context, pod *corev1.Pod) error {
 	if len(pod.Labels) == 0 {
 		return errors.New("unable to create pods, no labels")
@@ -38,7 +38,7 @@ func (m Maker) Create(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// Delete deletes a pod. One that is gone is a NotFound error.
+// Delete deletes a pod. A missing pod is a NotFound error.
 func (m Maker) Delete(ctx context.Context, pod *corev1.Pod) error {
 	err := Pods.Delete(ctx, m.Cluster, pod, metav1.DeleteOptions{})
 	switch {
@@ -52,7 +52,7 @@ func (m Maker) Delete(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// DeleteAll deletes pods, all at the same time. Those that are gone are no error.
+// DeleteAll deletes pods concurrently. Missing pods are not an error.
 func (m Maker) DeleteAll(ctx context.Context, pods []*corev1.Pod) error {
 	return AtOnce(len(pods), func(i int) error {
 		return control.IgnoreNotFound(m.Delete(ctx, pods[i]))
@@ -63,7 +63,7 @@ func (m Maker) report(ctx context.Context, kind, reason, format string, args ...
 	m.Report(ctx, Event{About: m.About, Type: kind, Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// NamespaceEnds reports whether an error says that nothing can be created because the namespace is being deleted.
+// NamespaceEnds reports whether a create failed because the namespace is being deleted.
 func NamespaceEnds(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

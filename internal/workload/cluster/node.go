@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// NodeAnnotation marks the nodes that are simulated; its value is FakeNode.
+	// NodeAnnotation marks simulated nodes; its value is FakeNode.
 	NodeAnnotation = "kwok.x-k8s.io/node"
 	// FakeNode is the value of NodeAnnotation.
 	FakeNode = "fake"
@@ -15,7 +15,7 @@ const (
 	DownAnnotation = "bowsprit.dev/simulate-down"
 )
 
-// IsSimulated reports whether an entry is a node that is simulated.
+// IsSimulated reports whether an entry is a simulated node.
 func IsSimulated(e *watchcache.Entry) bool {
 	if e == nil || e.Unreadable() != nil {
 		return false
@@ -24,7 +24,7 @@ func IsSimulated(e *watchcache.Entry) bool {
 	return value == FakeNode
 }
 
-// IsDown reports whether an entry, which may be nil, is a node whose kubelet is to be silent.
+// IsDown reports whether an entry, which may be nil, is a node with a simulated kubelet outage.
 func IsDown(e *watchcache.Entry) bool {
 	if e == nil {
 		return false
@@ -33,7 +33,7 @@ func IsDown(e *watchcache.Entry) bool {
 	return value == "true"
 }
 
-// IsMeasured reports whether it can be known what the pods of a node use: it is simulated, and well.
+// IsMeasured reports whether the usage of a node's pods is available: the node is simulated and not down.
 func (c *Cluster) IsMeasured(node string) bool {
 	e := c.View.Collection(Nodes.Prefix).Snapshot().Get("", node)
 	return IsSimulated(e) && !IsDown(e)

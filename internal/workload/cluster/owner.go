@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Reference names the controller of an object: the owner whose reference says that it is that.
+// Reference identifies the controller of an object: the owner reference with controller set.
 type Reference struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -24,7 +24,7 @@ func Owner(e *watchcache.Entry) Reference {
 	return ownersOf(watchcache.PartOf(e.Peek(), "metadata", "ownerReferences")).controller
 }
 
-// owners are ownerReferences as they are stored, and what they say.
+// owners are ownerReferences as stored, and decoded.
 type owners struct {
 	raw        []byte
 	all        []metav1.OwnerReference
@@ -32,14 +32,14 @@ type owners struct {
 	err        error
 }
 
-// lastOwners are those that were read last: the objects of one controller have the same, and each of their changes is
-// looked at by many components.
+// lastOwners caches recently decoded owners. The objects of one controller have equal ownerReferences, and many
+// components look at each of their changes.
 var (
 	lastOwners [64]atomic.Pointer[owners]
 	noOwners   owners
 )
 
-// ownersOf reads ownerReferences, nil for none. What it returns is shared: read only.
+// ownersOf decodes ownerReferences; nil if raw is nil. The result is shared and must not be modified.
 func ownersOf(raw []byte) *owners {
 	if raw == nil {
 		return &noOwners
@@ -60,8 +60,8 @@ func ownersOf(raw []byte) *owners {
 	return read
 }
 
-// NeedOwner names the key "namespace/name" of the controller of an event's object, if that is of a kind; of an object
-// that has changed hands both.
+// NeedOwner requests the key "namespace/name" of the controller of an event's object, if the controller is of the given
+// kind. If the controller has changed, it requests both keys.
 func NeedOwner(ev *watchcache.Event, kind string, need func(string)) {
 	now := Owner(ev.Entry)
 	if now.Kind == kind {

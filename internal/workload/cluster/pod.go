@@ -24,8 +24,8 @@ func Tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
 	}
 }
 
-// compares reports whether the value of a taint is a number above (Gt) or below (Lt) that of a toleration. Tolerations
-// have such an operator only if the gate TaintTolerationComparisonOperators is on.
+// compares reports whether the value of a taint is a number above (Gt) or below (Lt) the number of a toleration. These
+// operators exist only if the gate TaintTolerationComparisonOperators is on.
 func compares(t *corev1.Toleration, value string) bool {
 	has, err := strconv.ParseInt(value, 10, 64)
 	bound, invalid := strconv.ParseInt(t.Value, 10, 64)
@@ -38,7 +38,7 @@ func compares(t *corev1.Toleration, value string) bool {
 	return has < bound
 }
 
-// SetCondition puts a condition among those of a pod. Its time is that of the last change of its status.
+// SetCondition sets a condition of a pod. LastTransitionTime changes only with the condition's status.
 func SetCondition(p *corev1.Pod, c corev1.PodCondition, now time.Time) {
 	c.LastTransitionTime = metav1.Time{Time: now}
 	was := Condition(&p.Status, c.Type)
@@ -52,7 +52,7 @@ func SetCondition(p *corev1.Pod, c corev1.PodCondition, now time.Time) {
 	*was = c
 }
 
-// Condition returns the condition of a type in a pod's status, nil if there is none.
+// Condition returns the condition of a type in a pod's status, or nil if there is none.
 func Condition(s *corev1.PodStatus, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range s.Conditions {
 		if c := &s.Conditions[i]; c.Type == kind {

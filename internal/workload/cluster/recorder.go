@@ -9,13 +9,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// recorder writes what a component reports, beside its work: a reconciler that waited for its events would do half as
-// much. Events about one object are written in the order in which they were reported. What is not written when the
-// server stops is lost, as with kube's recorder.
+// recorder writes the events of a component asynchronously: a reconciler that waited for its events would do half as
+// much. Events about one object are written in the order of their reports. Queued events are lost when the server
+// stops, as with client-go's recorder.
 type recorder struct {
-	// atOnce has take write, and wait for that.
+	// atOnce makes take write synchronously.
 	atOnce bool
-	// write writes a report, at the event of a name if that is not "", and returns the name of where it is.
+	// write writes a report, and returns the name of its event. A non-empty name is the event that counts equal
+	// reports.
 	write func(ctx context.Context, one *report, name string) string
 	ctx   context.Context
 	end   context.CancelFunc
@@ -26,35 +27,35 @@ type recorder struct {
 // recorderLines is how many events of a component are written at the same time.
 const recorderLines = 4
 
-// lineMost is how many events wait in a line before who reports more has to wait.
+// lineMost is the number of events that may wait in a line before take blocks.
 const lineMost = 1024
 
 // occurrencesMost is how many events a line remembers: all together as many as kube's recorder does.
 const occurrencesMost = 4096 / recorderLines
 
-// line are the events about some of the objects. A goroutine writes them as long as there are any.
+// line is the queue of events about some of the objects. A goroutine writes them while there are any.
 type line struct {
 	mu      sync.Mutex
-	room    *sync.Cond // there may be room in waiting
+	room    *sync.Cond // signals room in waiting
 	waiting []report
-	writes  bool // there is a goroutine
+	writes  bool // a goroutine is writing
 	over    bool
-	last    time.Time      // the latest of a report
-	names   map[key]string // of the events that were written last
+	last    time.Time      // the latest time of a report
+	names   map[key]string // the names of recently written events
 	correlator
 }
 
-// report is an event with what its object is made of besides.
+// report is an event, with the parts that its Event object is made of.
 type report struct {
 	Event
 	by        *Cluster
-	namespace string // of the event
+	namespace string // the event's namespace
 	at        time.Time
-	key       key  // reports with the same are counted at one event
-	combined  bool // it is for many that are similar
+	key       key  // reports with equal keys increment one event
+	combined  bool // it stands for many similar events
 }
 
-// key stands for a value of which thousands are remembered, each some hundreds of bytes with its texts.
+// key is a hash in the place of a long value: thousands are tracked, and each value has some hundreds of bytes.
 type key [2]uint64
 
 var seed, seed2 = maphash.MakeSeed(), maphash.MakeSeed()
@@ -64,7 +65,7 @@ func keyOf[T comparable](of T) key {
 }
 
 func newRecorder(h *part.Host) *recorder {
-	r := &recorder{write: write, atOnce: h.OnStop == nil} // then it is a test's, which looks at once
+	r := &recorder{write: write, atOnce: h.OnStop == nil} // a test, which looks at events at once
 	r.ctx, r.end = context.WithCancel(context.Background())
 	for i := range r.lines {
 		r.lines[i].room = sync.NewCond(&r.lines[i].mu)
@@ -76,7 +77,7 @@ func newRecorder(h *part.Host) *recorder {
 	return r
 }
 
-// take has a report written, unless there have been too many about its object.
+// take queues a report, unless the event budget of its object is spent.
 func (r *recorder) take(ctx context.Context, one report) {
 	l := &r.lines[maphash.String(seed, one.About.Namespace+"/"+one.About.Name)%recorderLines]
 	if r.atOnce {
@@ -108,7 +109,7 @@ func (r *recorder) take(ctx context.Context, one report) {
 	}
 }
 
-// next returns a time that no other event of the line has: it is in its name.
+// next returns a time that is unique in the line, since the event's name contains it.
 func (l *line) next(at time.Time) time.Time {
 	if !at.After(l.last) {
 		at = l.last.Add(1)
@@ -117,7 +118,7 @@ func (l *line) next(at time.Time) time.Time {
 	return at
 }
 
-// writeAll writes what waits, until nothing does.
+// writeAll writes waiting reports until none is left.
 func (r *recorder) writeAll(l *line) {
 	for {
 		l.mu.Lock()
@@ -157,7 +158,7 @@ func (r *recorder) writeOne(ctx context.Context, l *line, one *report) {
 	}
 }
 
-// stop ends all writing. What is reported afterwards is dropped.
+// stop ends all writing. Later reports are dropped.
 func (r *recorder) stop() error {
 	for i := range r.lines {
 		l := &r.lines[i]

@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/control"
 )
 
-// Replace stores obj in the place of the object that it was read as: if that has changed meanwhile, it is a Conflict.
-// It returns the object as it is stored.
+// Replace updates the object that obj was read from to obj, and returns it as stored. It is a Conflict if the object
+// has changed since.
 func (k Kind[T, P]) Replace(ctx context.Context, c *Cluster, obj P) (P, error) {
 	return k.Update(ctx, c, obj, k.overwrite(obj))
 }
@@ -34,7 +34,7 @@ func (k Kind[T, P]) overwrite(obj P) func(P) error {
 	}
 }
 
-// errChanged is what kube-apiserver says in a Conflict.
+// errChanged is kube-apiserver's message for a Conflict.
 const errChanged = changed("the object has been modified; please apply your changes to the latest version and " +
 	"try again")
 
@@ -43,8 +43,8 @@ type changed string
 // Error returns the text.
 func (c changed) Error() string { return string(c) }
 
-// Revise is Update, but a Conflict if what the object is to be has changed since it was read: its generation. Changes
-// of status and metadata are none.
+// Revise is Update, but returns a Conflict if the object's spec (its generation) has changed since the object was read.
+// Changes of status and metadata do not matter.
 func (k Kind[T, P]) Revise(ctx context.Context, c *Cluster, of P, change func(P)) (P, error) {
 	return k.Update(ctx, c, of, k.sameGeneration(of, change))
 }
@@ -65,7 +65,7 @@ func (k Kind[T, P]) sameGeneration(of P, change func(P)) func(P) error {
 	}
 }
 
-// Soon returns the error of a reconciler that has met another write: it looks again, at what is then there.
+// Soon turns a Conflict of a reconciler into a prompt retry on the current objects.
 func Soon(err error) error {
 	if apierrors.IsConflict(err) {
 		return control.Again(time.Millisecond)

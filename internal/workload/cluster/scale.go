@@ -24,8 +24,8 @@ type Scalable struct {
 	Resource schema.GroupResource
 }
 
-// Scalable names an object of a kind whatever its version: one that is served and has a scale. A kind that is not
-// served is a NoKindMatchError, one without a scale the error of a path that names nothing.
+// Scalable finds an object of a kind in any served version that has a scale subresource. A kind that is not served is a
+// NoKindMatchError; a kind without a scale has the error of an unknown path.
 func (c *Cluster) Scalable(kind schema.GroupKind, namespace, name string) (Scalable, error) {
 	of := Scalable{Kind: kind.Kind, Namespace: namespace, Name: name}
 	r := c.Catalog.Snapshot().ByKind(kind.Group, kind.Kind)
@@ -42,8 +42,8 @@ func (c *Cluster) Scalable(kind schema.GroupKind, namespace, name string) (Scala
 	return of, verb.NotServed()
 }
 
-// Scale returns the scale of an object as the view has it, and nil if the object is not there. A kind that is not
-// served, or has no scale, is an error.
+// Scale returns the scale of an object in the view, or nil if the object does not exist. A kind that is not served, or
+// that has no scale, is an error.
 func (c *Cluster) Scale(ctx context.Context, of Scalable) (*autoscalingv1.Scale, error) {
 	call, err := c.scaleCall(of)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *Cluster) Scale(ctx context.Context, of Scalable) (*autoscalingv1.Scale,
 	return shown, err
 }
 
-// Rescale has an object want so many replicas.
+// Rescale sets the replicas of an object through its scale subresource.
 func (c *Cluster) Rescale(ctx context.Context, of Scalable, replicas int32) error {
 	call, err := c.scaleCall(of)
 	if err != nil {

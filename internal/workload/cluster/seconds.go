@@ -2,7 +2,7 @@ package cluster
 
 import "time"
 
-// longest is the longest time that an object can ask for here: sums of two of them are durations.
+// longest bounds the durations that objects can set: the sum of two of them does not overflow time.Duration.
 const longest = 100 * 365 * 24 * time.Hour
 
 // Seconds returns the time of a field in seconds, 100 years at most.

@@ -9,14 +9,14 @@ import (
 	helper "k8s.io/component-helpers/storage/volume"
 )
 
-// KeepFor returns a volume as one that is for a claim, and whether it was not before.
+// KeepFor returns a copy of a volume that is reserved for a claim, and whether the reservation is new.
 func KeepFor(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, bool, error) {
 	claim = claim.DeepCopy()
-	claim.SetGroupVersionKind(PersistentVolumeClaims.GroupVersionKind()) // the reference says it, objects may not
+	claim.SetGroupVersionKind(PersistentVolumeClaims.GroupVersionKind()) // decoded objects may lack it
 	return helper.GetBindVolumeToClaim(v, claim)
 }
 
-// WaitsForPod reports whether claims of a class are bound when a pod wants them. The class may be nil.
+// WaitsForPod reports whether claims of a class are bound only once a pod uses them. class may be nil.
 func WaitsForPod(class *storagev1.StorageClass) bool {
 	return class != nil && class.VolumeBindingMode != nil &&
 		*class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
@@ -28,7 +28,7 @@ func IsFor(claim *corev1.PersistentVolumeClaim, pod types.UID) bool {
 	return by != nil && by.UID == pod
 }
 
-// ClaimsOf returns the names of the claims that are volumes of a pod.
+// ClaimsOf returns the names of the claims that a pod mounts as volumes.
 func ClaimsOf(p *corev1.Pod) (names []string) {
 	for i := range p.Spec.Volumes {
 		switch v := &p.Spec.Volumes[i]; {
