@@ -26,8 +26,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/stage"
 )
 
-// play does what the Stage of a job says, from where it was the last time. An error that is a stage.Failure, or an
-// answer of the API, is about the Stage.
+// play performs the remaining actions of a job's Stage. A stage.Failure or an API status error is the Stage's fault.
 func (p *player) play(ctx context.Context, t target, j *job) error {
 	if j.acts == nil {
 		o, err := p.object(ctx, t, j.stage)
@@ -80,7 +79,7 @@ func (p *player) do(ctx context.Context, t target, s *stage.Stage, a stage.Act) 
 	return p.patch(ctx, call, decode.Patch{Type: a.Patch.Type, Data: data})
 }
 
-// withUID has a patch be about the object of a uid, and not about one that was made anew under its name.
+// withUID restricts a patch to the object with a uid, so that it does not apply to a recreated object.
 func withUID(p *stage.Patch, uid string) ([]byte, error) {
 	if p.Type == types.JSONPatchType {
 		var ops []any
@@ -93,7 +92,7 @@ func withUID(p *stage.Patch, uid string) ([]byte, error) {
 	if err := json.Unmarshal(p.Data, &change); err != nil {
 		return nil, fmt.Errorf("the patch is no object: %w", err)
 	}
-	if p.Subresource == "scale" { // whose metadata is its own
+	if p.Subresource == "scale" { // a Scale has its own metadata
 		return p.Data, nil
 	}
 	meta, ok := change["metadata"].(map[string]any)
@@ -124,7 +123,7 @@ func (p *player) patch(ctx context.Context, call *verb.Call, patch decode.Patch)
 	return err
 }
 
-// apply makes the object that a patch describes, or patches it.
+// apply creates the object that a patch describes, or patches it if it exists.
 func (p *player) apply(ctx context.Context, t target, a *stage.Patch) error {
 	value, err := codec.DecodeJSON(a.Data)
 	obj, ok := value.(object.Object)
@@ -180,17 +179,17 @@ func (p *player) create(ctx context.Context, w write, obj object.Object) error {
 	return err
 }
 
-// write is what is to be written.
+// write describes a request that writes.
 type write struct {
 	verb, namespace, name, subresource string
 	of                                 *catalog.Resource
 	version                            string
 	as                                 *stage.Another
-	always                             bool // it is authorized whatever it is about
+	always                             bool // authorize it for every kind
 }
 
-// call returns the call for a write. Pods and nodes are the simulation's own; anything else is written with the rights
-// of kwok's service account, so that who may create Stages may not do more by that.
+// call returns the call for a write. Writes to pods and nodes belong to the simulation. All other writes are authorized
+// as kwok's service account, so that creating Stages does not extend a user's rights.
 func (p *player) call(ctx context.Context, w write) (*verb.Call, error) {
 	v := w.of.Version(w.version)
 	if v == nil || !v.Served {
@@ -226,7 +225,7 @@ func (p *player) call(ctx context.Context, w write) (*verb.Call, error) {
 	return call, nil
 }
 
-// another returns a user by name, and what it takes to act as that user.
+// another returns a user by name, and the request attributes of impersonating that user.
 func another(name string) (user.Info, *request.Info) {
 	who := &user.DefaultInfo{Name: name, Groups: []string{user.AllAuthenticated}}
 	asked := &request.Info{Verb: "impersonate", IsResource: true, Resource: "users", Name: name}

@@ -9,10 +9,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/stage"
 )
 
-// version is that of kwok whose Stages are played as it does: they put it into what they say of nodes.
+// version is the kwok version that this server follows: kwok's Stages write it into node status.
 const version = "v0.8.0"
 
-// functions are what the templates of a Stage may call for an object.
+// functions returns the functions that the templates of a Stage may call for an object.
 func (p *player) functions(t target) stage.Functions {
 	node, _ := t.entry.Field("spec.nodeName")
 	if t.of.Prefix == cluster.Nodes.Prefix {
@@ -42,7 +42,7 @@ func (p *player) functions(t target) stage.Functions {
 	}
 }
 
-// nodeIP returns the address of a node: what it says of itself, or what simulated ones have.
+// nodeIP returns the address of a node: its own, or the default of simulated nodes.
 func (p *player) nodeIP(name string) string {
 	if n := cluster.Nodes.Get(p.Cluster, "", name); n != nil {
 		for _, a := range n.Status.Addresses {

@@ -27,7 +27,7 @@ const loop = "simulated-stages"
 // workers is how many objects are looked at at a time.
 const workers = 4
 
-// Part brings what plays Stages.
+// Part declares the loop that plays Stages.
 func Part(s *Stages, shared *cluster.Shared) part.Part {
 	return part.Part{Name: "stages", Loops: []part.Loop{
 		{Name: loop, Workers: workers, Pooled: true, New: func(h *part.Host) control.Reconciler {
@@ -36,8 +36,8 @@ func Part(s *Stages, shared *cluster.Shared) part.Part {
 	}}
 }
 
-// player plays Stages for objects. A key is the prefix of an object's collection, a bar and the object's key; or the
-// name of a Stage after a bar, of which something is to be said; or a bar alone, for all objects that there are.
+// player plays Stages for objects. A key has one of three forms: the prefix of an object's collection, a bar, and the
+// object's key; a bar and the name of a Stage with a status to write; or a bar alone, for all objects.
 type player struct {
 	*cluster.Cluster
 	stages    *Stages
@@ -45,20 +45,20 @@ type player struct {
 	need      func(string)
 
 	mu    sync.Mutex
-	jobs  map[string]*job // by the keys of objects
-	shown *set            // of which all objects have been looked at
-	said  map[string]bool // failures that are in the log
+	jobs  map[string]*job // by object key
+	shown *set            // all objects have been looked at with this set
+	said  map[string]bool // failures that are already in the log
 }
 
-// job is a Stage that was chosen for an object in one state. A worker that looks at the object owns it.
+// job is the Stage chosen for an object in one state. Only the worker that looks at the object uses it.
 type job struct {
 	of       *set
 	uid      string
 	revision int64
 	stage    *stage.Stage // nil if none matches
 	due      time.Time
-	acts     []stage.Act // what is to be done; nil before it is due
-	done     int         // how many of them are
+	acts     []stage.Act // the actions; nil before the Stage is due
+	done     int         // number of completed actions
 	over     bool
 }
 
@@ -69,7 +69,7 @@ func newPlayer(h *part.Host, s *Stages, a *cluster.Addresses) *player {
 	}
 }
 
-// Requests makes player a control.Requester.
+// Requests implements control.Requester.
 func (p *player) Requests(need func(string)) {
 	p.need = need
 	p.stages.OnChange(func() { need("|") })
@@ -96,7 +96,7 @@ func (p *player) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// addressOf notes which address a pod has.
+// addressOf records the address of a pod.
 func (p *player) addressOf(ev *watchcache.Event) {
 	if ev.Type == watchcache.Deleted {
 		p.addresses.Free(ev.Entry.UID)
@@ -106,7 +106,7 @@ func (p *player) addressOf(ev *watchcache.Event) {
 	p.addresses.Take(ev.Entry.UID, ip)
 }
 
-// kind returns the kind of the objects below a prefix, none if it is not known.
+// kind returns the kind of the objects below a prefix; the zero GroupKind if it is unknown.
 func (p *player) kind(prefix string) schema.GroupKind {
 	if r := p.Catalog.Snapshot().ByPrefix(prefix); r != nil {
 		return schema.GroupKind{Group: r.Group, Kind: r.Kind}
@@ -146,7 +146,7 @@ func splitKey(key string) (namespace, name string) {
 	return "", key
 }
 
-// lookAtAll names all objects of the kinds that have Stages, if there are others than before.
+// lookAtAll requests all objects of the kinds that have Stages, if the set of Stages has changed.
 func (p *player) lookAtAll() {
 	s := p.stages.current()
 	p.mu.Lock()
@@ -161,12 +161,12 @@ func (p *player) lookAtAll() {
 		return
 	}
 	for _, name := range p.stages.names() {
-		p.need("|" + name) // whether one is accepted depends on others
+		p.need("|" + name) // whether a Stage is accepted depends on others
 	}
 	for kind := range s.lives {
 		r := p.Catalog.Snapshot().ByKind(kind.Group, kind.Kind)
 		if r == nil {
-			continue // its objects come after its definition
+			continue // the CRD is not there yet; its objects come later
 		}
 		p.View.Collection(r.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 			if ip, ok := e.Field("status.podIP"); ok && kind == cluster.PodKind {
@@ -178,8 +178,8 @@ func (p *player) lookAtAll() {
 	}
 }
 
-// eligible reports whether an object is one to play for: a node that is simulated and well, a pod on such a node, and
-// any object of another kind.
+// eligible reports whether Stages may run an object: a simulated node that is not down, a pod on such a node, or any
+// object of another kind.
 func (p *player) eligible(r *catalog.Resource, e *watchcache.Entry) bool {
 	node := e
 	switch (schema.GroupKind{Group: r.Group, Kind: r.Kind}) {
@@ -193,7 +193,7 @@ func (p *player) eligible(r *catalog.Resource, e *watchcache.Entry) bool {
 	return cluster.IsSimulated(node) && !cluster.IsDown(node)
 }
 
-// target is an object that is looked at.
+// target is the object under consideration.
 type target struct {
 	of    *catalog.Resource
 	entry *watchcache.Entry
@@ -206,7 +206,7 @@ func (p *player) forget(key string) {
 	delete(p.jobs, key)
 }
 
-// look takes an object on: it has a Stage chosen for the state that it is in, and played when that is due.
+// look chooses a Stage for the current state of an object, and plays it when it is due.
 func (p *player) look(ctx context.Context, t target, s *set, life stage.Life) error {
 	p.mu.Lock()
 	j := p.jobs[t.key]
@@ -236,7 +236,8 @@ func (p *player) look(ctx context.Context, t target, s *set, life stage.Life) er
 	return nil
 }
 
-// passing reports whether an error is about the server and not about what was to be done: it is tried again.
+// passing reports whether an error is transient, a problem of the server and not of the request. Such actions are
+// retried.
 func passing(err error) bool {
 	if err == nil {
 		return false
@@ -250,7 +251,7 @@ func passing(err error) bool {
 	return !errors.As(err, &status) && !errors.As(err, &failure)
 }
 
-// choose chooses a Stage for an object, and when it is due.
+// choose chooses a Stage for an object, and the time at which it is due.
 func (p *player) choose(ctx context.Context, t target, j *job, life stage.Life) error {
 	o, err := p.object(ctx, t, life[0])
 	var failure *stage.Failure

@@ -22,7 +22,7 @@ import (
 // saidMost is how many failures are remembered, so that each is in the log once.
 const saidMost = 1000
 
-// log says what is wrong with Stages for an object. Of what is wrong with many objects, the first is named.
+// log logs the errors of Stages for an object. A failure that many objects share is logged for the first one only.
 func (p *player) log(t target, err error) {
 	p.mu.Lock()
 	known := p.said[err.Error()] || len(p.said) >= saidMost
@@ -34,8 +34,8 @@ func (p *player) log(t target, err error) {
 	}
 }
 
-// report says that a Stage could not be played for an object: by an event, and in the log. If it is gone by now, or was
-// made anew, that was not the Stage's fault.
+// report records, by an event and in the log, that a Stage could not be played for an object. It records nothing if the
+// object is gone or was recreated, since that is not the Stage's fault.
 func (p *player) report(ctx context.Context, t target, s *stage.Stage, err error) {
 	now := p.View.Collection(t.of.Prefix).Snapshot().Get(t.entry.Namespace, t.entry.Name)
 	if now == nil || now.UID != t.entry.UID || ctx.Err() != nil {
@@ -53,8 +53,8 @@ func (p *player) report(ctx context.Context, t target, s *stage.Stage, err error
 // accepted is the condition of Stages that clients have created.
 const accepted = "Accepted"
 
-// say says of a Stage that a client has created whether it can be used: in its status, and if it cannot, by an event
-// and in the log.
+// say writes to the status of a client's Stage whether it is usable. If not, say also records an event and logs the
+// error.
 func (p *player) say(ctx context.Context, name string) error {
 	e, why, ok := p.stages.verdict(name)
 	if !ok || e.Deleting {
@@ -77,7 +77,7 @@ func (p *player) say(ctx context.Context, name string) error {
 	return nil
 }
 
-// scope says for which objects a Stage is played.
+// scope describes the objects that a Stage is played for.
 func (p *player) scope(e *watchcache.Entry) string {
 	s, err := stage.Parse(e.JSON())
 	switch {
@@ -105,7 +105,7 @@ func (p *player) mark(ctx context.Context, e *watchcache.Entry, condition object
 		var had struct {
 			Conditions []struct{ Type, Status, Reason, Message string }
 		}
-		_ = json.Unmarshal([]byte(status), &had) // then it has none
+		_ = json.Unmarshal([]byte(status), &had) // on an error there are no conditions
 		for _, c := range had.Conditions {
 			if c.Type == accepted {
 				return c.Status == condition["status"] && c.Reason == condition["reason"] &&

@@ -1,9 +1,9 @@
-// Package play runs simulated objects by Stages (package stage): those of files, and those that clients create, if the
-// server has a definition of them, which is kwok's own.
+// Package play runs simulated objects by Stages (package stage). Stages come from files, and from clients if kwok's
+// CustomResourceDefinition of Stages is installed.
 //
-// What Stages are there is one immutable set (Stages), which is made anew when one comes, goes or changes. The loop
-// (player) chooses a Stage for each object that Stages may be about, waits until it is due by the cluster's clock, and
-// does what it says. Without Stages nothing is compiled, and the loop has no keys.
+// The current Stages form one immutable set (Stages), which is rebuilt when a Stage is added, deleted or changed. The
+// loop (player) chooses a Stage for each object that Stages may run, waits by the cluster's clock until it is due, and
+// performs its actions. Without Stages nothing is compiled, and the loop has no keys.
 package play
 
 import (
@@ -23,36 +23,36 @@ import (
 // set is the Stages at one time. It is immutable.
 type set struct {
 	lives map[schema.GroupKind]stage.Life
-	// replaced are the kinds whose objects are run by Stages alone.
+	// replaced are the kinds that are run by Stages alone.
 	replaced map[schema.GroupKind]bool
-	// refused says why some of the Stages are not among them, by their names.
+	// refused holds the errors of the Stages that are not in the set, by name.
 	refused map[string]error
 }
 
 var _ cluster.Stages = (*Stages)(nil)
 
-// Stages are those that a server has. Use New. They are safe for concurrent use.
+// Stages holds the Stages of a server. Use New. It is safe for concurrent use.
 type Stages struct {
-	fixed []*stage.Stage // of files
+	fixed []*stage.Stage // from files
 	now   atomic.Pointer[set]
-	// unread is set while there are Stages that have changed and are not compiled.
+	// unread is set while changed Stages are not yet compiled.
 	unread atomic.Bool
 
 	mu      sync.Mutex
-	changed map[string]*watchcache.Entry // by their names; nil for those that are gone
-	objects map[string]*read             // what clients have created
-	told    []func()                     // are called when the set has changed
+	changed map[string]*watchcache.Entry // by name; nil for deleted Stages
+	objects map[string]*read             // Stages of clients
+	told    []func()                     // called when the set has changed
 }
 
 // read is a Stage that a client has created.
 type read struct {
 	entry *watchcache.Entry
 	spec  string
-	stage *stage.Stage // nil if it cannot be used
-	err   error        // why
+	stage *stage.Stage // nil if it is not usable
+	err   error        // why it is not
 }
 
-// New returns Stages, with those of files.
+// New returns Stages with the Stages of files.
 func New(fixed []*stage.Stage) *Stages {
 	s := &Stages{fixed: fixed, changed: map[string]*watchcache.Entry{}, objects: map[string]*read{}}
 	s.now.Store(s.made())
@@ -62,10 +62,11 @@ func New(fixed []*stage.Stage) *Stages {
 // Replace reports whether objects of a kind are run by Stages alone, and not as the server has it without.
 func (s *Stages) Replace(kind schema.GroupKind) bool { return s.current().replaced[kind] }
 
-// OnChange has f called when there may be other Stages. f must not block. It is for the start: not while loops run.
+// OnChange registers f, which is called when the Stages may have changed. f must not block. Call it before the loops
+// start.
 func (s *Stages) OnChange(f func()) { s.told = append(s.told, f) }
 
-// observe notes a change of a Stage that a client has made. It is called in the view's goroutine.
+// observe records a change of a client's Stage. It runs in the view's goroutine.
 func (s *Stages) observe(ev *watchcache.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +84,7 @@ func (s *Stages) current() *set {
 	return s.now.Load()
 }
 
-// compile reads what has changed, and tells of it if that makes another set.
+// compile reads the changed Stages, and notifies if the set has changed.
 func (s *Stages) compile() {
 	if !s.readChanged() {
 		return
@@ -93,7 +94,7 @@ func (s *Stages) compile() {
 	}
 }
 
-// readChanged takes in what has changed, and reports whether that makes another set.
+// readChanged reads the changed Stages, and reports whether the set has changed.
 func (s *Stages) readChanged() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +110,7 @@ func (s *Stages) readChanged() bool {
 	return another
 }
 
-// readLocked takes in one Stage, nil for none, and reports whether that says something else than before.
+// readLocked reads one Stage, nil if it was deleted, and reports whether its meaning has changed.
 func (s *Stages) readLocked(name string, e *watchcache.Entry) bool {
 	was := s.objects[name]
 	if e == nil {
@@ -119,7 +120,7 @@ func (s *Stages) readLocked(name string, e *watchcache.Entry) bool {
 	spec, _ := e.Field("spec")
 	notes, _ := e.Field("metadata.annotations")
 	if spec += notes; was != nil && was.spec == spec && was.entry.UID == e.UID {
-		was.entry = e // its status has changed
+		was.entry = e // only its status has changed
 		return false
 	}
 	now := &read{entry: e, spec: spec}
@@ -128,8 +129,8 @@ func (s *Stages) readLocked(name string, e *watchcache.Entry) bool {
 	return true
 }
 
-// made puts the Stages together: those of files, then those that clients have created, the oldest first. One that a
-// client has created takes the place of one of its name in a file.
+// made builds the set: the Stages of files, then the Stages of clients, the oldest first. A client's Stage replaces a
+// file's Stage of the same name.
 func (s *Stages) made() *set {
 	var all stage.Life
 	for _, one := range s.fixed {
@@ -152,14 +153,14 @@ func (s *Stages) made() *set {
 	return out
 }
 
-// names returns those of the Stages that clients have created.
+// names returns the names of the clients' Stages.
 func (s *Stages) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.objects))
 }
 
-// verdict returns what is to be said of a Stage that a client has created; false if there is none of the name.
+// verdict returns a client's Stage and its error; ok is false if there is no Stage of that name.
 func (s *Stages) verdict(name string) (e *watchcache.Entry, why error, ok bool) {
 	s.current()
 	s.mu.Lock()

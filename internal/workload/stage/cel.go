@@ -22,10 +22,10 @@ type program struct {
 	run  cel.Program
 }
 
-// costLimit bounds what an expression may cost, as Kubernetes bounds those of policies.
+// costLimit bounds the cost of an expression, as Kubernetes bounds the expressions of policies.
 const costLimit = 10_000_000
 
-// nowName is the variable that Now() stands for. No expression can name it.
+// nowName is the variable that Now() compiles to. No expression can name it.
 const nowName = "@now"
 
 // environment declares self and functions of kwok: Now(), Rand(), UnixSecond(timestamp) and SinceSecond(object).

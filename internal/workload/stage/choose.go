@@ -12,7 +12,7 @@ import (
 // Life is the Stages of a kind.
 type Life []*Stage
 
-// Candidate is a Stage that an object may go through next, with the weight that chance gives it.
+// Candidate is a Stage that an object may go through next, with its weight in the random choice.
 type Candidate struct {
 	*Stage
 	Weight int64
@@ -21,11 +21,10 @@ type Candidate struct {
 // heaviest is the most that a Stage weighs, so that sums of weights are numbers.
 const heaviest = 1 << 40
 
-// Candidates returns the Stages that match an object and among which chance decides. Those whose weight cannot be read
-// count only if there are no others, and those of weight 0 only if no other has more: their Weight is then 1.
+// Candidates returns the Stages that match an object, as the input of the random choice. Stages with an unreadable
+// weight count only if there are no others. Stages of weight 0 count only if no other has more; their Weight is then 1.
 //
-// An error is about Stages that could not be evaluated, which do not match; the candidates beside it count all the
-// same.
+// The error is about Stages that could not be evaluated. They do not match, and the returned candidates are valid.
 func (l Life) Candidates(ctx context.Context, o *Object) ([]Candidate, error) {
 	var weighed, unclear []Candidate
 	var errs []error
@@ -63,7 +62,7 @@ func (l Life) Candidates(ctx context.Context, o *Object) ([]Candidate, error) {
 	return out, errors.Join(errs...)
 }
 
-// Failure is what is wrong with a Stage for an object.
+// Failure is the error of a Stage for an object.
 type Failure struct {
 	Stage *Stage
 	Err   error
@@ -72,11 +71,11 @@ type Failure struct {
 // Error names the Stage.
 func (f *Failure) Error() string { return fmt.Sprintf("stage %s: %v", f.Stage.Name, f.Err) }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the underlying error.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Choose returns the Stage that an object goes through next, nil for none. random returns a number below n. The error
-// is that of Candidates.
+// Choose returns the next Stage of an object, or nil for none. random returns a number below n. The error is that of
+// Candidates.
 func (l Life) Choose(ctx context.Context, o *Object, random func(n int64) int64) (*Stage, error) {
 	candidates, err := l.Candidates(ctx, o)
 	if len(candidates) <= 1 {
@@ -98,7 +97,7 @@ func (l Life) Choose(ctx context.Context, o *Object, random func(n int64) int64)
 	return candidates[len(candidates)-1].Stage, err
 }
 
-// Matches reports whether the selector takes an object.
+// Matches reports whether the selector matches an object.
 func (s *Stage) Matches(ctx context.Context, o *Object) (bool, error) {
 	switch {
 	case s.selector == nil,
@@ -114,13 +113,13 @@ func (s *Stage) Matches(ctx context.Context, o *Object) (bool, error) {
 	return true, nil
 }
 
-// Weight returns the weight for an object; false if the object has something there that is no number.
+// Weight returns the weight for an object; false if the object's value is not a number.
 func (s *Stage) Weight(ctx context.Context, o *Object) (int64, bool, error) {
 	return s.weight.get(ctx, o)
 }
 
-// Delays returns between which times, the second excluded, chance chooses how long the object waits for the Stage. They
-// are equal if there is nothing to choose; false means that there is no delay.
+// Delays returns the bounds of the random delay before the Stage is played on an object; to is exclusive. Equal bounds
+// mean a fixed delay, and false means no delay.
 func (s *Stage) Delays(ctx context.Context, o *Object) (from, to time.Duration, ok bool, err error) {
 	if from, ok, err = s.delay.get(ctx, o); err != nil || !ok {
 		return 0, 0, false, err
@@ -133,7 +132,7 @@ func (s *Stage) Delays(ctx context.Context, o *Object) (from, to time.Duration, 
 		return 0, 0, false, err
 	case !ok:
 		return from, from, true, nil
-	case to <= from: // the sooner counts
+	case to <= from: // the smaller one counts
 		return to, to, true, nil
 	}
 	return from, to, true, nil

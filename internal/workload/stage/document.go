@@ -10,7 +10,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// document is a Stage as it is written. Names are kwok's.
+// document is a Stage as written. The names are kwok's.
 type document struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -42,7 +42,7 @@ type selectorSpec struct {
 	MatchExpressions []requirement     `json:"matchExpressions"`
 }
 
-// requirement is one of the expressions of a selector: CEL, jq, or jq in the older form.
+// requirement is an expression of a selector: CEL, jq, or jq in the older form.
 type requirement struct {
 	CEL *source      `json:"cel"`
 	JQ  *requirement `json:"jq"`
@@ -56,7 +56,7 @@ type source struct {
 	Expression string `json:"expression"`
 }
 
-// expression is where a value comes from: CEL, jq, or jq in the older form.
+// expression is the source of a value: CEL, jq, or jq in the older form.
 type expression struct {
 	CEL            *source `json:"cel"`
 	JQ             *source `json:"jq"`
@@ -86,12 +86,12 @@ type patchSpec struct {
 	Impersonation *Another `json:"impersonation"`
 }
 
-// Another is the user as whom something is done.
+// Another is the user to impersonate.
 type Another struct {
 	Username string `json:"username"`
 }
 
-// Event is an event that a Stage asks for.
+// Event is an event that a Stage records.
 type Event struct {
 	Type    string `json:"type"`
 	Reason  string `json:"reason"`
@@ -119,7 +119,7 @@ type nextSpec struct {
 	StatusPatchAs     *Another        `json:"statusPatchAs"`
 }
 
-// steps returns what the older form means: an event, finalizers, patches and a deletion, in this order.
+// steps converts the older form: an event, finalizers, patches and a deletion, in this order.
 func (n *nextSpec) steps() (out []stepSpec) {
 	if n.Event != nil {
 		out = append(out, stepSpec{Event: n.Event})
@@ -163,7 +163,7 @@ func Parse(data []byte) (*Stage, error) {
 	return s, nil
 }
 
-// outsideMetadata returns the errors about fields that are not metadata: of that, only what matters here is declared.
+// outsideMetadata returns the errors about fields outside metadata: only the metadata fields in use are declared.
 func outsideMetadata(errs []error) (out []error) {
 	for _, err := range errs {
 		if !bytes.HasPrefix([]byte(err.Error()), []byte(`unknown field "metadata.`)) {

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Object is what Stages look at. It is not safe for concurrent use.
+// Object is the input of Stages. It is not safe for concurrent use.
 type Object struct {
 	Labels, Annotations map[string]string
 	Finalizers          []string
-	// JSON is the whole of it.
+	// JSON is the whole object.
 	JSON []byte
-	// Now is the time at which it is looked at.
+	// Now is the time of the evaluation.
 	Now time.Time
 
 	forJQ, forCEL, forTemplates any // decoded JSON, nil until it is needed
@@ -28,7 +28,7 @@ type compiled struct {
 	cel *program
 }
 
-// compile returns nil for nil, and for an expression that is empty.
+// compile returns nil for a nil or empty expression.
 func (e *expression) compile() (*compiled, error) {
 	switch {
 	case e == nil:
@@ -46,7 +46,7 @@ func (e *expression) compile() (*compiled, error) {
 	return nil, nil
 }
 
-// condition is one of the expressions of a selector, compiled.
+// condition is a compiled expression of a selector.
 type condition struct {
 	compiled
 	operator string
@@ -104,7 +104,8 @@ func (c *condition) matches(ctx context.Context, o *Object) (bool, error) {
 	return len(found) == 0, nil
 }
 
-// listed reports whether a value is among those of the condition. kwok knows texts, booleans and what jq counts.
+// listed reports whether a value is among the values of the condition. kwok compares strings, booleans and jq's
+// numbers.
 func (c *condition) listed(v any) bool {
 	switch v := v.(type) {
 	case string:
@@ -117,14 +118,14 @@ func (c *condition) listed(v any) bool {
 	return false
 }
 
-// number is a number that is given or comes from an object.
+// number is a number that is fixed or read from an object.
 type number struct {
 	value int64
 	from  *compiled
 }
 
-// get returns the number; false if the object has a text there that is none. An object that has nothing there has the
-// one that is given.
+// get returns the number; false if the object has a string there that is not a number. Without a value in the object it
+// returns the fixed number.
 func (n number) get(ctx context.Context, o *Object) (int64, bool, error) {
 	switch {
 	case n.from == nil:
@@ -145,7 +146,7 @@ func (n number) get(ctx context.Context, o *Object) (int64, bool, error) {
 			return i, err == nil, nil
 		case float64:
 			return whole(v), true, nil
-		case int: // what jq has counted
+		case int: // jq's length
 			return int64(v), true, nil
 		}
 	}
@@ -160,17 +161,17 @@ func whole(f float64) int64 {
 	case f <= math.MinInt64:
 		return math.MinInt64
 	}
-	return int64(f) // 0 for no number
+	return int64(f) // 0 if it is not a number
 }
 
-// span is a time that is given or comes from an object. The zero value is none.
+// span is a duration that is fixed or read from an object. The zero value means none.
 type span struct {
 	milliseconds *int64
 	from         *compiled
 }
 
-// get returns the span; false if there is none, or the object has an empty text there. A text is a duration, or a time
-// until which the span lasts. An object that has anything else there, or nothing, has the span that is given.
+// get returns the span; false if there is none or the object has an empty string there. A string is a duration, or the
+// time at which the span ends. For any other value, or none, get returns the fixed span.
 func (s span) get(ctx context.Context, o *Object) (time.Duration, bool, error) {
 	switch {
 	case s.from == nil:

@@ -9,7 +9,7 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// patience is how long an expression may take: one that does not end must not hold up others.
+// patience is the timeout of an expression: one that does not terminate must not block others.
 const patience = time.Second
 
 // query is a jq expression. It sees no environment, no files and no modules.

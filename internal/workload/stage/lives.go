@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Lives puts Stages together by the kinds that they are about, in the order in which they are given. Refused says why
-// some are not among them, by their names.
+// Lives groups Stages by the kind of their objects, in the given order. refused holds the errors of the Stages that
+// were left out, by name.
 func Lives(stages []*Stage) (lives map[schema.GroupKind]Life, refused map[string]error) {
 	lives, refused = map[schema.GroupKind]Life{}, map[string]error{}
 	for _, one := range stages {

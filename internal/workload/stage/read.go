@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Read returns the Stages in files of YAML or JSON and in folders of such files, sorted by name. Several paths are
-// separated as in the environment variable PATH. Of what is not of kwok's group, a folder may have any, such as the
-// kustomization.yaml beside Stages; a file that is named itself may not. The error lists all that is wrong.
+// Read returns the Stages in YAML or JSON files and in folders of such files, sorted by name. paths is a list as in the
+// environment variable PATH. A folder may contain documents of other groups, such as a kustomization.yaml; a named file
+// may not. The error joins all problems.
 func Read(paths string) ([]*Stage, error) {
 	var out []*Stage
 	var errs []error
@@ -57,7 +57,7 @@ func Read(paths string) ([]*Stage, error) {
 	return out, nil
 }
 
-// filesAt returns the files at a path; strict is true if it is one itself.
+// filesAt returns the files at a path; strict is true if path itself is a file.
 func filesAt(path string) (files []string, strict bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -100,8 +100,7 @@ func readFile(file string, strict bool) ([]*Stage, error) {
 	}
 }
 
-// parseYAML reads a document. It returns nil for one that is empty, and if strict is not set for one that is of another
-// group.
+// parseYAML reads a document. It returns nil for an empty document and, unless strict is set, for one of another group.
 func parseYAML(data []byte, strict bool) (*Stage, error) {
 	data, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {

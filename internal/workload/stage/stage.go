@@ -1,12 +1,12 @@
-// Package stage knows what a Stage says: the kind kwok.x-k8s.io/v1alpha1 by which kwok, and this server, run simulated
-// objects. Rules: kwok 0.8.0, pkg/apis/v1alpha1 and pkg/utils/lifecycle.
+// Package stage implements Stages, the objects of kwok.x-k8s.io/v1alpha1 by which kwok and this server run simulated
+// objects. Source: kwok 0.8.0, pkg/apis/v1alpha1 and pkg/utils/lifecycle.
 //
-// A Stage is about objects of one kind. It matches those that its selector takes, and of the Stages that match an
-// object chance chooses one, by their weights (Life). When its delay is over, it is played: its steps say what to do
-// (Stage.Steps). All is pure: what is written, and when, is for the caller (package play).
+// A Stage is about objects of one kind. Its selector decides which of them it matches. If several Stages match an
+// object, one is chosen at random by weight (Life). After its delay it is played: its steps describe the actions
+// (Stage.Steps). The package is pure; package play decides when to write, and writes.
 //
-// Expressions are jq or CEL, templates are those of text/template with sprig's functions. All are compiled when a Stage
-// is read, so that what is wrong is found then. A Stage is immutable and safe for concurrent use.
+// Expressions are in jq or CEL, templates in text/template with the functions of sprig. All are compiled when a Stage
+// is read, so errors are found then. A Stage is immutable and safe for concurrent use.
 package stage
 
 import (
@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The kind of Stages, and where a server stores those that clients create.
+// The group and kind of Stages, and the store prefix of the Stages that clients create.
 const (
 	Group   = "kwok.x-k8s.io"
 	Version = "v1alpha1"
@@ -29,7 +29,8 @@ const (
 	Prefix  = Group + "/" + Plural
 )
 
-// BesideAnnotation, "true" on a Stage, has it act beside what the server simulates by itself, and not in its place.
+// BesideAnnotation, set to "true" on a Stage, makes it act in addition to the built-in simulation, and not in its
+// place.
 const BesideAnnotation = "bowsprit.dev/simulate-beside"
 
 // Stage is a Stage that can be played.
@@ -37,7 +38,7 @@ type Stage struct {
 	Name string
 	// Of is the kind of the objects.
 	Of schema.GroupVersionKind
-	// Beside is set if BesideAnnotation is.
+	// Beside is set if BesideAnnotation is "true".
 	Beside bool
 
 	selector      *selector // nil matches nothing
@@ -47,19 +48,19 @@ type Stage struct {
 	steps         []step
 }
 
-// Selects reports whether the Stage can match anything: one without a selector matches nothing.
+// Selects reports whether the Stage can match anything: a Stage without a selector matches nothing.
 func (s *Stage) Selects() bool { return s.selector != nil }
 
-// Immediate reports whether the Stage asks for the next one to be chosen at once, as it is here after each.
+// Immediate reports whether the Stage asks to choose the next Stage at once, which this server always does.
 func (s *Stage) Immediate() bool { return s.immediate }
 
-// selector says which objects a Stage matches.
+// selector matches the objects of a Stage.
 type selector struct {
 	labels, annotations labels.Selector
 	expressions         []condition
 }
 
-// compile makes a Stage of what was read. The error lists all that is wrong.
+// compile compiles a document into a Stage. The error joins all problems.
 func compile(d *document) (*Stage, error) {
 	s := &Stage{
 		Name: d.Metadata.Name, immediate: d.Spec.ImmediateNextStage != nil && *d.Spec.ImmediateNextStage,
@@ -145,7 +146,7 @@ func (s *Stage) compileSteps(p *problems, d *spec) {
 	}
 }
 
-// problems are what is wrong with a Stage.
+// problems collects the errors of a Stage.
 type problems struct{ all []error }
 
 func (p *problems) add(path string, err error) {
@@ -156,7 +157,7 @@ func (p *problems) add(path string, err error) {
 
 func (p *problems) err() error { return errors.Join(p.all...) }
 
-// step is one of the actions of a Stage, compiled.
+// step is a compiled action of a Stage.
 type step struct {
 	stepSpec
 	patch, apply *template.Template

@@ -12,18 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Act is something to be done when a Stage is played. One of its fields is set.
+// Act is an action of a played Stage. One of its fields is set.
 type Act struct {
 	Event *Event
-	// Patch is one of the object that the Stage is played for.
+	// Patch patches the object that the Stage is played for.
 	Patch *Patch
-	// Apply makes another object, or patches it if it is there.
+	// Apply creates another object, or patches it if it exists.
 	Apply *Patch
-	// Delete has the object deleted, without grace.
+	// Delete deletes the object, without grace period.
 	Delete bool
 }
 
-// Patch is a patch of an object. As is the user as whom it is sent, nil for that of who plays.
+// Patch is a patch of an object. As is the user to impersonate; nil means the player's own user.
 type Patch struct {
 	Type        types.PatchType
 	Subresource string
@@ -64,7 +64,7 @@ func (d stepSpec) compile(of schema.GroupVersionKind) (s step, err error) {
 	return s, errors.Join(errs...)
 }
 
-// custom reports whether a kind is none of Kubernetes', by its group, whose names have no dot or end so.
+// custom reports whether a kind is custom, by its group: groups of Kubernetes have no dot, or a suffix of Kubernetes.
 func custom(of schema.GroupVersionKind) bool {
 	return slices.Contains([]byte(of.Group), '.') && !isKubernetes(of.Group)
 }
@@ -95,7 +95,7 @@ func (d *patchSpec) kind(of schema.GroupVersionKind) types.PatchType {
 	return types.MergePatchType
 }
 
-// Steps returns what is to be done for an object, in this order. Templates see the object as it is before the first.
+// Steps returns the actions for an object, in order. Templates see the object as it is before the first action.
 func (s *Stage) Steps(o *Object, with Functions) ([]Act, error) {
 	var out []Act
 	deleted := false
@@ -105,7 +105,7 @@ func (s *Stage) Steps(o *Object, with Functions) ([]Act, error) {
 			out = append(out, Act{Event: one.Event})
 		}
 		if deleted {
-			continue // there is nothing left to do anything else to
+			continue // nothing else can follow a deletion
 		}
 		acts, err := one.acts(s.Of, o, with)
 		if err != nil {
@@ -116,7 +116,7 @@ func (s *Stage) Steps(o *Object, with Functions) ([]Act, error) {
 	return out, nil
 }
 
-// acts returns what one step asks for beside an event. One that deletes does nothing else after that.
+// acts returns the actions of a step other than its event. A step that deletes does nothing else.
 func (s *step) acts(of schema.GroupVersionKind, o *Object, with Functions) (out []Act, err error) {
 	if s.Finalizers != nil {
 		if ops := s.Finalizers.operations(o.Finalizers); len(ops) > 0 {
@@ -153,7 +153,7 @@ func (s *step) acts(of schema.GroupVersionKind, o *Object, with Functions) (out 
 	return out, nil
 }
 
-// below returns a patch for the whole object of one for its field root, "" for the whole.
+// below turns a patch for the field root into a patch for the whole object; root "" means the whole object.
 func below(root string, kind types.PatchType, data []byte) ([]byte, error) {
 	switch {
 	case root == "":
@@ -171,7 +171,7 @@ func below(root string, kind types.PatchType, data []byte) ([]byte, error) {
 	return json.Marshal(ops)
 }
 
-// operation is one of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op    string          `json:"op"`
 	Path  string          `json:"path"`
@@ -179,14 +179,14 @@ type operation struct {
 	From  string          `json:"from,omitempty"`
 }
 
-// operations returns what makes the finalizers of an object those that are wanted.
+// operations returns the JSON patch that turns the finalizers of an object into the requested ones.
 func (f *finalizersSpec) operations(have []string) []operation {
 	const path = "/metadata/finalizers"
 	var add []string
 	for _, one := range f.Add {
 		add = append(add, one.Value)
 	}
-	var removed []operation // from the end, so that the numbers of the others stay
+	var removed []operation // from the end, so that the remaining indexes stay valid
 	for i, one := range slices.Backward(have) {
 		if slices.Contains(f.Remove, finalizer{one}) {
 			removed = append(removed, operation{Op: "remove", Path: path + "/" + strconv.Itoa(i)})
@@ -215,6 +215,6 @@ func (f *finalizersSpec) operations(have []string) []operation {
 
 // text returns a text, or several, as JSON.
 func text(v any) json.RawMessage {
-	data, _ := json.Marshal(v) // texts can be written
+	data, _ := json.Marshal(v) // strings always encode
 	return data
 }

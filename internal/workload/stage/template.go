@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Functions are what templates may call beside those that need no server. Each of Names must be there.
+// Functions are the template functions that need the server. Each of Names must be defined.
 type Functions = template.FuncMap
 
 // Names are the functions that the caller has to bring, as kwok has them.
@@ -52,7 +52,7 @@ func quote(v any) string {
 	return strconv.Quote(string(data))
 }
 
-// indented writes a value as YAML, on lines of their own that are so many times two blanks to the right.
+// indented writes a value as YAML on new lines, indented by two spaces per level.
 func indented(v any, levels ...int) (string, error) {
 	data, err := yaml.Marshal(v)
 	if err != nil {
@@ -64,7 +64,7 @@ func indented(v any, levels ...int) (string, error) {
 	return string(data), nil
 }
 
-// nodeConditions returns the conditions of a node that is well.
+// nodeConditions returns the conditions of a healthy node.
 func nodeConditions() []any {
 	var out []any
 	for _, c := range [][4]string{
@@ -86,10 +86,10 @@ func parseTemplate(text string) (*template.Template, error) {
 	return template.New("template").Funcs(builtin()).Parse(strings.TrimSpace(text))
 }
 
-// outputLimit is how many bytes a template may write: more than etcd would take.
+// outputLimit is the largest output of a template in bytes, which is more than etcd accepts.
 const outputLimit = 4 << 20
 
-// limited ends what writes too much.
+// limited is a buffer that fails when the output is too large.
 type limited struct{ bytes.Buffer }
 
 // Write fails if the limit is reached.
@@ -109,7 +109,7 @@ func render(t *template.Template, o *Object, with Functions) ([]byte, error) {
 			return nil, err
 		}
 	}
-	own, err := t.Clone() // the functions are those of this object
+	own, err := t.Clone() // the functions are bound to this object
 	if err != nil {
 		return nil, err
 	}
