@@ -17,16 +17,16 @@ import (
 // evictionController is kube's name.
 const evictionController = "taint-eviction-controller"
 
-// eviction deletes pods from nodes with NoExecute taints that they do not tolerate, or no longer. A key is that of a
-// pod, or the name of a node, all of whose pods need a look. Rule: pkg/controller/tainteviction of Kubernetes 1.36.
+// eviction deletes pods that do not, or no longer, tolerate the NoExecute taints of their node. A key is the key of a
+// pod, or the name of a node for all of its pods. Source: pkg/controller/tainteviction of Kubernetes 1.36.
 type eviction struct {
 	*cluster.Cluster
 	need func(string)
-	// doomed has the keys of pods whose patience has begun to run out.
+	// doomed holds the keys of pods with a running toleration time.
 	doomed sync.Map
 }
 
-// Requests makes eviction a control.Requester.
+// Requests implements control.Requester.
 func (v *eviction) Requests(need func(string)) { v.need = need }
 
 func (v *eviction) Observe(ev *watchcache.Event, need func(string)) {
@@ -116,7 +116,8 @@ func (v *eviction) spare(ctx context.Context, key string) {
 	}
 }
 
-// evictedAt returns when a pod's patience with the taints of its node ends; false if it does not, or if there are none.
+// evictedAt returns when a pod is to be evicted for the taints of its node; ends is false if it tolerates them forever,
+// or if there are none.
 func evictedAt(pod *corev1.Pod, n *corev1.Node) (at time.Time, ends bool) {
 	for i := range n.Spec.Taints {
 		taint := &n.Spec.Taints[i]

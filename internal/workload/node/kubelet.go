@@ -22,13 +22,13 @@ import (
 // kubeletLoop is the name of the loop that keeps nodes alive.
 const kubeletLoop = "simulated-nodes"
 
-// Times of kubelets: how long a Lease lasts and how often it is renewed.
+// leaseDuration is the duration of a node's Lease; renewEvery is the time between its renewals.
 const (
 	leaseDuration = 40 * time.Second
 	renewEvery    = 10 * time.Second
 )
 
-// Part brings the nodes that settings say and the loops of all nodes.
+// Part declares the nodes of the settings and the loops of all simulated nodes.
 func Part(s Settings, stages cluster.Stages) part.Part {
 	return part.Part{
 		Name: "simulated nodes",
@@ -46,21 +46,21 @@ func Part(s Settings, stages cluster.Stages) part.Part {
 			}),
 		},
 		Start: func(ctx context.Context, h *part.Host) error { return start(ctx, h, s.read(), stages) },
-		// What a client finds on a server that is ready is looked after.
+		// A ready server must also keep its nodes running.
 		Checks: func(h *part.Host) []front.Check {
 			return []front.Check{{Name: "simulation", Run: h.Working, ReadyOnly: true}}
 		},
 	}
 }
 
-// kubelets are those of all simulated nodes: they say of a node what it lacks, and that it is alive. A key is the name
-// of a node. If there are Stages for nodes, those say all but that a node is alive.
+// kubelets runs the kubelets of all simulated nodes: it completes their status and renews their Leases. A key is the
+// name of a node. If there are Stages for nodes, it only renews the Leases.
 type kubelets struct {
 	*cluster.Cluster
 	stages cluster.Stages
 }
 
-// Requests makes kubelets a control.Requester.
+// Requests implements control.Requester.
 func (k *kubelets) Requests(need func(string)) {
 	k.stages.OnChange(func() {
 		k.View.Collection(cluster.Nodes.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
@@ -109,8 +109,8 @@ func (k *kubelets) renew(ctx context.Context, own *cluster.Cluster, e *watchcach
 	return control.Again(renewEvery)
 }
 
-// hand has a node that was ready before there were Stages for nodes be in the phase in which kwok's Stages leave one,
-// and which they ask for.
+// hand sets the phase of a node that became ready before there were Stages for nodes. kwok's Stages leave nodes in this
+// phase, and select by it.
 func hand(ctx context.Context, c *cluster.Cluster, e *watchcache.Entry) error {
 	if phase, _ := e.Field("status.phase"); phase != "" {
 		return nil
@@ -150,7 +150,7 @@ func adopt(ctx context.Context, c *cluster.Cluster, name string) error {
 	return err
 }
 
-// recover says that a node is ready again that was said not to be: its kubelet was silent.
+// recover marks a node ready again after its kubelet was silent.
 func (k *kubelets) recover(ctx context.Context, c *cluster.Cluster, e *watchcache.Entry) error {
 	n := cluster.Nodes.Decode(c, e)
 	if n == nil {
@@ -187,7 +187,7 @@ func stamp(n *corev1.Node, now time.Time) {
 	}
 }
 
-// renew renews the Lease of a node, or makes it.
+// renew renews the Lease of a node, or creates it.
 func renew(ctx context.Context, c *cluster.Cluster, name, uid string) error {
 	now := metav1.MicroTime{Time: c.Now()}
 	err := cluster.Leases.Edit(ctx, c, cluster.Target{Namespace: corev1.NamespaceNodeLease, Name: name},

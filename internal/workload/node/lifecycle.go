@@ -24,21 +24,21 @@ const (
 	startup = 60 * time.Second
 )
 
-// lifecycle says of nodes whose kubelets are silent that nothing is known of them, gives nodes the taints that their
-// conditions ask for, and reports nodes that come and go. A key is the name of a node. Rule:
-// pkg/controller/nodelifecycle of Kubernetes 1.36.
+// lifecycle marks the conditions of nodes with silent kubelets as unknown, taints nodes by their conditions, and
+// records events about added and removed nodes. A key is the name of a node. Source: pkg/controller/nodelifecycle of
+// Kubernetes 1.36.
 //
-// A simulated node that is not to be silent is alive, whatever its Lease says: when a test moves the clock, the Lease
-// is old for a moment.
+// A simulated node is alive, unless it simulates an outage, whatever its Lease says: when a test moves the clock, the
+// Lease is briefly outdated.
 type lifecycle struct {
 	*cluster.Cluster
-	// known has the uids of nodes that were reported, by name; nil if none are to be.
+	// known holds the uids of reported nodes, by name; nil if nodes are not reported.
 	known *sync.Map
 }
 
 func newLifecycle(c *cluster.Cluster) *lifecycle {
 	own := *c
-	own.User, own.Component = control.ControllerUser("node-controller"), "node-controller" // as kube has it
+	own.User, own.Component = control.ControllerUser("node-controller"), "node-controller" // as in Kubernetes
 	return &lifecycle{Cluster: &own}
 }
 
@@ -48,7 +48,7 @@ func (l *lifecycle) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// meet reports a node that is new, or gone: uid is "" then. A controller that begins meets all nodes anew.
+// meet records an event about a new node, or about a removed one if uid is "". After a restart all nodes are new.
 func (l *lifecycle) meet(ctx context.Context, name, uid string) {
 	if l.known == nil {
 		return
@@ -96,13 +96,13 @@ func (l *lifecycle) Reconcile(ctx context.Context, name string) error {
 			}
 		}
 		if next = control.Again(left); silent {
-			next = control.Again(grace) // a Lease that is renewed leaves no event here
+			next = control.Again(grace) // the renewal of a Lease causes no event here
 		}
 	}
 	if err := l.amend(ctx, n); err != nil {
 		return control.IgnoreNotFound(err)
 	}
-	// A kubelet that says itself that its node is not ready looks after the pods.
+	// A kubelet that itself reports its node as not ready still manages its pods.
 	if c := condition(n, corev1.NodeReady); c != nil && c.Status == corev1.ConditionUnknown {
 		if err := l.markPods(ctx, n); err != nil {
 			return err
@@ -125,7 +125,7 @@ func (l *lifecycle) silence(n *corev1.Node) (silent bool, left time.Duration) {
 	return left <= 0, left
 }
 
-// unknown makes the conditions that kubelets report unknown, and reports whether that changed any.
+// unknown sets the conditions that kubelets report to Unknown, and reports whether any changed.
 func (l *lifecycle) unknown(n *corev1.Node) (changed bool) {
 	now := metav1.Time{Time: l.Now()}
 	for _, kind := range []corev1.NodeConditionType{
@@ -148,7 +148,7 @@ func (l *lifecycle) unknown(n *corev1.Node) (changed bool) {
 	return changed
 }
 
-// amend gives a node the taints of its conditions, and the old labels of the new ones.
+// amend sets the taints for a node's conditions, and copies new labels to their deprecated names.
 func (l *lifecycle) amend(ctx context.Context, n *corev1.Node) error {
 	_, changed := tainted(n, l.Now())
 	if labels := oldLabels(n); !changed && len(labels) == 0 {
@@ -164,7 +164,7 @@ func (l *lifecycle) amend(ctx context.Context, n *corev1.Node) error {
 	return err
 }
 
-// oldLabels returns the labels by which older clients know a node's system, as far as they are not as the new ones.
+// oldLabels returns the deprecated OS and architecture labels of a node that differ from the current ones.
 func oldLabels(n *corev1.Node) map[string]string {
 	out := map[string]string{}
 	for label, of := range map[string]string{
@@ -178,7 +178,7 @@ func oldLabels(n *corev1.Node) map[string]string {
 	return out
 }
 
-// isManaged reports whether the controller gives and takes a taint, whatever its value.
+// isManaged reports whether the controller manages a taint, whatever its value.
 func isManaged(t *corev1.Taint) bool {
 	switch t.Key {
 	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable:
@@ -241,7 +241,7 @@ func wantedTaints(n *corev1.Node) (out []corev1.Taint) {
 	return out
 }
 
-// markPods says of the pods on a node that is not ready that they are not either.
+// markPods marks the pods on a node that is not ready as not ready.
 func (l *lifecycle) markPods(ctx context.Context, n *corev1.Node) error {
 	for _, pod := range l.PodsOn(n.Name) {
 		if !podReady(pod) {

@@ -1,8 +1,8 @@
-// Package node simulates nodes: Node objects as kubelets register them, their Leases, and what
-// node-lifecycle-controller and taint-eviction-controller of kube-controller-manager do with nodes that are not well.
+// Package node simulates nodes: Node objects as kubelets register them, their Leases, and the behavior of
+// node-lifecycle-controller and taint-eviction-controller of kube-controller-manager on unhealthy nodes.
 //
-// A node is simulated if it has the annotation by which kwok knows its nodes, whether the server has made it (Part) or
-// a client. What happens to the pods of a node is package pod.
+// A node is simulated if it has kwok's node annotation, whether the server (Part) or a client created it. Package pod
+// runs the pods of a node.
 package node
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// start makes the nodes that are not there, ready for pods: a server that says it is ready has its nodes. If there are
-// Stages for nodes, those make them ready.
+// start creates the missing nodes, ready for pods, so that a ready server has its nodes. If there are Stages for nodes,
+// the Stages make them ready.
 func start(ctx context.Context, h *part.Host, s plan, stages cluster.Stages) error {
 	c := cluster.Kubelets(h)
 	var made []string
@@ -57,7 +57,7 @@ func start(ctx context.Context, h *part.Host, s plan, stages cluster.Stages) err
 	return nil
 }
 
-// register makes a node and its Lease.
+// register creates a node and its Lease.
 func register(ctx context.Context, c *cluster.Cluster, n *corev1.Node) error {
 	now := metav1.Time{Time: c.Now()}
 	for i := range n.Status.Conditions {
@@ -86,7 +86,7 @@ func (s plan) node(i int) *corev1.Node {
 	return n
 }
 
-// complete gives a node what a kubelet would say of it and it does not have.
+// complete fills in the fields of a node that its kubelet would set.
 func complete(n *corev1.Node, s plan) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
@@ -140,7 +140,7 @@ func completeStatus(n *corev1.Node, s plan) {
 // kubeletVersion is that of the kubelets of simulated nodes.
 const kubeletVersion = "v1.36.3"
 
-// healthy are the conditions of a node that is well, in a kubelet's words.
+// healthy are the conditions of a healthy node, in a kubelet's words.
 var healthy = []corev1.NodeCondition{
 	{
 		Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory",

@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/stage"
 )
 
-// Settings say which nodes the server makes, and where Stages are: bowsprit.WorkloadsConfig.Simulate.
+// Settings configure the nodes that the server creates, and the location of Stages: bowsprit.WorkloadsConfig.Simulate.
 type Settings map[string]string
 
 // mostNodes bounds numbers in settings.
@@ -23,20 +23,20 @@ const mostNodes = 100_000
 // stagesKey is the one key that is not about nodes.
 const stagesKey = "stages"
 
-// Stages returns the Stages of settings that are valid.
+// Stages returns the Stages of valid settings.
 func (s Settings) Stages() []*stage.Stage {
 	stages, _ := stage.Read(s[stagesKey])
 	return stages
 }
 
-// plan is what Settings mean.
+// plan is the parsed form of Settings.
 type plan struct {
 	nodes, zones, pods int
 	name               string
 	cpu, memory        resource.Quantity
 }
 
-// Validate returns what is wrong with the settings.
+// Validate returns the errors in the settings.
 func (s Settings) Validate() (errs []error) {
 	for _, key := range slices.Sorted(maps.Keys(s)) {
 		if err := check(key, s[key]); err != nil {
@@ -74,7 +74,7 @@ func check(key, value string) error {
 	return nil
 }
 
-// read returns what settings that are valid mean.
+// read parses valid settings.
 func (s Settings) read() plan {
 	number := func(key string, otherwise int) int {
 		if n, err := strconv.Atoi(s[key]); err == nil {

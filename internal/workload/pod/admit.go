@@ -11,28 +11,29 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// Refuses returns why the kubelet of a node, which has taken the pods others, does not take another one: the pod's
-// status.reason and what is to be said of it, "" and "" if it does take it.
+// Refuses returns why the kubelet of a node that runs the pods others rejects another pod: status.reason and the
+// message, or "" and "" if the kubelet accepts it.
 type Refuses func(pod *corev1.Pod, node *corev1.Node, others []*corev1.Pod) (reason, message string)
 
-// admission has kubelets refuse what their nodes have no room for. A scheduler sees to that, so only pods are looked at
-// that came to their node without one, and those with ports of the node, which two schedulers may give away at once.
+// admission makes kubelets reject pods that their nodes have no room for. A scheduler checks this before it binds, so
+// admission checks only pods that were bound without one, and pods with host ports, which two schedulers may assign
+// concurrently.
 type admission struct {
 	*cluster.Cluster
 	refuses Refuses
 	mu      sync.Mutex
-	// taken are the pods of these that a kubelet has taken. Their status, which says so, may not be seen yet.
+	// taken holds the pods that their kubelet has accepted. The view may not yet show the status that says so.
 	taken map[types.UID]bool // guarded by mu
 }
 
-// refused returns why its kubelet does not take a pod, "" and "" if it does or has.
+// refused returns why its kubelet rejects a pod; "" and "" if the kubelet accepts it or has already accepted it.
 func (a *admission) refused(pod *corev1.Pod) (reason, message string) {
 	if pod.Status.StartTime != nil || pod.DeletionTimestamp != nil || over(pod) ||
 		isScheduled(pod) && !hasHostPorts(pod) {
 		return "", ""
 	}
 	node := cluster.Nodes.Get(a.Cluster, "", pod.Spec.NodeName)
-	if node == nil || len(node.Status.Allocatable) == 0 { // a client has just made it, and not said what it has
+	if node == nil || len(node.Status.Allocatable) == 0 { // a client has just created it, without allocatable resources
 		return "", ""
 	}
 	a.mu.Lock()
@@ -78,7 +79,7 @@ func hasHostPorts(pod *corev1.Pod) bool {
 	return false
 }
 
-// refuse is the step of a pod that its kubelet does not take.
+// refuse returns the step of a rejected pod.
 func refuse(pod *corev1.Pod, now time.Time, reason, message string) step {
 	s := pod.Status.DeepCopy()
 	s.Phase, s.Reason, s.Message = corev1.PodFailed, reason, "Pod was rejected: "+message

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// kind is what a container is in its pod.
+// kind is the kind of a container in its pod.
 type kind int
 
 const (
@@ -16,10 +16,10 @@ const (
 	ephemeral
 )
 
-// stateOf returns the state of a container after the one that it has.
+// stateOf returns the next state of a container.
 type stateOf func(c *corev1.Container, was *corev1.ContainerStatus, k kind) corev1.ContainerState
 
-// containers gives each container its state.
+// containers advances the state of each container.
 func (l *life) containers(state stateOf) {
 	old := l.status.InitContainerStatuses
 	l.status.InitContainerStatuses = nil
@@ -65,10 +65,10 @@ func (l *life) container(
 	return one
 }
 
-// finish sets what follows from the state of a container.
+// finish sets the fields that follow from the state of a container.
 func (l *life) finish(c *corev1.Container, s *corev1.ContainerStatus, k kind) {
 	running := s.State.Running != nil
-	if k != ephemeral { // nothing waits for these
+	if k != ephemeral { // ephemeral containers do not count for readiness
 		s.Started = &running
 		s.Ready = running && !l.wish.unready(c.Name) && k != initContainer || k == initContainer && succeeded(s.State)
 	}

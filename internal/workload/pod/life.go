@@ -11,16 +11,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// step is what happens to a pod next.
+// step is the next transition of a pod.
 type step struct {
 	status  *corev1.PodStatus
-	changed bool // the status is another than the pod's
+	changed bool // the status differs from the pod's
 	events  []event
-	wait    time.Duration // when there is more to do, 0 for not before the pod changes
-	gone    bool          // the pod has ended and is to be removed
+	wait    time.Duration // until the next step; 0 means not before the pod changes
+	gone    bool          // the pod has ended and is to be deleted
 }
 
-// event is what a kubelet reports, about the pod or one of its containers.
+// event is a kubelet's event about the pod or one of its containers.
 type event struct {
 	cluster.Event
 	container string
@@ -36,7 +36,7 @@ type life struct {
 	step
 }
 
-// next returns what happens to a pod on a node that is well.
+// next returns the next step of a pod on a healthy node.
 func next(pod *corev1.Pod, now time.Time) step {
 	l := &life{pod: pod, now: now, wish: wishOf(pod), step: step{status: pod.Status.DeepCopy()}}
 	switch {
@@ -54,7 +54,7 @@ func over(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// live takes a pod that is to run one step on.
+// live advances a pod that is not being deleted by one step.
 func (l *life) live() {
 	s := l.status
 	if s.StartTime == nil {
@@ -89,7 +89,7 @@ func (l *life) again(d time.Duration) {
 	}
 }
 
-// advance returns the state of a container after the one that it has.
+// advance returns the next state of a container.
 func (l *life) advance(c *corev1.Container, was *corev1.ContainerStatus, k kind) corev1.ContainerState {
 	state := was.State
 	switch {
@@ -138,7 +138,7 @@ func (l *life) initializing(c *corev1.Container) bool {
 	return false
 }
 
-// run returns the state of a container that runs, which may end.
+// run returns the next state of a running container, which may end.
 func (l *life) run(c *corev1.Container, was *corev1.ContainerStatus, k kind) corev1.ContainerState {
 	since := was.State.Running.StartedAt
 	how := l.wish.ending(c, k)
@@ -182,7 +182,7 @@ func (l *life) restarts(k kind, code int32) bool {
 	return true
 }
 
-// pull returns the state of a container whose image cannot be pulled: it fails, then it is waited for.
+// pull returns the state of a container with an image that cannot be pulled: a failed pull, then the back-off.
 func (l *life) pull(c *corev1.Container, state corev1.ContainerState) corev1.ContainerState {
 	if state.Waiting != nil && state.Waiting.Reason == "ImagePullBackOff" {
 		return state

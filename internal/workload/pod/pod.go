@@ -1,8 +1,8 @@
-// Package pod simulates what kubelets do with the pods of simulated nodes: containers start, are ready, end, are
-// restarted, and go when the pod is deleted; or they do not, if the pod asks for that by annotations.
+// Package pod simulates how kubelets run the pods of simulated nodes: containers start, become ready, end and restart,
+// and stop when the pod is deleted. Annotations of the pod change this course.
 //
-// What a pod's status is to be is a pure function of the pod and the time (life.go). The loop writes it as the kubelet
-// of the pod's node would. If there are Stages for pods, those run them (package play).
+// The next status of a pod is a pure function of the pod and the time (life.go). The loop writes it as the kubelet of
+// the pod's node. If there are Stages for pods, package play runs them instead.
 package pod
 
 import (
@@ -28,7 +28,7 @@ const loop = "simulated-pods"
 // workers is how many pods are looked at at a time.
 const workers = 4
 
-// Part brings what happens to pods.
+// Part declares the loop that runs pods.
 func Part(shared *cluster.Shared, stages cluster.Stages, refuses Refuses) part.Part {
 	return part.Part{Name: "simulated pods", Loops: []part.Loop{
 		{Name: loop, Workers: workers, Pooled: true, New: func(h *part.Host) control.Reconciler {
@@ -41,7 +41,7 @@ func Part(shared *cluster.Shared, stages cluster.Stages, refuses Refuses) part.P
 	}}
 }
 
-// pods are those of all simulated nodes. A key is that of a pod, or the name of a node, all of whose pods need a look.
+// pods runs the pods of all simulated nodes. A key is the key of a pod, or the name of a node for all of its pods.
 type pods struct {
 	*cluster.Cluster
 	index     *cluster.Index
@@ -51,13 +51,13 @@ type pods struct {
 	need      func(string)
 }
 
-// Requests makes pods a control.Requester.
+// Requests implements control.Requester.
 func (p *pods) Requests(need func(string)) {
 	p.need = need
 	p.stages.OnChange(p.lookAtAll)
 }
 
-// lookAtAll names all simulated nodes: what they left to Stages may be theirs now.
+// lookAtAll requests all simulated nodes, after a change of the Stages.
 func (p *pods) lookAtAll() {
 	p.View.Collection(cluster.Nodes.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		if cluster.IsSimulated(e) {
@@ -117,12 +117,12 @@ func (p *pods) Reconcile(ctx context.Context, key string) error {
 	}
 	err := p.work(ctx, p.Kubelet(pod.Spec.NodeName), pod)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, or its deletion came between: there is an event of that
+		return nil // it is gone or was deleted meanwhile, and an event follows
 	}
 	return err
 }
 
-// work takes a pod one step on.
+// work advances a pod by one step.
 func (p *pods) work(ctx context.Context, kubelet *cluster.Cluster, pod *corev1.Pod) error {
 	var s step
 	reason, message := p.admission.refused(pod)
@@ -164,7 +164,7 @@ func (p *pods) work(ctx context.Context, kubelet *cluster.Cluster, pod *corev1.P
 	return nil
 }
 
-// write puts the status of a step into a pod as it is now.
+// write writes the status of a step into the current pod.
 func (s *step) write(pod object.Object) error {
 	var now corev1.PodStatus
 	into := runtime.DefaultUnstructuredConverter
@@ -177,7 +177,7 @@ func (s *step) write(pod object.Object) error {
 	return err
 }
 
-// others takes over the conditions that are not a kubelet's as they are now.
+// others copies the current conditions that kubelets do not own.
 func others(now []corev1.PodCondition, into *corev1.PodStatus) {
 	for _, c := range now {
 		if own(c.Type) {
@@ -195,7 +195,7 @@ func others(now []corev1.PodCondition, into *corev1.PodStatus) {
 	}
 }
 
-// address gives a pod an address: that of its node, or one of its own.
+// address assigns a pod its address: its node's with hostNetwork, or one of its own.
 func (p *pods) address(pod *corev1.Pod, status *corev1.PodStatus) {
 	host := cluster.NodeAddress(pod.Spec.NodeName).String()
 	ip := host

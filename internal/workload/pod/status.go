@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// settle sets phase and conditions to what follows from the states of the containers. Rules: getPhase and
+// settle derives the phase and the conditions from the states of the containers. Source: getPhase and
 // pkg/kubelet/status of Kubernetes 1.36.
 func (l *life) settle() {
 	l.status.Phase = l.phase()
@@ -54,7 +54,7 @@ func (l *life) phase() corev1.PodPhase {
 	return corev1.PodRunning
 }
 
-// ownConditions are those that kubelets set, in their order.
+// ownConditions are the conditions that kubelets own, in their order.
 var ownConditions = []corev1.PodConditionType{
 	corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
 }

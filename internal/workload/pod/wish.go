@@ -9,24 +9,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The annotations by which a pod asks for what is to become of it. docs/workloads.md describes them. Exit code and run
-// time are for one container as "simulate-exit-code.bowsprit.dev/NAME".
+// The annotations that change the course of a pod; see docs/workloads.md. Exit code and run time can be set for one
+// container as "simulate-exit-code.bowsprit.dev/NAME".
 const (
-	startDelay  = "bowsprit.dev/simulate-start-delay"  // "30s": how long containers take to start
-	pullFailure = "bowsprit.dev/simulate-pull-failure" // "true", or a container: its image cannot be pulled
+	startDelay  = "bowsprit.dev/simulate-start-delay"  // "30s": time until containers start
+	pullFailure = "bowsprit.dev/simulate-pull-failure" // "true", or a container: the image pull fails
 	unready     = "bowsprit.dev/simulate-unready"      // "true", or a container: it runs and is not ready
 	exitCode    = "bowsprit.dev/simulate-exit-code"    // "1": containers end with this code
-	runTime     = "bowsprit.dev/simulate-run-time"     // "5s": after how long they do
-	stopTime    = "bowsprit.dev/simulate-stop-time"    // "5s": how long they take to end when the pod is deleted
+	runTime     = "bowsprit.dev/simulate-run-time"     // "5s": time until containers end
+	stopTime    = "bowsprit.dev/simulate-stop-time"    // "5s": time that containers take to stop when the pod is deleted
 )
 
-// ofContainer is the annotation that says for one container what key says for all.
+// ofContainer returns the variant of an annotation key for one container.
 func ofContainer(key, container string) string {
 	domain, name, _ := strings.Cut(key, "/")
 	return name + "." + domain + "/" + container
 }
 
-// wish is what a pod asks for.
+// wish is the course that a pod's annotations ask for.
 type wish struct {
 	startDelay, stopTime time.Duration
 	all                  ending // of containers that are neither init containers nor sidecars
@@ -55,7 +55,7 @@ func (w *wish) ending(c *corev1.Container, k kind) ending {
 	return ending{}
 }
 
-// wishOf reads the annotations of a pod. What cannot be read is as if it were not there.
+// wishOf reads the annotations of a pod. Invalid values are ignored.
 func wishOf(pod *corev1.Pod) wish {
 	text := func(key string) string { return pod.Annotations[key] }
 	span := func(key string) (time.Duration, bool) {

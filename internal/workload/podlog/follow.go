@@ -9,20 +9,20 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// reader reads a log: what has been written, and if it is to be followed what comes until the container ends. It works
-// in the goroutine that reads.
+// reader reads a log: the lines written so far and, if it follows, later lines until the container ends. It has no
+// goroutine of its own.
 type reader struct {
 	logs      *Logs
-	ctx       context.Context // of the request: Read ends with it
+	ctx       context.Context // of the request; Read ends with it
 	pod       *corev1.Pod
 	container string
 	run       run
 	options   *corev1.PodLogOptions
 
-	told   chan struct{} // of changes of the pod; nil if the log is not followed
-	seen   int           // lines of the log that have been looked at
-	ready  []byte        // to be read
-	left   int64         // how many bytes may still be read, negative for all
+	told   chan struct{} // signals changes of the pod; nil if the log is not followed
+	seen   int           // number of log lines already processed
+	ready  []byte        // bytes to return from Read
+	left   int64         // remaining byte limit; negative means no limit
 	atEnd  bool
 	closed bool
 }
@@ -46,7 +46,7 @@ func (l *Logs) open(
 
 func key(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// add puts lines among what is to be read. Containers that are simulated write to stdout alone.
+// add appends lines to the output. Simulated containers write only to stdout.
 func (r *reader) add(lines []line) {
 	if s := r.options.Stream; s != nil && *s == corev1.LogStreamStderr {
 		return
@@ -80,7 +80,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// more adds what has been written since, or waits until something may have been.
+// more adds the lines written since the last call, or waits until there may be some.
 func (r *reader) more() error {
 	pod := cluster.Pods.Get(r.logs.cluster, r.pod.Namespace, r.pod.Name)
 	if pod == nil || pod.UID != r.pod.UID {
@@ -106,7 +106,7 @@ func (r *reader) more() error {
 	if next > 0 {
 		stop := r.logs.cluster.AfterFunc(next, func() { tell(r.told) })
 		defer stop()
-		if !r.logs.cluster.Now().Before(now.Add(next)) { // the clock has been moved meanwhile
+		if !r.logs.cluster.Now().Before(now.Add(next)) { // the clock was moved meanwhile
 			return nil
 		}
 	}

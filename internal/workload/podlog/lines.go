@@ -11,20 +11,20 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// The annotations that say what containers write: all of them, or the one whose name follows the prefix.
+// The annotations with the output of containers: of all of them, or of the container that the suffix names.
 const (
 	logs   = "bowsprit.dev/simulate-logs"
 	logsOf = "simulate-logs.bowsprit.dev/"
 )
 
-// run is one life of a container.
+// run is one execution of a container.
 type run struct {
 	id      string
 	started time.Time
 	ended   time.Time // zero while it runs
 }
 
-// runOf returns the run of a container whose log is meant, or why there is none. Rules and messages:
+// runOf returns the run of a container that a log request selects, or why there is none. Source of rules and messages:
 // validateContainerLogStatus, pkg/kubelet of Kubernetes 1.36.
 func runOf(pod *corev1.Pod, container string, previous bool) (run, error) {
 	s := statusOf(pod, container)
@@ -74,7 +74,7 @@ func statusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	return nil
 }
 
-// again returns a run as it is by now, and whether it is still that of its container.
+// again returns the current state of a run, and whether it is still the latest run of its container.
 func (r run) again(pod *corev1.Pod, container string) (now run, there bool) {
 	s := statusOf(pod, container)
 	if s == nil {
@@ -91,14 +91,14 @@ func (r run) again(pod *corev1.Pod, container string) (now run, there bool) {
 	return r, false
 }
 
-// line is what a container writes, with its time.
+// line is a line of a container's output, with its time.
 type line struct {
 	at   time.Time
 	text string
 }
 
-// written returns the lines that a container has written in a run by now, and how long it is to the next one; 0 if
-// there is none to come.
+// written returns the lines that a container has written in a run so far, and the time until the next one; 0 if there
+// is none.
 func written(pod *corev1.Pod, container string, r run, now time.Time) (lines []line, next time.Duration) {
 	text, ok := pod.Annotations[logsOf+container]
 	if !ok {
@@ -128,7 +128,7 @@ func written(pod *corev1.Pod, container string, r run, now time.Time) (lines []l
 	return lines, next
 }
 
-// delayed reads a line that begins with how long after the start it is written: "+5s text".
+// delayed parses a line that begins with its delay after the start: "+5s text".
 func delayed(text string) (after time.Duration, rest string, ok bool) {
 	if !strings.HasPrefix(text, "+") {
 		return 0, text, false
@@ -141,7 +141,7 @@ func delayed(text string) (after time.Duration, rest string, ok bool) {
 // stampFormat is that of a kubelet's timestamps.
 const stampFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
-// wanted returns those of the first lines of a log that a client wants: the last ones, of those the ones since a time.
+// wanted applies a request's tailLines and since options to the lines of a log, in this order.
 func wanted(lines []line, o *corev1.PodLogOptions, now time.Time) []line {
 	if o.TailLines != nil && int64(len(lines)) > *o.TailLines {
 		lines = lines[int64(len(lines))-*o.TailLines:]

@@ -1,8 +1,8 @@
-// Package podlog has the logs of containers on simulated nodes: what annotations of their pod say that they write.
+// Package podlog provides the logs of containers on simulated nodes, from annotations of their pods.
 //
-// It stands beside package kubelet, which asks it in the place of the node's kubelet (Logs.Log). Which lines there are
-// is a pure function of the pod and the time (lines.go); a log that is followed waits for changes of the pod and for
-// the clock (follow.go). Logs is safe for concurrent use.
+// Package kubelet calls it (Logs.Log) in the place of the node's kubelet. The lines of a log are a pure function of the
+// pod and the time (lines.go). A followed log waits for changes of the pod and for the clock (follow.go). Logs is safe
+// for concurrent use.
 package podlog
 
 import (
@@ -20,17 +20,17 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// Logs are those of all simulated nodes. Its zero value is ready, once its Part has been started.
+// Logs provides the logs of all simulated nodes. Its zero value is ready once its Part has started.
 type Logs struct {
 	cluster *cluster.Cluster
 
 	mu        sync.Mutex
-	followers map[string]map[chan struct{}]bool // by the key of their pod; each is told of changes
+	followers map[string]map[chan struct{}]bool // by pod key; each channel signals changes of the pod
 }
 
 var _ kubelet.Simulation = (*Logs)(nil)
 
-// Part has the logs know the server.
+// Part connects the logs to the server.
 func Part(l *Logs) part.Part {
 	return part.Part{Name: "simulated logs", Handlers: func(h *part.Host) part.Handlers {
 		l.cluster = cluster.Kubelets(h)
@@ -99,7 +99,7 @@ func (l *Logs) observe(events []*watchcache.Event) {
 	}
 }
 
-// tell wakes a follower, whose channel holds one word: more say nothing else.
+// tell wakes a follower. Its channel holds one signal, which is enough.
 func tell(follower chan struct{}) {
 	select {
 	case follower <- struct{}{}:
