@@ -9,13 +9,14 @@ import (
 // domain is all nodes that have a value of a label.
 type domain struct{ key, value string }
 
-// affinity is what pods on nodes mean for a pod: where it must be near some, and away from others.
+// affinity is how the pods on nodes constrain a pod: required affinity and anti-affinity, in both directions.
 type affinity struct {
 	near, away []*term
-	// together counts, for each domain, the pods that match all terms of near; the others say where such pods are.
+	// together counts, by domain, the pods that match all terms of near; apart counts the pods that match a term of
+	// away.
 	together map[domain]int
 	apart    map[domain]int
-	repelled map[domain]bool // by the terms of pods that are there
+	repelled map[domain]bool // domains that the anti-affinity of existing pods excludes
 	own      bool            // the pod matches its own terms of near
 }
 
@@ -76,7 +77,7 @@ func (a *affinity) check(n *corev1.Node) (reasons []string, mendable bool) {
 		}
 		lonely = lonely || a.together[domain{t.key, value}] == 0
 	}
-	if lonely && (len(a.together) > 0 || !a.own) { // the first of pods that want to be together may be anywhere
+	if lonely && (len(a.together) > 0 || !a.own) { // the first pod of a group with mutual affinity may be anywhere
 		return []string{"node(s) didn't match pod affinity rules"}, false
 	}
 	for _, t := range a.away {

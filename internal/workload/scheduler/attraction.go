@@ -6,11 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// mustWeight is how much a pod that must be near pods like the one that is scheduled counts for it.
+// mustWeight is the weight of a required affinity of an existing pod to the pod that is scheduled.
 const mustWeight = 1
 
-// attraction scores nodes by preferred affinity and anti-affinity between pods, from both sides. It is nil if there is
-// none.
+// attraction scores nodes by preferred affinity and anti-affinity between pods, in both directions. It returns nil if
+// there is none.
 func (r *round) attraction(nodes []*nodeInfo) []int64 {
 	sums := map[domain]int64{}
 	if len(r.pod.wishes) > 0 {
@@ -48,7 +48,7 @@ func (r *round) attraction(nodes []*nodeInfo) []int64 {
 	return stretched(out)
 }
 
-// attract adds what wishes that match a pod say of where a node is.
+// attract adds the weights of the wishes that match a pod to the sums of the node's domains.
 func (r *round) attract(sums map[domain]int64, wishes []wish, p *podInfo, at *corev1.Node) {
 	for _, w := range wishes {
 		if value, ok := at.Labels[w.key]; ok && w.matches(p, r.labelsOf) {
@@ -57,7 +57,7 @@ func (r *round) attract(sums map[domain]int64, wishes []wish, p *podInfo, at *co
 	}
 }
 
-// stretched makes scores reach from 0 to 100; 0 if all are the same.
+// stretched normalizes scores to 0 to 100; all are 0 if they are equal.
 func stretched(scores []int64) []int64 {
 	least, most := slices.Min(scores), slices.Max(scores)
 	for at, s := range scores {

@@ -14,16 +14,16 @@ type budget struct {
 	namespace string
 	selector  labels.Selector
 	left      int32
-	evicted   []string // the pods whose end is counted already
+	evicted   []string // pods with evictions that are already counted
 }
 
-// covers reports whether a pod that goes counts.
+// covers reports whether the removal of a pod counts against the budget.
 func (b *budget) covers(p *podInfo) bool {
 	return b.namespace == p.namespace && len(p.labels) > 0 && b.selector.Matches(labels.Set(p.labels)) &&
 		!slices.Contains(b.evicted, p.name)
 }
 
-// budgets returns all budgets that select something; an empty selector counts for nothing here.
+// budgets returns all budgets with a non-empty selector; an empty selector selects nothing here.
 func (s *scheduler) budgets() (out []budget) {
 	for _, b := range cluster.PodDisruptionBudgets.ReadAll(s.index, "") {
 		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)

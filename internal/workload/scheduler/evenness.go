@@ -6,19 +6,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Skews that kube-scheduler tolerates of pods of one workload that do not say how they are to be spread.
+// Default skews of kube-scheduler for pods without topology spread constraints.
 const (
 	hostSkew = 3
 	zoneSkew = 5
 )
 
-// evenness scores nodes by how few pods there are where they are, of those from which the pod had better be apart: what
-// its constraints with ScheduleAnyway select or, if it has none at all, the pods of its services and controller. It is
-// nil if there is nothing to go by.
+// evenness scores nodes by the number of pods in their domains, fewer being better. The pods are selected by the pod's
+// constraints with ScheduleAnyway or, if it has no constraints at all, by its services and controller. It returns nil
+// if there are no constraints.
 func (r *round) evenness(nodes []*nodeInfo) []int64 {
 	all, strict := r.constraints(corev1.ScheduleAnyway), true
 	if len(r.pod.spec.TopologySpreadConstraints) == 0 && r.pod.peers != nil && !r.pod.peers.Empty() {
-		strict = false // a node without a zone is one for itself
+		strict = false // a node without a zone is a domain of its own
 		all = []*constraint{
 			r.constraint(corev1.LabelHostname, hostSkew, r.pod.peers),
 			r.constraint(corev1.LabelTopologyZone, zoneSkew, r.pod.peers),
@@ -35,7 +35,7 @@ func (r *round) evenness(nodes []*nodeInfo) []int64 {
 		}
 		hosts++
 		for _, c := range all {
-			if c.key != corev1.LabelHostname { // those of a host are counted by its name
+			if c.key != corev1.LabelHostname { // hosts are counted by node name
 				value, has := i.node.Labels[c.key]
 				c.counts[value] = 0
 				c.held = c.held || has
@@ -54,8 +54,8 @@ func (r *round) evenness(nodes []*nodeInfo) []int64 {
 	return inverted(out, ignored)
 }
 
-// countAll counts pods by the values that nodes to choose from have, if any has one: else the counts are of no use, and
-// all nodes would be looked at for each pod.
+// countAll counts pods by domain, if any candidate node is in a domain: otherwise the counts are of no use, and each
+// pod would cost a scan of all nodes.
 func (r *round) countAll(all []*constraint, strict bool) {
 	for _, c := range all {
 		if !c.held {
@@ -73,7 +73,7 @@ func (r *round) countAll(all []*constraint, strict bool) {
 	}
 }
 
-// weigh returns how much a pod of a domain counts: more if there are many.
+// weigh returns the weight of a pod in a domain, which grows with the number of domains.
 func (c *constraint) weigh(hosts int) float64 {
 	domains := len(c.counts)
 	if c.key == corev1.LabelHostname {
@@ -82,7 +82,7 @@ func (c *constraint) weigh(hosts int) float64 {
 	return math.Log(float64(domains + 2))
 }
 
-// unevenness is how many pods there are where a node is.
+// unevenness is the weighted number of pods in a node's domains.
 func unevenness(i *nodeInfo, all []*constraint) int64 {
 	sum := 0.0
 	for _, c := range all {
@@ -99,7 +99,7 @@ func unevenness(i *nodeInfo, all []*constraint) int64 {
 	return int64(math.Round(sum))
 }
 
-// inverted makes of the lowest score the highest, 100. Nodes that are ignored have 0.
+// inverted normalizes scores to 0 to 100, with the lowest score becoming 100. Ignored nodes get 0.
 func inverted(scores []int64, ignored []bool) []int64 {
 	least, most := int64(math.MaxInt64), int64(0)
 	for at, s := range scores {

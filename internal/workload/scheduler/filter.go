@@ -12,20 +12,20 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// decision is what becomes of a pod.
+// decision is the outcome of scheduling a pod.
 type decision struct {
 	node string // "" for none
-	// because says why there is none.
+	// because is the reason that no node was found.
 	because string
-	// victims are pods that are to go for it, from the node nominated.
+	// victims are pods to delete, from the node nominated, to make room for the pod.
 	victims   []*podInfo
 	nominated string
-	// waits says that the node for which others have gone, if there is one, is still to be the pod's.
+	// waits keeps the pod's nominated node, if it has one: its victims are still terminating.
 	waits bool
 }
 
-// noClaims comes before why preemption does not help: kube-scheduler's plugin DynamicResources says first that it has
-// nothing to take from other pods either.
+// noClaims precedes the preemption message: kube-scheduler's plugin DynamicResources first reports that it has nothing
+// to deallocate.
 const noClaims = " no new claims to deallocate, preemption: "
 
 // decide finds a node for a pod. labelsOf returns the labels of a namespace.
@@ -34,7 +34,7 @@ func (m *model) decide(p *podInfo, labelsOf func(namespace string) map[string]st
 		return decision{because: "no nodes available to schedule pods"}
 	}
 	r := newRound(m, p, labelsOf)
-	if n := m.nodes[p.nominee]; n != nil && n.node != nil { // others have gone from there for it
+	if n := m.nodes[p.nominee]; n != nil && n.node != nil { // pods were preempted there for it
 		if reasons, _ := r.check(n); len(reasons) == 0 {
 			return decision{node: p.nominee}
 		}
@@ -59,12 +59,12 @@ type round struct {
 	*model
 	pod      *podInfo
 	required nodeaffinity.RequiredNodeAffinity
-	named    []string // the nodes of which the pod wants one by its name, as a DaemonSet's does; nil is any
+	named    []string // the nodes that the pod selects by name, as DaemonSet pods do; nil means any
 	affinity *affinity
 	spread   []*constraint
-	taken    bool // another pod has a claim that only one may have
+	taken    bool // another pod uses a ReadWriteOncePod claim of the pod
 	labelsOf func(namespace string) map[string]string
-	// dependsOnPods is whether what the round knows changes when pods that were there at its beginning go.
+	// dependsOnPods is set if the removal of pods can change the state of the round.
 	dependsOnPods bool
 }
 
@@ -79,12 +79,12 @@ func newRound(m *model, p *podInfo, labelsOf func(namespace string) map[string]s
 	return r
 }
 
-// failure is why there is no node, as kube-scheduler's FitError says it.
+// failure explains that there is no node, in the form of kube-scheduler's FitError.
 type failure struct {
 	nodes   int
-	first   string         // why no node was looked at
-	reasons map[string]int // how many nodes are out, by reason
-	helped  []string       // nodes that are out for a reason that the end of other pods may mend
+	first   string         // why no node was checked
+	reasons map[string]int // number of excluded nodes, by reason
+	helped  []string       // nodes that the removal of pods may make feasible
 }
 
 func (f failure) String() string {
@@ -103,11 +103,11 @@ func (f failure) String() string {
 	return text
 }
 
-// enough is how many nodes that a pod may have are compared. Of more nodes those after the ones that were looked at
-// last are looked at first, so that all have their turn.
+// enough is the number of feasible nodes to score. A search begins after the nodes of the last one, so that all nodes
+// get their turn.
 const enough = 100
 
-// feasible returns nodes that the pod may have, and if there are none, why all are out.
+// feasible returns nodes that fit the pod and, if there are none, the reasons.
 func (r *round) feasible() (found []*nodeInfo, failed failure) {
 	failed = failure{nodes: r.count(), reasons: map[string]int{}}
 	nodes := r.existing()
@@ -136,7 +136,7 @@ func (r *round) feasible() (found []*nodeInfo, failed failure) {
 	return found, failed
 }
 
-// What a node may be out for, in kube-scheduler's words, which are a kubelet's too (refusal.go).
+// Reasons that exclude a node, in the words of kube-scheduler. Kubelets use the same ones (refusal.go).
 const (
 	notNamed  = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 	otherNode = "node(s) didn't match Pod's node affinity/selector"
@@ -180,7 +180,8 @@ func (r *round) check(i *nodeInfo) (reasons []string, mendable bool) {
 	return r.affinity.check(n)
 }
 
-// namesOf returns the names of which each term of a required node affinity wants one, nil if a term wants none.
+// namesOf returns the node names that the terms of a required node affinity select; nil if a term selects by other
+// fields.
 func namesOf(spec *corev1.PodSpec) (names []string) {
 	a := spec.Affinity
 	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -198,7 +199,7 @@ func namesOf(spec *corev1.PodSpec) (names []string) {
 	return names
 }
 
-// untolerated returns a taint that keeps the pod off a node, nil if there is none.
+// untolerated returns a taint that keeps the pod off a node, or nil if there is none.
 func (r *round) untolerated(n *corev1.Node) *corev1.Taint {
 	for t := range n.Spec.Taints {
 		if taint := &n.Spec.Taints[t]; taint.Effect != corev1.TaintEffectPreferNoSchedule &&
@@ -229,7 +230,7 @@ func (r *round) portTaken(i *nodeInfo) bool {
 	return false
 }
 
-// lacks returns what a node has too little of, and whether it would have too little without any pod.
+// lacks returns the resources that a node has too little of, and whether it would have too little even without any pod.
 func (r *round) lacks(i *nodeInfo) (reasons []string, never bool) {
 	for name, wanted := range r.pod.requests {
 		if wanted == 0 || wanted <= i.free[name]-r.promised(i.node.Name, name) {
@@ -245,7 +246,7 @@ func (r *round) lacks(i *nodeInfo) (reasons []string, never bool) {
 	return reasons, never
 }
 
-// promised is how much of a node is for more important pods that wait until others are gone.
+// promised is the amount of a resource that is reserved on a node for more important nominated pods.
 func (r *round) promised(node string, name corev1.ResourceName) (sum int64) {
 	for _, p := range r.nominated {
 		if p.node == node && p.priority >= r.pod.priority && p.key() != r.pod.key() {

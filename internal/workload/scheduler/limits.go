@@ -7,19 +7,18 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// attachment is a volume of a CSI driver as a node has it, whatever number of pods there share it.
+// attachment is a CSI volume attached to a node; pods on a node share it.
 type attachment struct{ driver, handle string }
 
-// limits are what nodes may have of the drivers whose volumes a pod wants. Rules: plugin NodeVolumeLimits of
-// kube-scheduler. Volumes of in-tree plugins, which Kubernetes counts as those of the drivers that have come in their
-// place, count for none.
+// limits are the limits of nodes for the drivers of a pod's volumes. Source: plugin NodeVolumeLimits of kube-scheduler.
+// Volumes of in-tree plugins, which Kubernetes counts for the CSI drivers that replace them, are not counted.
 type limits struct {
 	wanted []attachment
 	// of is how many volumes a node may have, by its name and the driver. A node or driver without is not limited.
 	of map[string]map[string]int
-	// attached are what VolumeAttachments say of nodes.
+	// attached are the VolumeAttachments by node.
 	attached map[string][]attachment
-	// find returns the volume of a claim of a pod on a node; false if it counts for none.
+	// find returns the volume of a claim of a pod on a node; false if it is not counted.
 	find func(namespace, claim string) (attachment, bool)
 }
 
@@ -64,8 +63,7 @@ func (s *scheduler) limitsOf(p *podInfo) *limits {
 	return l
 }
 
-// attachmentOf returns the volume of a claim. One that is not bound yet is of its class's provisioner, and another one
-// than all that are there.
+// attachmentOf returns the volume of a claim. An unbound claim stands for a new volume of its class's provisioner.
 func (s *scheduler) attachmentOf(namespace, name string) (attachment, bool) {
 	claim := cluster.PersistentVolumeClaims.Read(s.index, namespace, name)
 	if claim == nil {
@@ -94,12 +92,12 @@ func sourceOf(v *corev1.PersistentVolume) (attachment, bool) {
 	return attachment{}, false
 }
 
-// exceeded reports whether a node would have more volumes of a driver than it may, with the pod and those on it.
+// exceeded reports whether a node would exceed the limit of a driver with the pod added.
 func (l *limits) exceeded(i *nodeInfo) bool {
 	if l == nil || l.of[i.node.Name] == nil {
 		return false
 	}
-	used := map[attachment]bool{} // by pods
+	used := map[attachment]bool{} // volumes that pods use
 	for _, p := range i.pods {
 		for _, claim := range p.claims {
 			if a, ok := l.find(p.namespace, claim); ok {

@@ -16,24 +16,24 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// model is what the scheduler knows of nodes and the pods on them. Its owner locks it.
+// model is the scheduler's cache of nodes and the pods on them. Its owner locks it.
 type model struct {
-	nodes map[string]*nodeInfo // those that exist, and those that pods name
-	pods  map[string]*podInfo  // on nodes, by "namespace/name"
-	// repelling are the pods with required anti-affinity, which bear on the pods that come after them, and attracting
-	// those with other wishes for the pods around them.
+	nodes map[string]*nodeInfo // existing nodes, and nodes that pods name
+	pods  map[string]*podInfo  // pods on nodes, by "namespace/name"
+	// repelling are the pods with required anti-affinity, which constrains later pods. attracting are the pods with
+	// other affinity terms.
 	repelling, attracting map[string]*podInfo
-	// nominated are the pods for which others go from a node, which is theirs before it is that of less important ones.
+	// nominated are the pods with a nominated node. Less important pods may not take its room.
 	nominated map[string]*podInfo
-	sorted    []*nodeInfo // those that exist, by name; nil if it has to be made anew
-	from      int         // where among them the next search begins, if there are many
-	// tallies are by namespace, then by what their selector is written as.
+	sorted    []*nodeInfo // existing nodes, by name; nil if it must be rebuilt
+	from      int         // start of the next search in sorted, if there are many nodes
+	// tallies are by namespace, then by the string form of their selector.
 	tallies map[string]map[string]*tally
-	// budgets returns the disruption budgets as they are; nil is none.
+	// budgets returns the current disruption budgets; nil means none.
 	budgets func() []budget
-	// refresh looks again at a pod of which more matters than where it is; nil does not.
+	// refresh updates a pod of which preemption needs more than its node; nil does nothing.
 	refresh func(*podInfo)
-	// lately is what the pod requests that came last: most of those that come together request the same.
+	// lately holds the requests of the last pod: pods that are created together mostly have equal requests.
 	lately amounts
 }
 
@@ -44,47 +44,47 @@ func newModel() *model {
 	}
 }
 
-// nodeInfo is a node with what is on it.
+// nodeInfo is a node with its pods.
 type nodeInfo struct {
-	node *corev1.Node // its name, labels, taints, and whether it is unschedulable; nil if it does not exist
-	free amounts      // what is allocatable and not requested; may be negative
-	all  amounts      // what is allocatable
-	size compute      // the same of what nodes are compared by
-	used compute      // what is assumed of the pods
+	node *corev1.Node // name, labels, taints and unschedulable only; nil if it does not exist
+	free amounts      // allocatable minus requested; may be negative
+	all  amounts      // allocatable
+	size compute      // allocatable, for scoring
+	used compute      // requests for scoring, with defaults
 	pods map[string]*podInfo
 }
 
-// podInfo is what matters of a pod. It is not changed but for its node.
+// podInfo holds the fields of a pod that scheduling needs. Only its node changes.
 type podInfo struct {
 	namespace, name, uid, node string
 	generation                 int64
 	labels                     map[string]string
 	priority                   int32
 	deleting                   bool
-	going                      bool // it goes because a pod of more priority comes
+	going                      bool // it is a victim of preemption
 	requests                   amounts
-	assumed                    compute // requests, if containers that request none want a little
-	started                    int64   // when it has, in nanoseconds; the most there is if it has not
+	assumed                    compute // requests, with defaults for containers without requests
+	started                    int64   // start time in nanoseconds; math.MaxInt64 if it has not started
 	*wishful
 }
 
-// wishful is what few pods have, or none that is on a node.
+// wishful holds the fields that few pods have, or that only pods without a node need.
 type wishful struct {
-	spec       *corev1.PodSpec // nil of a pod on a node, as is peers
-	near, away []*term         // of required affinity and anti-affinity to pods
-	wishes     []wish          // of preferred ones
+	spec       *corev1.PodSpec // nil for a pod on a node, like peers
+	near, away []*term         // required affinity and anti-affinity to pods
+	wishes     []wish          // preferred affinity and anti-affinity
 	ports      []port
 	claims     []string
-	ephemeral  []string        // those of the claims that are to be made for it
-	volumes    *volumes        // of its claims, while it is decided; may be nil
-	peers      labels.Selector // the pods from which it keeps apart by itself; nil is none
-	nominee    string          // the node from which others go for it
+	ephemeral  []string        // claims of ephemeral volumes, which are created for it
+	volumes    *volumes        // of its claims, during the decision; may be nil
+	peers      labels.Selector // pods to spread it from by default; nil means none
+	nominee    string          // the nominated node
 }
 
-// wishless is that of the pods on nodes that have nothing of it: of thousands.
+// wishless is shared by the thousands of pods on nodes that have none of these fields.
 var wishless wishful
 
-// settled returns what matters of a pod on a node; the rest is for who decides about it.
+// settled returns the fields that matter for a pod on a node, without the ones that only its decision needs.
 func (w *wishful) settled() *wishful {
 	if len(w.near)+len(w.away)+len(w.wishes)+len(w.ports)+len(w.claims) == 0 {
 		return &wishless
@@ -116,7 +116,7 @@ func (a amounts) add(b amounts, sign int64) {
 	}
 }
 
-// compute is what nodes are compared by: CPU in thousandths and memory in bytes.
+// compute is the resources that score nodes: CPU in thousandths and memory in bytes.
 type compute [2]int64
 
 func computeOf(list corev1.ResourceList) compute {
@@ -129,7 +129,7 @@ func (c *compute) add(d compute, sign int64) {
 	}
 }
 
-// port is a port of a node that a pod takes.
+// port is a host port of a pod.
 type port struct {
 	ip       string
 	protocol corev1.Protocol
@@ -142,12 +142,12 @@ func (p port) conflicts(q port) bool {
 
 const anyIP = "0.0.0.0"
 
-// leastRequests are what kube-scheduler assumes of containers that request nothing, when it compares nodes.
+// leastRequests are the requests that kube-scheduler assumes, in scoring, for containers without requests.
 var leastRequests = corev1.ResourceList{
 	corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("200Mi"),
 }
 
-// digest returns what matters of a pod.
+// digest returns the fields of a pod that scheduling needs.
 func digest(pod *corev1.Pod) *podInfo {
 	p := &podInfo{
 		namespace: pod.Namespace, name: pod.Name, uid: string(pod.UID), generation: pod.Generation, labels: pod.Labels,
@@ -182,7 +182,7 @@ func digest(pod *corev1.Pod) *podInfo {
 	return p
 }
 
-// look notes what changes of a pod while it runs.
+// look updates the fields that change while a pod runs.
 func (p *podInfo) look(pod *corev1.Pod) {
 	if p.started = math.MaxInt64; pod.Status.StartTime != nil {
 		p.started = pod.Status.StartTime.UnixNano()
@@ -204,7 +204,7 @@ func sidecars(all []corev1.Container) (out []corev1.Container) {
 	return out
 }
 
-// setNode takes a node in, or out if it is nil.
+// setNode adds or updates a node, or removes it if n is nil.
 func (m *model) setNode(name string, n *corev1.Node) {
 	i := m.nodes[name]
 	if i == nil {
@@ -218,7 +218,7 @@ func (m *model) setNode(name string, n *corev1.Node) {
 		m.sorted = nil
 	}
 	i.node = nil
-	if n != nil { // status and managedFields are most of it
+	if n != nil { // omits status and managedFields, which are most of a node
 		i.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}, Spec: n.Spec}
 	}
 	if n == nil && len(i.pods) == 0 {
@@ -263,7 +263,7 @@ func (m *model) add(p *podInfo, node string) {
 	m.note(p, 1)
 }
 
-// remove takes a pod off its node and reports whether it was on one.
+// remove removes a pod from its node and reports whether it was on one.
 func (m *model) remove(key string) bool {
 	p := m.pods[key]
 	if p == nil {

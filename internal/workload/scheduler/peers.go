@@ -9,8 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// peers selects the pods from which a pod keeps apart that says nothing of how it is to be spread: those of its
-// services and its controller. It selects all if it has neither, which means none.
+// peers selects the pods to spread a pod from if it has no topology spread constraints: the pods of its services and
+// its controller. Without either it selects everything, which means no spreading.
 func (s *scheduler) peers(pod *corev1.Pod) labels.Selector {
 	if len(pod.Spec.TopologySpreadConstraints) > 0 {
 		return nil

@@ -8,16 +8,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// candidate is a node from which pods may go.
+// candidate is a node on which pods may be preempted.
 type candidate struct {
 	node    string
 	victims []*podInfo // the most important first
-	// violations is how many of them a disruption budget would rather keep.
+	// violations is the number of victims that a disruption budget protects.
 	violations int
 }
 
-// preempt finds the node from which the least has to go for the pod; or why nothing does. waits is true if it is
-// already going.
+// preempt finds the node with the least harmful victims for the pod, or why preemption does not help. waits is true if
+// victims are already terminating.
 func (r *round) preempt(failed failure) (best *candidate, why string, waits bool) {
 	if p := r.pod.spec.PreemptionPolicy; p != nil && *p == corev1.PreemptNever {
 		return nil, "not eligible due to preemptionPolicy=Never.", true
@@ -63,8 +63,8 @@ func (r *round) lower(node string) (out []*podInfo) {
 	return out
 }
 
-// compare is less than 0 if it is better that c goes than other: by the number of budgets' pods, the highest priority,
-// the sum of priorities, the number of pods, and how short the most important ones have run.
+// compare returns less than 0 if c is preferable to other: by the number of budget violations, the highest priority,
+// the sum of priorities, the number of pods, and the start time of the most important pods.
 func (c *candidate) compare(other *candidate) int {
 	return cmp.Or(
 		cmp.Compare(c.violations, other.violations),
@@ -75,8 +75,8 @@ func (c *candidate) compare(other *candidate) int {
 	)
 }
 
-// priorities is the sum of the victims' priorities, each counted from the least there is, so that fewer pods of a
-// negative priority are less.
+// priorities is the sum of the victims' priorities, offset by the lowest possible one, so that fewer pods of a negative
+// priority have a smaller sum.
 func (c *candidate) priorities() (sum int64) {
 	for _, p := range c.victims {
 		sum += int64(p.priority) + math.MaxInt32 + 1
@@ -95,13 +95,13 @@ func (c *candidate) oldest() int64 {
 	return first
 }
 
-// byImportance puts pods first that are to go last.
+// byImportance sorts the most important pods first.
 func byImportance(a, b *podInfo) int {
 	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.started, b.started), cmp.Compare(a.key(), b.key()))
 }
 
-// candidate returns which pods have to go from a node, or why it is not enough that all of less priority do. What is
-// asked of the model is asked as if they had gone; it is as it was afterwards.
+// candidate returns the pods that must be deleted from a node, or why even the deletion of all pods of lower priority
+// is not enough. It changes the model temporarily and restores it.
 func (r *round) candidate(node string) (found *candidate, reasons []string) {
 	lower := r.lower(node)
 	if len(lower) == 0 {
@@ -121,7 +121,7 @@ func (r *round) candidate(node string) (found *candidate, reasons []string) {
 	slices.SortFunc(lower, byImportance)
 	found = &candidate{node: node}
 	guarded, others := r.guarded(lower)
-	for at, p := range append(guarded, others...) { // what is still possible with it stays
+	for at, p := range append(guarded, others...) { // pods that can remain stay
 		if r.add(p, node); len(r.checkAnew(node)) == 0 {
 			continue
 		}
@@ -137,7 +137,7 @@ func (r *round) candidate(node string) (found *candidate, reasons []string) {
 	return found, nil
 }
 
-// checkAnew is check when pods have come or gone meanwhile.
+// checkAnew is check after the pods of the model have changed.
 func (r *round) checkAnew(node string) []string {
 	now := r
 	if r.dependsOnPods {
@@ -147,8 +147,8 @@ func (r *round) checkAnew(node string) []string {
 	return reasons
 }
 
-// guarded parts pods into those of which a disruption budget allows no more to go, and the others. Those that come
-// first use a budget first.
+// guarded splits pods into pods that a disruption budget does not let go, and the others. Earlier pods use up a budget
+// first.
 func (r *round) guarded(pods []*podInfo) (guarded, others []*podInfo) {
 	if r.budgets == nil {
 		return nil, pods

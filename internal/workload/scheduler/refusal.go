@@ -10,10 +10,10 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// Refusal returns why the kubelet of a node, which has taken the pods others, does not take another one; "" and "" if
-// it does. The reason becomes the pod's status.reason, and the message, after "Pod was rejected: ", its status.message.
-// A scheduler that knows all pods gives a kubelet none that it refuses, but a client may, by spec.nodeName. Rules, in
-// their order: pkg/kubelet/lifecycle/predicate.go of Kubernetes 1.36.
+// Refusal returns why the kubelet of a node that runs the pods others rejects another pod; "" and "" if the kubelet
+// accepts it. reason is for status.reason, and message, after "Pod was rejected: ", for status.message. A scheduler
+// with a current view binds no pod that the kubelet rejects, but a client may set spec.nodeName. Source of the checks
+// and their order: pkg/kubelet/lifecycle/predicate.go of Kubernetes 1.36.
 func Refusal(pod *corev1.Pod, node *corev1.Node, others []*corev1.Pod) (reason, message string) {
 	m := newModel()
 	m.setNode(node.Name, node)
@@ -24,7 +24,8 @@ func Refusal(pod *corev1.Pod, node *corev1.Node, others []*corev1.Pod) (reason, 
 	if name, message := p.exceeds(i); name != "" {
 		return "OutOf" + string(name), message
 	}
-	// The text of an untolerated taint is a kubelet's, and not that of filter.go: there it is of several nodes.
+	// The message for an untolerated taint is a kubelet's. It differs from that of filter.go, which is about several
+	// nodes.
 	r := &round{model: m, pod: p}
 	switch ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); {
 	case !ok || err != nil:
@@ -43,8 +44,8 @@ func predicate(name, why string) (reason, message string) {
 	return name, fmt.Sprintf("Predicate %s failed: %s", name, why)
 }
 
-// exceeds looks for something of which a node has not enough left: first for pods, CPU, memory and ephemeral storage,
-// then for others by name. Extended resources that the node does not have at all are not a kubelet's concern.
+// exceeds finds a resource that a node has too little of: first pods, CPU, memory and ephemeral storage, then others by
+// name. Kubelets ignore extended resources that the node does not have at all.
 func (p *podInfo) exceeds(i *nodeInfo) (name corev1.ResourceName, message string) {
 	names := []corev1.ResourceName{
 		corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,

@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// nominate notes the node from which others go for a pod, and returns the less important pods that lose it. It needs
-// the lock.
+// nominate records the nominated node of a pod, and returns the less important pods that lose their nomination. It
+// needs the lock.
 func (s *scheduler) nominate(p *podInfo, d decision) (outranked []*podInfo) {
 	if !d.waits {
 		delete(s.model.nominated, p.key())
@@ -30,7 +30,7 @@ func (s *scheduler) nominate(p *podInfo, d decision) (outranked []*podInfo) {
 	return outranked
 }
 
-// refuse says of a pod why it has no node, and has its victims go.
+// refuse writes to a pod why it has no node, and deletes its victims.
 func (s *scheduler) refuse(ctx context.Context, pod *corev1.Pod, d decision, outranked []*podInfo) error {
 	condition := unschedulable(d.because)
 	nominated := d.nominated
@@ -65,7 +65,7 @@ func (s *scheduler) refuse(ctx context.Context, pod *corev1.Pod, d decision, out
 	return nil
 }
 
-// withdraw takes from a pod the node that a more important one is to have.
+// withdraw clears the nominated node of a pod, in favor of a more important one.
 func (s *scheduler) withdraw(ctx context.Context, of *podInfo) error {
 	pod := cluster.Pods.Get(s.Cluster, of.namespace, of.name)
 	if pod == nil || string(pod.UID) != of.uid || pod.Status.NominatedNodeName == "" {

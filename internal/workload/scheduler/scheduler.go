@@ -1,12 +1,11 @@
-// Package scheduler simulates kube-scheduler: it finds nodes for pods whose scheduler is default-scheduler, and leaves
-// those of others alone.
+// Package scheduler simulates kube-scheduler: it assigns nodes to pods with the scheduler name default-scheduler.
 //
-// What it knows of nodes and the pods on them is a model that the view's events keep (model.go). A decision is pure:
-// filters (filter.go, affinity.go, spread.go) that say why a node is out in kube-scheduler's words, then scores
-// (score.go, attraction.go, evenness.go); if no node is left, pods of less priority may have to go (preempt.go).
-// Decisions are made one after another; the bindings that follow from them are written side by side. A decided pod is
-// in the model before its binding is written, so the next decision counts it. Rules: pkg/scheduler of Kubernetes 1.36;
-// test/oracle-builtins/workloads compares.
+// Its cache of nodes and pods is a model that follows the view's events (model.go). A decision is pure: filters
+// (filter.go, affinity.go, spread.go) give the reasons that exclude a node in kube-scheduler's words, then scores rank
+// the rest (score.go, attraction.go, evenness.go). If no node is left, pods of lower priority may be preempted
+// (preempt.go). Decisions are made one after another; their bindings are written concurrently. A pod is in the model
+// before its binding is written, so the next decision counts it. Source: pkg/scheduler of Kubernetes 1.36;
+// test/oracle-builtins/workloads compares both.
 package scheduler
 
 import (
@@ -27,7 +26,7 @@ import (
 
 var podsResource = ref.Pods.GroupResource()
 
-// loop is the name of the loop, which --controllers switches off for those who run a scheduler of their own.
+// loop is the name of the loop. Operators that run their own scheduler disable it with --controllers.
 const loop = "simulated-scheduler"
 
 // binders is how many bindings are written at a time.
@@ -50,7 +49,7 @@ type scheduler struct {
 	mu      sync.Mutex
 	model   *model
 	waiting *waiting
-	// promised are the pods that have a node in the model and wait for their claims to be bound there.
+	// promised are the pods with a node in the model that wait for their claims to be bound.
 	promised map[string]promise
 }
 
@@ -67,8 +66,7 @@ func newScheduler(h *part.Host, index *cluster.Index) *scheduler {
 	return s
 }
 
-// Observe brings the model up to date, and names pods that want a node. What may make room has the pods that wait
-// looked at again.
+// Observe updates the model, and requests pods without a node. Events that may make room request the waiting pods.
 func (s *scheduler) Observe(ev *watchcache.Event, need func(string)) {
 	switch {
 	case cluster.Nodes.Is(ev):
@@ -112,10 +110,10 @@ func (s *scheduler) observePod(ev *watchcache.Event, need func(string)) {
 		}
 	case node == "":
 		if promised, ok := s.promised[e.Key()]; ok && promised.uid == string(e.UID) && !e.Deleting {
-			return // its node is found
+			return // it has a node already
 		}
 		delete(s.promised, e.Key())
-		s.model.remove(e.Key()) // made anew
+		s.model.remove(e.Key()) // it was recreated
 		if name, _ := e.Field("spec.schedulerName"); name == corev1.DefaultSchedulerName && !e.Deleting {
 			if ev.Prev == nil || !s.waiting.has(e.Key()) || ev.Prev.Generation != e.Generation {
 				need(e.Key())
@@ -151,7 +149,7 @@ func (s *scheduler) Reconcile(ctx context.Context, key string) error {
 	}
 	info := digest(pod)
 	info.peers = s.peers(pod)
-	if len(info.claims) > 0 { // what has been reserved for another pod counts
+	if len(info.claims) > 0 { // claims reserved for other pods must be visible
 		if err := s.View.FreshOwn(ctx); err != nil {
 			return err
 		}
@@ -165,7 +163,7 @@ func (s *scheduler) Reconcile(ctx context.Context, key string) error {
 			s.mu.Unlock()
 			return s.finish(ctx, pod, node)
 		}
-		if !done { // its binding is under way
+		if !done { // its binding is in progress
 			promised, waits := s.promised[key]
 			s.mu.Unlock()
 			if waits {
@@ -197,13 +195,13 @@ func (s *scheduler) Reconcile(ctx context.Context, key string) error {
 			s.forget(key)
 			return cluster.Soon(control.IgnoreNotFound(err))
 		}
-		return control.Again(bindingTime) // when its claims are bound it is looked at before
+		return control.Again(bindingTime) // the binding of its claims requests it earlier
 	}
 	return s.finish(ctx, pod, d.node)
 }
 
-// keep looks at a pod that has a node in the model. It returns the node if the pod is to be bound there now, and
-// whether it has lost it, because a claim cannot be bound there. It needs the lock.
+// keep checks a pod that has a node in the model. It returns the node if the pod is to be bound now. lost is true if
+// the pod lost the node because a claim cannot be bound there. It needs the lock.
 func (s *scheduler) keep(key string, had *podInfo, has *volumes, why string) (node string, lost bool) {
 	promised, ok := s.promised[key]
 	if !ok {
@@ -249,7 +247,7 @@ func (s *scheduler) finish(ctx context.Context, pod *corev1.Pod, node string) er
 	return nil
 }
 
-// decide finds a node for a pod, if nothing is against it wherever it would be. It needs the lock.
+// decide finds a node for a pod; a non-empty why excludes all nodes. It needs the lock.
 func (s *scheduler) decide(p *podInfo, why string) decision {
 	if s.model.count() > 0 && why != "" {
 		return decision{because: failure{nodes: s.model.count(), first: why}.String()}
@@ -257,7 +255,7 @@ func (s *scheduler) decide(p *podInfo, why string) decision {
 	return s.model.decide(p, s.namespaceLabels)
 }
 
-// namespaceLabels are those of a namespace, for the selectors of affinity terms.
+// namespaceLabels returns the labels of a namespace, for the selectors of affinity terms.
 func (s *scheduler) namespaceLabels(name string) map[string]string {
 	if e := s.View.Collection(cluster.Namespaces.Prefix).Snapshot().Get("", name); e != nil {
 		return e.Labels

@@ -8,7 +8,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// best returns the node with the highest score; among equals that with the fewest pods, then the first.
+// best returns the node with the highest score; among equal scores the one with the fewest pods, then the first.
 func (r *round) best(nodes []*nodeInfo) string {
 	if len(nodes) == 1 {
 		return nodes[0].node.Name
@@ -22,13 +22,13 @@ func (r *round) best(nodes []*nodeInfo) string {
 	return best
 }
 
-// scores returns that of each node: what kube-scheduler's default plugins say of it, from 0 to 100 each, with their
-// weights. It has none for images, of which simulated nodes have none.
+// scores returns the score of each node: the weighted sum of the scores of kube-scheduler's default plugins, each from
+// 0 to 100. ImageLocality is left out, since simulated nodes have no images.
 func (r *round) scores(nodes []*nodeInfo) []int64 {
 	total := make([]int64, len(nodes))
 	for _, s := range []struct {
 		weight int64
-		scores []int64 // nil if they say nothing about the pod
+		scores []int64 // nil if the plugin skips the pod
 	}{
 		{3, r.tolerance(nodes)},
 		{2, r.preference(nodes)},
@@ -78,7 +78,7 @@ func (r *round) preference(nodes []*nodeInfo) []int64 {
 	return scaled(out)
 }
 
-// scaled makes of the highest score 100.
+// scaled normalizes scores so that the highest is 100.
 func scaled(scores []int64) []int64 {
 	if most := slices.Max(scores); most > 0 {
 		for at := range scores {
@@ -88,10 +88,10 @@ func scaled(scores []int64) []int64 {
 	return scores
 }
 
-// compared are the resources by which nodes are compared.
+// compared are the resources that score nodes.
 var compared = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// leastAllocated scores nodes by how much of them would be free with the pod.
+// leastAllocated scores nodes by the fraction of their resources that would be free with the pod.
 func (r *round) leastAllocated(nodes []*nodeInfo) []int64 {
 	out := make([]int64, len(nodes))
 	for at, i := range nodes {
@@ -109,8 +109,7 @@ func (r *round) leastAllocated(nodes []*nodeInfo) []int64 {
 	return out
 }
 
-// balance scores nodes by whether the pod evens out how much of their CPU and of their memory is taken. It says nothing
-// about a pod that requests nothing.
+// balance scores nodes by how much the pod evens out their CPU and memory usage. It skips pods that request neither.
 func (r *round) balance(nodes []*nodeInfo) []int64 {
 	if r.pod.requests[corev1.ResourceCPU] == 0 && r.pod.requests[corev1.ResourceMemory] == 0 {
 		return nil
@@ -122,7 +121,7 @@ func (r *round) balance(nodes []*nodeInfo) []int64 {
 	return out
 }
 
-// balanced is how alike the taken shares of a node's CPU and memory are with what is requested beside, from 50 to 100.
+// balanced is how similar the used fractions of a node's CPU and memory are with additional requests, from 50 to 100.
 func (i *nodeInfo) balanced(more amounts) int64 {
 	var shares []float64
 	for _, name := range compared {

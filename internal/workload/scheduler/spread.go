@@ -12,18 +12,19 @@ type constraint struct {
 	key      string
 	skew     int
 	selector labels.Selector
-	domains  int // how many values of key there must be before pods are spread over fewer
-	// anywhere has nodes count that the pod may not be on by its affinity, untainted leaves out those by their taints.
+	domains  int // minDomains
+	// anywhere also counts nodes that the pod's affinity excludes; untainted skips nodes that the pod's tolerations
+	// exclude.
 	anywhere, untainted bool
-	on                  map[string]int // pods that are selected, by node
-	counts              map[string]int // the same by the value of key
+	on                  map[string]int // selected pods, by node
+	counts              map[string]int // selected pods, by value of key
 	least               int
 	own                 int     // 1 if the pod itself is selected
-	held                bool    // a node to choose from has the key
-	weight              float64 // of one of the counts, for evenness
+	held                bool    // a candidate node has the key
+	weight              float64 // weight of one of the counts, for evenness
 }
 
-// constraints returns those of the round's pod that are of a sort.
+// constraints returns the constraints of the round's pod with the given action.
 func (r *round) constraints(sort corev1.UnsatisfiableConstraintAction) (out []*constraint) {
 	for _, c := range r.pod.spec.TopologySpreadConstraints {
 		if c.WhenUnsatisfiable != sort {
@@ -57,7 +58,7 @@ func requirements(s labels.Selector) []labels.Requirement {
 	return all
 }
 
-// newConstraints returns those that must hold for the round's pod.
+// newConstraints returns the hard constraints of the round's pod.
 func newConstraints(r *round) []*constraint {
 	out := r.constraints(corev1.DoNotSchedule)
 	if len(out) == 0 {
@@ -112,7 +113,7 @@ func (c *constraint) finish(p *podInfo) {
 	}
 }
 
-// overSpread returns why a node is out, and whether that is because it lacks a label.
+// overSpread returns why a node is excluded, and whether the reason is a missing label.
 func (r *round) overSpread(i *nodeInfo) (reason string, missing bool) {
 	const text = "node(s) didn't match pod topology spread constraints"
 	for _, c := range r.spread {

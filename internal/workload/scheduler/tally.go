@@ -2,18 +2,18 @@ package scheduler
 
 import "k8s.io/apimachinery/pkg/labels"
 
-// tally counts the pods of a namespace that a selector selects, on each node. It is kept while pods come and go, so
-// that a thousand pods of one Deployment are not counted a thousand times.
+// tally counts the pods of a namespace that a selector selects, on each node. It is updated as pods come and go, so
+// that the thousand pods of a Deployment are not counted a thousand times.
 type tally struct {
 	selector labels.Selector
-	on       map[string]int // by the name of the node
+	on       map[string]int // by node name
 }
 
 // talliesMost is how many tallies of a namespace are kept.
 const talliesMost = 64
 
-// tally returns how many pods of a namespace a selector selects on each node; read only, until the model changes. Pods
-// that end do not count, nor does anything for a selector that is empty, as in kube-scheduler.
+// tally returns the number of selected pods of a namespace on each node. It is read-only, and valid until the model
+// changes. As in kube-scheduler, terminating pods do not count, and an empty selector selects nothing.
 func (m *model) tally(namespace string, s labels.Selector) map[string]int {
 	if s.Empty() {
 		return nil
@@ -35,7 +35,7 @@ func (m *model) tally(namespace string, s labels.Selector) map[string]int {
 	return t.on
 }
 
-// note has the tallies count a pod that comes (1) or goes (-1).
+// note updates the tallies for an added (1) or removed (-1) pod.
 func (m *model) note(p *podInfo, change int) {
 	for _, t := range m.tallies[p.namespace] {
 		t.note(p, change)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// term is a pod affinity term that can be asked.
+// term is a compiled pod affinity term.
 type term struct {
 	key        string
 	selector   labels.Selector
@@ -16,13 +16,13 @@ type term struct {
 	byLabel    labels.Selector // of namespaces; nil selects none
 }
 
-// wish is a preferred term: how good it is to be where pods are that it matches, less than 0 if that is bad.
+// wish is a preferred term with its weight, which is negative for anti-affinity.
 type wish struct {
 	*term
 	weight int64
 }
 
-// termsOf returns what a pod wants of the pods around it.
+// termsOf returns the affinity terms of a pod.
 func termsOf(p *podInfo, a *corev1.Affinity) (near, away []*term, wishes []wish) {
 	if a != nil && a.PodAffinity != nil {
 		near = newTerms(p, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
@@ -56,7 +56,7 @@ func newTerm(t *corev1.PodAffinityTerm, of *podInfo) *term {
 	return out
 }
 
-// selectorOf returns a selector that can be asked. One that cannot be read, which validation refuses, selects nothing.
+// selectorOf compiles a selector. An invalid one, which validation rejects, selects nothing.
 func selectorOf(s *metav1.LabelSelector) labels.Selector {
 	out, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {

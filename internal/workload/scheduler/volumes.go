@@ -17,24 +17,24 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// volumes are those of a pod that is to be scheduled.
+// volumes are the volumes of a pod that is to be scheduled.
 type volumes struct {
-	bound []*corev1.PersistentVolume // nil is one that is not there
-	// open are claims that are bound when the pod has a node, the smallest first, and classes theirs.
+	bound []*corev1.PersistentVolume // nil elements are missing volumes
+	// open are the claims to be bound once the pod has a node, the smallest first; classes are their classes.
 	open    []*corev1.PersistentVolumeClaim
 	classes map[string]*storagev1.StorageClass
-	all     []*corev1.PersistentVolume // if there are open claims
-	single  []string                   // the claims that only one pod may have
+	all     []*corev1.PersistentVolume // only if there are open claims
+	single  []string                   // ReadWriteOncePod claims
 	limits  *limits                    // nil if there are none
 }
 
-// volumesOf returns the volumes of a pod, or why it cannot have them wherever it is.
+// volumesOf returns the volumes of a pod, or why the pod fits no node because of them.
 func (s *scheduler) volumesOf(p *podInfo) (*volumes, string) {
 	if len(p.claims) == 0 {
 		return nil, ""
 	}
 	claims := make([]*corev1.PersistentVolumeClaim, len(p.claims))
-	for i, name := range p.claims { // kube-scheduler's plugin that looks for them all comes first
+	for i, name := range p.claims { // kube-scheduler first checks that all claims exist
 		claims[i] = cluster.PersistentVolumeClaims.Get(s.Cluster, p.namespace, name)
 		if claims[i] == nil && !slices.Contains(p.ephemeral, name) {
 			return nil, `persistentvolumeclaim "` + name + `" not found`
@@ -73,7 +73,7 @@ func (s *scheduler) volumesOf(p *podInfo) (*volumes, string) {
 	if immediate {
 		return nil, "pod has unbound immediate PersistentVolumeClaims"
 	}
-	if lost != "" { // the last of kube-scheduler's plugins says so, which does not look at a pod's own claims
+	if lost != "" { // the last plugin of kube-scheduler reports it, without the pod's own claims
 		return nil, `persistentvolume "` + lost + `" not found`
 	}
 	if len(v.open) > 0 {
@@ -91,7 +91,7 @@ func isBound(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Spec.VolumeName != "" && metav1.HasAnnotation(claim.ObjectMeta, helper.AnnBindCompleted)
 }
 
-// waitsForPod reports whether a claim's class binds claims when pods want them, and notes the class.
+// waitsForPod reports whether a claim's class binds claims only once pods use them, and records the class.
 func (s *scheduler) waitsForPod(claim *corev1.PersistentVolumeClaim, classes map[string]*storagev1.StorageClass) bool {
 	name := helper.GetPersistentVolumeClaimClass(claim)
 	if name == "" {
@@ -123,7 +123,7 @@ const (
 	tooMany = "node(s) exceed max volume count"
 )
 
-// isTaken reports whether another pod on a node has a claim of the pod that only one may have.
+// isTaken reports whether another pod on a node uses a ReadWriteOncePod claim of the pod.
 func (m *model) isTaken(p *podInfo) bool {
 	if p.volumes == nil || len(p.volumes.single) == 0 {
 		return false
@@ -137,20 +137,20 @@ func (m *model) isTaken(p *podInfo) bool {
 	return false
 }
 
-// zoneLabels say of volumes and nodes where they are.
+// zoneLabels are the labels that place volumes and nodes.
 var zoneLabels = []string{
 	corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyZone,
 	corev1.LabelTopologyRegion,
 }
 
-// newLabels are those that have come in the place of others.
+// newLabels maps deprecated labels to their replacements.
 var newLabels = map[string]string{
 	corev1.LabelFailureDomainBetaZone:   corev1.LabelTopologyZone,
 	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
 }
 
-// inZone reports whether a node is where a volume's labels say that it is. A node without any such label is anywhere;
-// a volume may be in several zones, with two underscores between them.
+// inZone reports whether a node matches the zone labels of a volume. A node without zone labels matches every volume. A
+// label of a volume may list several zones, separated by two underscores.
 func inZone(v *corev1.PersistentVolume, n *corev1.Node) bool {
 	isPlaced := slices.ContainsFunc(zoneLabels, func(key string) bool { _, ok := n.Labels[key]; return ok })
 	for _, key := range zoneLabels {
@@ -169,11 +169,11 @@ func inZone(v *corev1.PersistentVolume, n *corev1.Node) bool {
 	return true
 }
 
-// exceed reports whether a node can have no more volumes of their drivers.
+// exceed reports whether the volumes would exceed the driver limits of a node.
 func (v *volumes) exceed(i *nodeInfo) bool { return v != nil && v.limits.exceeded(i) }
 
-// check returns why the pod's volumes keep it off a node: of those that are bound the first that does, and that others
-// cannot be. There may be no volumes at all.
+// check returns why the pod's volumes exclude a node: the first conflict of a bound volume, and that open claims cannot
+// be bound. v may be nil.
 func (v *volumes) check(n *corev1.Node) (reasons []string) {
 	if v == nil {
 		return nil
@@ -200,8 +200,8 @@ func (v *volumes) check(n *corev1.Node) (reasons []string) {
 	return nil
 }
 
-// plan returns the volume of each open claim on a node, nil for one that a provisioner has to make there; false if
-// there is none for one of them.
+// plan assigns a volume on the node to each open claim, or nil if a provisioner has to create it; false if a claim has
+// no volume there.
 func (v *volumes) plan(n *corev1.Node) (map[string]*corev1.PersistentVolume, bool) {
 	out, taken := map[string]*corev1.PersistentVolume{}, map[string]*corev1.PersistentVolume{}
 	for _, claim := range v.open {
@@ -226,14 +226,14 @@ func (v *volumes) plan(n *corev1.Node) (map[string]*corev1.PersistentVolume, boo
 	return out, true
 }
 
-// provides reports whether the provisioner of a claim's class makes volumes for a node.
+// provides reports whether the provisioner of a claim's class can create volumes for a node.
 func (v *volumes) provides(claim *corev1.PersistentVolumeClaim, n *corev1.Node) bool {
 	c := v.classes[helper.GetPersistentVolumeClaimClass(claim)]
 	return c != nil && c.Provisioner != "" && c.Provisioner != helper.NotSupportedProvisioner &&
 		matchesTopology(c.AllowedTopologies, n.Labels)
 }
 
-// matchesTopology reports whether labels of a node are among what one of the terms allows; none allow all.
+// matchesTopology reports whether the labels of a node match one of the terms; no terms match every node.
 func matchesTopology(terms []corev1.TopologySelectorTerm, of map[string]string) bool {
 	return len(terms) == 0 || slices.ContainsFunc(terms, func(t corev1.TopologySelectorTerm) bool {
 		return len(t.MatchLabelExpressions) > 0 && !slices.ContainsFunc(t.MatchLabelExpressions,
@@ -245,7 +245,7 @@ func matchesTopology(terms []corev1.TopologySelectorTerm, of map[string]string) 
 func (s *scheduler) reserve(ctx context.Context, v *volumes, node *corev1.Node) error {
 	plan, ok := v.plan(node)
 	if !ok {
-		return fmt.Errorf("volumes of node %s are taken", node.Name) // it was possible when the node was chosen
+		return fmt.Errorf("volumes of node %s are taken", node.Name) // they were free when the node was chosen
 	}
 	for _, claim := range v.open {
 		if found := plan[claim.Name]; found != nil {
@@ -269,7 +269,7 @@ func (s *scheduler) reserve(ctx context.Context, v *volumes, node *corev1.Node) 
 	return nil
 }
 
-// promise is the node of a pod that waits until its claims are bound there, and until when.
+// promise is the node of a pod that waits for its claims to be bound there, with a deadline.
 type promise struct {
 	uid, node string
 	until     time.Time
@@ -278,7 +278,7 @@ type promise struct {
 // bindingTime is how long a pod waits for its claims to be bound, kube-scheduler's bindTimeoutSeconds.
 const bindingTime = 10 * time.Minute
 
-// kept reports how far the volumes of a promise are: whether all are bound, and whether one cannot be bound any more.
+// kept reports the progress of a promise: whether all claims are bound, and whether one cannot be bound any more.
 func (v *volumes) kept(node string) (all, broken bool) {
 	for _, claim := range v.open {
 		if selected, ok := claim.Annotations[helper.AnnSelectedNode]; ok && selected != node {

@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// waiting are the pods for which there was no node, in the order in which kube-scheduler looks at them again: by
-// priority, then by how long they have been waiting.
+// waiting is the queue of unschedulable pods, in the order of kube-scheduler's retries: by priority, then by waiting
+// time.
 type waiting struct {
 	places map[string]place
 	order  []place
 	next   int64
 }
 
-// place is that of a pod among others.
+// place is the position of a pod in the queue.
 type place struct {
 	key      string
 	priority int32
-	since    int64 // a number that grows
+	since    int64 // increases with each add
 }
 
 func (p place) compare(q place) int {
@@ -31,7 +31,7 @@ func (w *waiting) has(key string) bool {
 	return has
 }
 
-// add has a pod wait; one that does already stays where it is, unless its priority has changed.
+// add queues a pod; a queued pod keeps its place, unless its priority has changed.
 func (w *waiting) add(key string, priority int32) {
 	if was, has := w.places[key]; has && was.priority == priority {
 		return
