@@ -20,11 +20,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
-// daemonSets keeps a pod of each DaemonSet on each node that is to have one.
+// daemonSets runs one pod of each DaemonSet on each eligible node.
 type daemonSets struct {
 	*cluster.Cluster
 	index *cluster.Index
-	// pauses are those before failed pods are deleted.
+	// pauses are the pauses before failed pods are deleted.
 	pauses pauses
 }
 
@@ -38,7 +38,7 @@ func (d *daemonSets) Observe(ev *watchcache.Event, need func(string)) {
 		cluster.NeedOwner(ev, cluster.DaemonSets.Kind, need)
 		cluster.DaemonSets.NeedMatching(d.index, ev,
 			func(set *appsv1.DaemonSet) *metav1.LabelSelector { return set.Spec.Selector }, need)
-	case cluster.ControllerRevisions.Is(ev): // one that is deleted or changed by another is put right
+	case cluster.ControllerRevisions.Is(ev): // a deleted or changed revision is restored
 		if ev.Prev != nil || ev.Type == watchcache.Deleted {
 			cluster.NeedOwner(ev, cluster.DaemonSets.Kind, need)
 		}
@@ -52,14 +52,14 @@ func (d *daemonSets) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// nodeDiffers reports whether a node may take other pods than before.
+// nodeDiffers reports whether a change of a node may affect the pods that it takes.
 func nodeDiffers(ev *watchcache.Event) bool {
 	now, _ := codec.Field(ev.Entry.JSON(), "spec")
 	was, _ := codec.Field(ev.Prev.JSON(), "spec")
 	return !bytes.Equal(now, was) || !maps.Equal(ev.Entry.Labels, ev.Prev.Labels)
 }
 
-// Rest makes daemonSets a control.Pacer.
+// Rest implements control.Pacer.
 func (d *daemonSets) Rest(key string) time.Duration {
 	return d.index.RestOf(cluster.DaemonSets.Prefix, key)
 }
@@ -95,21 +95,21 @@ func (d *daemonSets) Reconcile(ctx context.Context, key string) error {
 	return cluster.Soon(failure)
 }
 
-// spread is one look at a DaemonSet.
+// spread is one reconcile of a DaemonSet.
 type spread struct {
 	*daemonSets
 	set   *appsv1.DaemonSet
 	by    cluster.Claimant
 	now   time.Time
 	nodes []*corev1.Node
-	// all are all pods of the set; pods are those that count, by the node for which they are.
+	// all are all pods of the set; pods are the pods that count, by their node.
 	all  []*corev1.Pod
 	pods map[string][]*corev1.Pod
-	// current is the revision of the template, of which pods have the hash; old are all others.
+	// current is the revision of the template, and hash its pod label; old are all other revisions.
 	current *appsv1.ControllerRevision
 	hash    string
 	old     []*appsv1.ControllerRevision
-	// again is after which time another look is wanted, 0 for none.
+	// again is the time until the next reconcile, 0 for none.
 	again time.Duration
 }
 
@@ -135,7 +135,7 @@ func (s *spread) claim(ctx context.Context) (err error) {
 	return err
 }
 
-// reconcile makes and deletes pods, and then replaces some by newer ones.
+// reconcile creates and deletes pods, and then replaces outdated ones.
 func (s *spread) reconcile(ctx context.Context) error {
 	var lacking []string
 	var surplus []*corev1.Pod
@@ -167,7 +167,7 @@ func (s *spread) reconcile(ctx context.Context) error {
 	return s.truncateHistory(ctx)
 }
 
-// apply makes pods for nodes and deletes pods.
+// apply creates the lacking pods and deletes the surplus ones.
 func (s *spread) apply(ctx context.Context, lacking []string, surplus []*corev1.Pod) error {
 	maker := cluster.Maker{Cluster: s.Cluster, About: cluster.DaemonSets.Ref(s.set)}
 	_, made := cluster.SlowStart(min(len(lacking), cluster.BurstMost), func(i int) error {
@@ -176,7 +176,7 @@ func (s *spread) apply(ctx context.Context, lacking []string, surplus []*corev1.
 	return errors.Join(made, maker.DeleteAll(ctx, surplus[:min(len(surplus), cluster.BurstMost)]))
 }
 
-// onNode reports whether a node lacks a pod, and returns the pods on it that are to go.
+// onNode reports whether a node lacks a pod, and returns its surplus pods.
 func (s *spread) onNode(ctx context.Context, node *corev1.Node) (lacks bool, surplus []*corev1.Pod) {
 	run, stay := shouldRun(s.set, node)
 	pods, there := s.pods[node.Name]
@@ -222,8 +222,8 @@ func (s *spread) onNode(ctx context.Context, node *corev1.Node) (lacks bool, sur
 	return false, surplus
 }
 
-// outdated returns which of the pods of a node are to go while a set surges: all but the oldest of the old and of the
-// new template, and of these the old one when it is not ready or the new one is available.
+// outdated returns the pods of a node to delete while a set surges: all but the oldest pod of the old and of the new
+// template, and of these two the old one once it is not ready or the new one is available.
 func (s *spread) outdated(running []*corev1.Pod) (out []*corev1.Pod) {
 	var oldest, newest *corev1.Pod
 	for _, p := range running {
@@ -242,13 +242,13 @@ func (s *spread) outdated(running []*corev1.Pod) (out []*corev1.Pod) {
 	if !replica.IsReady(oldest) || replica.IsAvailable(newest, s.set.Spec.MinReadySeconds, s.now) {
 		return append(out, oldest)
 	}
-	if replica.IsReady(newest) { // Kubernetes' controller waits until something else happens
+	if replica.IsReady(newest) { // Kubernetes' controller waits for another event
 		s.lookAfter(replica.NextAvailable([]*corev1.Pod{newest}, s.set.Spec.MinReadySeconds, s.now))
 	}
 	return out
 }
 
-// storeStatus counts the pods and writes the status if it says something new.
+// storeStatus computes the status and writes it if it has changed.
 func (s *spread) storeStatus(ctx context.Context) error {
 	status := s.set.Status.DeepCopy()
 	status.ObservedGeneration = s.set.Generation

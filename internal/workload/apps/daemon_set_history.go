@@ -19,7 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
-// findRevisions finds the revision of the template, and makes it if it is new.
+// findRevisions finds the revision of the template, and creates it if there is none.
 func (s *spread) findRevisions(ctx context.Context) error {
 	data, err := RevisionData(&s.set.Spec.Template)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *spread) findRevisions(ctx context.Context) error {
 	return nil
 }
 
-// label gives a revision that has lost the label by which pods are known to be of it one that no other has: its name.
+// label restores the hash label of a revision that has lost it, with a unique value: the revision's name.
 func (s *spread) label(ctx context.Context, r *appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	if _, ok := r.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]; ok {
 		return r, nil
@@ -135,7 +135,7 @@ func (s *spread) keepOne(ctx context.Context, same []*appsv1.ControllerRevision)
 	return kept, nil
 }
 
-// truncateHistory deletes the oldest revisions of which there are no pods, but for as many as the history is to keep.
+// truncateHistory deletes the oldest revisions without pods beyond revisionHistoryLimit.
 func (s *spread) truncateHistory(ctx context.Context) error {
 	surplus := len(s.old) - int(*s.set.Spec.RevisionHistoryLimit)
 	live := map[string]bool{}

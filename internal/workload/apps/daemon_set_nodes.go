@@ -18,7 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
-// tolerate adds to a pod what all daemons tolerate.
+// tolerate adds the tolerations of all daemon pods.
 func tolerate(spec *corev1.PodSpec) {
 	type taint struct {
 		key    string
@@ -48,7 +48,7 @@ func tolerate(spec *corev1.PodSpec) {
 	}
 }
 
-// shouldRun reports whether a pod of the set is to run on a node, and whether one that does may stay.
+// shouldRun reports whether a pod of the set should run on a node, and whether a running one may stay.
 func shouldRun(set *appsv1.DaemonSet, node *corev1.Node) (run, stay bool) {
 	spec := set.Spec.Template.Spec.DeepCopy()
 	if spec.NodeName != "" && spec.NodeName != node.Name {
@@ -113,7 +113,7 @@ func (s *spread) isUpdated(p *corev1.Pod) bool {
 		generation != "" && p.Labels[generationLabel] == generation
 }
 
-// targetNode returns the node on which a pod is, or is to be.
+// targetNode returns the node that a pod runs on or is meant for.
 func targetNode(p *corev1.Pod) (string, bool) {
 	if p.Spec.NodeName != "" {
 		return p.Spec.NodeName, true
@@ -132,7 +132,7 @@ func targetNode(p *corev1.Pod) (string, bool) {
 	return "", false
 }
 
-// byPlacement sorts pods: what is on a node before what is not, then the oldest first.
+// byPlacement sorts assigned pods first, then by age, the oldest first.
 func byPlacement(pods []*corev1.Pod) {
 	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
 		placed := 0
@@ -157,7 +157,7 @@ func limits(set *appsv1.DaemonSet, nodes int) (surge, unavailable int) {
 			return 0
 		}
 		n, err := intstr.GetScaledValueFromIntOrPercent(v, nodes, true)
-		if err != nil { // validation does not let it pass
+		if err != nil { // validation rejects it
 			return 0
 		}
 		return n
@@ -178,7 +178,7 @@ func surges(set *appsv1.DaemonSet) bool {
 	return surge > 0
 }
 
-// pair returns the pods of a node of the set's template and of another one; ok is false if there are too many.
+// pair returns the pods of a node with the current template and with an older one; ok is false if there are more.
 func (s *spread) pair(pods []*corev1.Pod) (newer, older *corev1.Pod, ok bool) {
 	for _, p := range pods {
 		if p.DeletionTimestamp != nil {
@@ -196,7 +196,7 @@ func (s *spread) pair(pods []*corev1.Pod) (newer, older *corev1.Pod, ok bool) {
 	return newer, older, true
 }
 
-// roll returns the nodes that get a new pod beside the old one, and the old pods that are to go.
+// roll returns the nodes that get a new pod beside the old one, and the old pods to delete.
 func (s *spread) roll() (lacking []string, surplus []*corev1.Pod) {
 	desired := 0
 	nodes := map[string]*corev1.Node{}
@@ -238,7 +238,7 @@ func (s *spread) available(p *corev1.Pod) bool {
 	return replica.IsAvailable(p, s.set.Spec.MinReadySeconds, s.now)
 }
 
-// rollSurging is roll for a set that makes the new pod of a node first.
+// rollSurging is roll for a set that creates the new pod of a node first.
 func (s *spread) rollSurging(
 	nodes map[string]*corev1.Node, surge, desired int,
 ) (lacking []string, surplus []*corev1.Pod) {
@@ -278,7 +278,7 @@ func (s *spread) rollSurging(
 	return append(lacking, candidates[:min(len(candidates), max(0, surge-surging))]...), surplus
 }
 
-// pauses are those before the failed pods of a set on a node are deleted: they double.
+// pauses are the exponential back-offs before the failed pods of a set on a node are deleted.
 type pauses struct {
 	mu sync.Mutex
 	of map[string]pause

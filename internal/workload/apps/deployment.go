@@ -18,7 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
-// deployments rolls Deployments out: it makes and scales their ReplicaSets.
+// deployments rolls out Deployments: it creates and scales their ReplicaSets.
 type deployments struct {
 	*cluster.Cluster
 	index *cluster.Index
@@ -35,7 +35,7 @@ func (d *deployments) Observe(ev *watchcache.Event, need func(string)) {
 		cluster.Deployments.NeedMatching(d.index, ev,
 			func(d *appsv1.Deployment) *metav1.LabelSelector { return d.Spec.Selector }, need)
 	case cluster.Pods.Is(ev) && ev.Type == watchcache.Deleted:
-		// One that recreates its pods waits for the last of the old ones.
+		// The Recreate strategy waits for the last old pod.
 		set := cluster.Owner(ev.Entry)
 		if set.Kind != cluster.ReplicaSets.Kind {
 			return
@@ -71,12 +71,12 @@ func (d *deployments) Reconcile(ctx context.Context, key string) error {
 	return cluster.Soon(r.reconcile(ctx))
 }
 
-// rollout is one look at a Deployment. Its status and annotations are changed as it goes, and written at the end.
+// rollout is one reconcile of a Deployment. It changes status and annotations in memory, and writes them at the end.
 type rollout struct {
 	*deployments
 	*appsv1.Deployment
 	was *appsv1.Deployment
-	// current is the ReplicaSet of the template, nil if there is none yet; old are all others.
+	// current is the ReplicaSet of the template, or nil if there is none yet; old are all others.
 	current *appsv1.ReplicaSet
 	old     []*appsv1.ReplicaSet
 }
@@ -125,7 +125,7 @@ func (r *rollout) reconcile(ctx context.Context) error {
 	return r.roll(ctx)
 }
 
-// syncCurrent has the current ReplicaSet, if there is one, say what the Deployment does.
+// syncCurrent copies annotations and settings of the Deployment to the current ReplicaSet, if there is one.
 func (r *rollout) syncCurrent(ctx context.Context) error {
 	if r.current == nil {
 		return nil
@@ -149,7 +149,7 @@ func (r *rollout) syncCurrent(ctx context.Context) error {
 	return nil
 }
 
-// scale gives the ReplicaSets their parts of a new size; a paused Deployment does no more.
+// scale distributes a new size over the ReplicaSets; a paused Deployment does nothing else.
 func (r *rollout) scale(ctx context.Context) error {
 	before := slices.Clone(r.old)
 	for _, s := range scaleAll(r.Deployment, r.current, r.old) {
@@ -159,7 +159,7 @@ func (r *rollout) scale(ctx context.Context) error {
 	}
 	if r.Spec.Paused {
 		if _, back := rollbackRevision(r.Deployment); !back {
-			// Kubernetes goes by the sizes from before, so a history of none loses the ReplicaSet that has just got
+			// Kubernetes uses the sizes from before, so a history limit of 0 deletes the ReplicaSet that has just got
 			// the pods of a paused Deployment.
 			if err := r.cleanUp(ctx, before); err != nil {
 				return err
@@ -169,7 +169,7 @@ func (r *rollout) scale(ctx context.Context) error {
 	return r.storeStatus(ctx, deploymentStatus(r.Deployment, r.current, r.all(), r.Now()))
 }
 
-// roll replaces pods by newer ones step by step.
+// roll replaces old pods step by step.
 func (r *rollout) roll(ctx context.Context) error {
 	if err := r.make(ctx); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (r *rollout) roll(ctx context.Context) error {
 	return r.finish(ctx, nil)
 }
 
-// recreate waits for the old pods to go before it makes new ones.
+// recreate waits until the old pods are gone before it creates new ones.
 func (r *rollout) recreate(ctx context.Context) error {
 	shrunk := false
 	for _, set := range active(r.old) {
@@ -236,7 +236,7 @@ func (r *rollout) oldPodsRun() bool {
 	return false
 }
 
-// finish writes the status of a rollout, and looks again when it may have taken too long.
+// finish writes the status of a rollout, and schedules a check of the progress deadline.
 func (r *rollout) finish(ctx context.Context, err error) error {
 	if err != nil {
 		return err

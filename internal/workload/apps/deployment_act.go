@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
-// make makes the current ReplicaSet if there is none.
+// make creates the current ReplicaSet if there is none.
 func (r *rollout) make(ctx context.Context) error {
 	if r.current != nil {
 		return nil
@@ -50,7 +50,7 @@ func (r *rollout) make(ctx context.Context) error {
 	return nil
 }
 
-// own returns the ReplicaSet of a name if it is the Deployment's and of its template.
+// own returns the ReplicaSet of a name if it belongs to the Deployment and has its template.
 func (r *rollout) own(ctx context.Context, name string) *appsv1.ReplicaSet {
 	if r.index.Fresh(ctx) != nil {
 		return nil
@@ -62,7 +62,8 @@ func (r *rollout) own(ctx context.Context, name string) *appsv1.ReplicaSet {
 	return set
 }
 
-// collide counts that the hash of the template is another ReplicaSet's, so that the next look takes another.
+// collide increments the collision count, because another ReplicaSet has the name with the template's hash. The next
+// reconcile uses another hash.
 func (r *rollout) collide(ctx context.Context, taken error) error {
 	_, err := cluster.Deployments.ReviseStatus(ctx, r.Cluster, r.was, func(now *appsv1.Deployment) {
 		if now.Status.CollisionCount == nil {
@@ -76,7 +77,7 @@ func (r *rollout) collide(ctx context.Context, taken error) error {
 	return fmt.Errorf("its hash is taken, and it gets another: %w", taken)
 }
 
-// failMake notes why there is no ReplicaSet.
+// failMake records why there is no ReplicaSet.
 func (r *rollout) failMake(ctx context.Context, name string, err error) error {
 	message := fmt.Sprintf("Failed to create new replica set %q: %v", name, err)
 	if hasDeadline(r.Deployment) {
@@ -151,7 +152,7 @@ func (r *rollout) resize(ctx context.Context, set *appsv1.ReplicaSet, to int32, 
 	return true, nil
 }
 
-// replace takes the newer state of a ReplicaSet.
+// replace replaces a ReplicaSet of the rollout by its newer state.
 func (r *rollout) replace(set *appsv1.ReplicaSet) {
 	if r.current != nil && r.current.Name == set.Name {
 		r.current = set
@@ -175,7 +176,7 @@ func (r *rollout) cleanUp(ctx context.Context, old []*appsv1.ReplicaSet) error {
 	return nil
 }
 
-// rollBack gives the Deployment the template of the revision that its annotation asks for, 0 being the last one.
+// rollBack restores the template of the revision in the rollback annotation; 0 means the previous one.
 func (r *rollout) rollBack(ctx context.Context) error {
 	if err := r.syncCurrent(ctx); err != nil {
 		return err

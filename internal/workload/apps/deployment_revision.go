@@ -26,7 +26,7 @@ const (
 // longestHistory is how long the annotation with former revisions may become.
 const longestHistory = 2000
 
-// ownAnnotations are those that Deployment and ReplicaSet each have of their own.
+// ownAnnotations are annotations that are not copied between a Deployment and its ReplicaSets.
 var ownAnnotations = []string{
 	corev1.LastAppliedConfigAnnotation, revisionAnnotation, historyAnnotation, desiredAnnotation, maxAnnotation,
 	appsv1.DeprecatedRollbackTo,
@@ -53,7 +53,7 @@ func maxRevision(sets []*appsv1.ReplicaSet) (most int64) {
 	return most
 }
 
-// lastRevision returns the highest revision but one.
+// lastRevision returns the second highest revision.
 func lastRevision(sets []*appsv1.ReplicaSet) int64 {
 	var revisions []int64
 	for _, s := range sets {
@@ -66,8 +66,9 @@ func lastRevision(sets []*appsv1.ReplicaSet) int64 {
 	return revisions[len(revisions)-2]
 }
 
-// Annotate gives a ReplicaSet the annotations of its Deployment and a revision, and reports whether anything is new.
-// Revisions that it had, it remembers. exists is false of one that is about to be made.
+// Annotate copies the annotations of a Deployment to its ReplicaSet, sets the revision, and reports whether anything
+// has changed. It records former revisions in the history annotation. exists is false for a ReplicaSet about to be
+// created.
 func Annotate(d *appsv1.Deployment, set *appsv1.ReplicaSet, revision int64, exists bool) (changed bool) {
 	for k, v := range d.Annotations {
 		if old, ok := set.Annotations[k]; !slices.Contains(ownAnnotations, k) && (!ok || old != v) {
@@ -78,7 +79,7 @@ func Annotate(d *appsv1.Deployment, set *appsv1.ReplicaSet, revision int64, exis
 	text, had := set.Annotations[revisionAnnotation]
 	old, err := strconv.ParseInt(text, 10, 64)
 	if err != nil && text != "" {
-		return false // a client has written it; it is left alone
+		return false // a client wrote it; leave it alone
 	}
 	if old < revision {
 		setAnnotation(&set.ObjectMeta, revisionAnnotation, strconv.FormatInt(revision, 10))
@@ -90,7 +91,8 @@ func Annotate(d *appsv1.Deployment, set *appsv1.ReplicaSet, revision int64, exis
 	return !exists && annotateSize(d, set) || changed
 }
 
-// rememberRevision adds a revision to those that a ReplicaSet had; the oldest are forgotten when they become too many.
+// rememberRevision adds a revision to the history annotation of a ReplicaSet, and drops the oldest if there are too
+// many.
 func rememberRevision(set *appsv1.ReplicaSet, revision string) {
 	history := set.Annotations[historyAnnotation]
 	if history == "" {
@@ -108,7 +110,7 @@ func rememberRevision(set *appsv1.ReplicaSet, revision string) {
 	setAnnotation(&set.ObjectMeta, historyAnnotation, history)
 }
 
-// annotateSize has a ReplicaSet remember the size of its Deployment, and reports whether that is new.
+// annotateSize records the size of the Deployment on a ReplicaSet, and reports whether it has changed.
 func annotateSize(d *appsv1.Deployment, set *appsv1.ReplicaSet) (changed bool) {
 	for key, n := range map[string]int32{
 		desiredAnnotation: *d.Spec.Replicas, maxAnnotation: sum(*d.Spec.Replicas, maxSurge(d)),
@@ -135,13 +137,13 @@ func scaled(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) bool {
 	})
 }
 
-// rollbackRevision returns the revision that the annotation of extensions/v1beta1 asks for.
+// rollbackRevision returns the revision in the rollback annotation of extensions/v1beta1.
 func rollbackRevision(d *appsv1.Deployment) (int64, bool) {
 	n, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedRollbackTo], 10, 64)
 	return n, err == nil
 }
 
-// takeAnnotations gives a Deployment the annotations of the ReplicaSet to which it goes back.
+// takeAnnotations copies the annotations of the restored ReplicaSet to the Deployment.
 func takeAnnotations(d *appsv1.Deployment, set *appsv1.ReplicaSet) {
 	taken := map[string]string{}
 	for k, v := range d.Annotations {
@@ -157,7 +159,7 @@ func takeAnnotations(d *appsv1.Deployment, set *appsv1.ReplicaSet) {
 	d.Annotations = taken
 }
 
-// surplusHistory returns the old ReplicaSets that are more than the history is to keep and have no pods.
+// surplusHistory returns the old ReplicaSets without pods beyond the history limit.
 func surplusHistory(d *appsv1.Deployment, old []*appsv1.ReplicaSet) (out []*appsv1.ReplicaSet) {
 	limit := d.Spec.RevisionHistoryLimit
 	if limit == nil || *limit == math.MaxInt32 {

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// size is what a ReplicaSet is to be scaled to.
+// size is the target size of a ReplicaSet.
 type size struct {
 	set      *appsv1.ReplicaSet
 	replicas int32
-	// always writes what the set remembers of its Deployment even if the size stays.
+	// always writes the size annotations even if the size stays.
 	always bool
 }
 
@@ -24,7 +24,8 @@ func rolls(d *appsv1.Deployment) bool {
 	return d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType
 }
 
-// Bounds returns by how many pods a rollout may exceed the replicas, and by how many the available ones may fall below.
+// Bounds returns the number of pods by which a rollout may exceed the replicas (maxSurge), and by which the available
+// pods may fall short of them (maxUnavailable).
 func Bounds(d *appsv1.Deployment) (surge, unavailable int32) {
 	if !rolls(d) || d.Spec.Strategy.RollingUpdate == nil {
 		return 0, 0
@@ -32,7 +33,7 @@ func Bounds(d *appsv1.Deployment) (surge, unavailable int32) {
 	resolve := func(v *intstr.IntOrString, up bool) int32 {
 		n, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(v, intstr.FromInt32(0)),
 			int(*d.Spec.Replicas), up)
-		if err != nil { // validation does not let it pass
+		if err != nil { // validation rejects it
 			return 0
 		}
 		return int32(n)
@@ -40,7 +41,7 @@ func Bounds(d *appsv1.Deployment) (surge, unavailable int32) {
 	surge = resolve(d.Spec.Strategy.RollingUpdate.MaxSurge, true)
 	unavailable = resolve(d.Spec.Strategy.RollingUpdate.MaxUnavailable, false)
 	if surge == 0 && unavailable == 0 {
-		unavailable = 1 // a rounded percentage; nothing would ever happen
+		unavailable = 1 // both percentages were rounded to 0, which would block the rollout
 	}
 	return surge, unavailable
 }
@@ -51,7 +52,7 @@ func maxSurge(d *appsv1.Deployment) int32 {
 	return surge
 }
 
-// maxUnavailable returns by how many the available pods may fall below the replicas, which is no more than all.
+// maxUnavailable returns the number of pods that may be unavailable, capped at the replicas.
 func maxUnavailable(d *appsv1.Deployment) int32 {
 	_, unavailable := Bounds(d)
 	return min(unavailable, *d.Spec.Replicas)
@@ -78,7 +79,7 @@ func availableReplicas(sets []*appsv1.ReplicaSet) (n int32) {
 	return n
 }
 
-// active returns the ReplicaSets that are to have pods.
+// active returns the ReplicaSets with a nonzero size.
 func active(sets []*appsv1.ReplicaSet) (out []*appsv1.ReplicaSet) {
 	for _, s := range sets {
 		if *s.Spec.Replicas > 0 {
@@ -95,7 +96,7 @@ func olderFirst(a, b *appsv1.ReplicaSet) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// sameTemplate reports whether two templates make the same pods; the label with the hash does not count.
+// sameTemplate reports whether two templates are equal apart from the hash label.
 func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	delete(a.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
@@ -116,9 +117,9 @@ func CurrentReplicas(d *appsv1.Deployment, current *appsv1.ReplicaSet, all []*ap
 	return min(sum(have, room), want)
 }
 
-// shrinkOld returns which of the old ReplicaSets can be made smaller, and how small: first by pods that are not
-// available, then as far as enough are available. A set may be named twice. One that counts more available pods than it
-// is to have has not followed its last change of size: no more goes until it has.
+// shrinkOld returns the old ReplicaSets to scale down, with their new sizes: first by their unavailable pods, then as
+// far as enough pods stay available. A set may occur twice. While a set reports more available pods than its size, it
+// has not followed its last scaling, and nothing more is removed.
 func shrinkOld(d *appsv1.Deployment, current *appsv1.ReplicaSet, old []*appsv1.ReplicaSet) (out []size) {
 	sets := active(old)
 	least := *d.Spec.Replicas - maxUnavailable(d)
@@ -201,7 +202,7 @@ func saturated(d *appsv1.Deployment, set *appsv1.ReplicaSet) bool {
 	return ok && *set.Spec.Replicas == want && desired == want && set.Status.AvailableReplicas == want
 }
 
-// proportional shares a new size out among ReplicaSets that all have pods.
+// proportional distributes a new size over several active ReplicaSets.
 func proportional(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) (out []size) {
 	allowed := int32(0)
 	if *d.Spec.Replicas > 0 {
@@ -230,7 +231,7 @@ func proportional(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) (out []size) 
 	return out
 }
 
-// Portion returns which part of add falls to a ReplicaSet when added has been shared out.
+// Portion returns the share of add for a ReplicaSet after added has been distributed.
 func Portion(d *appsv1.Deployment, set *appsv1.ReplicaSet, add, added int32) int32 {
 	if add == added {
 		return 0

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Reasons of the condition Progressing on which something depends.
+// Reasons of the condition Progressing that the controller itself reads.
 const (
 	progressComplete = "NewReplicaSetAvailable"
 	progressTimedOut = "ProgressDeadlineExceeded"
@@ -27,7 +27,7 @@ func newCondition(
 	}
 }
 
-// condition returns the condition of a type, nil if there is none.
+// condition returns the condition of a type, or nil if there is none.
 func condition(s *appsv1.DeploymentStatus, kind appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
 	for i := range s.Conditions {
 		if s.Conditions[i].Type == kind {
@@ -37,7 +37,7 @@ func condition(s *appsv1.DeploymentStatus, kind appsv1.DeploymentConditionType) 
 	return nil
 }
 
-// setCondition sets a condition, at the end of the list. One that has the same status and reason stays as it is.
+// setCondition sets a condition, at the end of the list. A condition with the same status and reason is kept.
 func setCondition(s *appsv1.DeploymentStatus, c appsv1.DeploymentCondition) {
 	if old := condition(s, c.Type); old != nil {
 		if old.Status == c.Status && old.Reason == c.Reason {
@@ -61,8 +61,8 @@ func hasDeadline(d *appsv1.Deployment) bool {
 	return d.Spec.ProgressDeadlineSeconds != nil && *d.Spec.ProgressDeadlineSeconds != math.MaxInt32
 }
 
-// notePause notes in the status that a Deployment has been paused or goes on, so that the pause does not count as lack
-// of progress.
+// notePause records in the status that a Deployment was paused or resumed, so that the pause does not count as lack of
+// progress.
 func notePause(d *appsv1.Deployment, now time.Time) {
 	c := condition(&d.Status, appsv1.DeploymentProgressing)
 	if !hasDeadline(d) || c != nil && c.Reason == progressTimedOut {
@@ -79,8 +79,8 @@ func notePause(d *appsv1.Deployment, now time.Time) {
 	}
 }
 
-// deploymentStatus counts the pods of a Deployment and says whether enough are available. current is in all, unless it
-// is nil.
+// deploymentStatus counts the pods of a Deployment and computes the condition Available. all includes current, unless
+// current is nil.
 func deploymentStatus(
 	d *appsv1.Deployment, current *appsv1.ReplicaSet, all []*appsv1.ReplicaSet, now time.Time,
 ) appsv1.DeploymentStatus {
@@ -107,7 +107,7 @@ func deploymentStatus(
 	return s
 }
 
-// terminating returns how many pods are being deleted, nil if a ReplicaSet does not say.
+// terminating returns the number of terminating pods, or nil if a ReplicaSet does not report it.
 func terminating(all []*appsv1.ReplicaSet) *int32 {
 	n := int32(0)
 	for _, set := range all {
@@ -127,7 +127,7 @@ func isComplete(d *appsv1.Deployment, s *appsv1.DeploymentStatus) bool {
 	return s.UpdatedReplicas == n && s.Replicas == n && s.AvailableReplicas == n && s.ObservedGeneration >= d.Generation
 }
 
-// progressed reports whether a status is further than the last one.
+// progressed reports whether a status shows progress since the last one.
 func progressed(d *appsv1.Deployment, s *appsv1.DeploymentStatus) bool {
 	was := &d.Status
 	return s.UpdatedReplicas > was.UpdatedReplicas || s.ReadyReplicas > was.ReadyReplicas ||
@@ -135,7 +135,7 @@ func progressed(d *appsv1.Deployment, s *appsv1.DeploymentStatus) bool {
 		s.Replicas-s.UpdatedReplicas < was.Replicas-was.UpdatedReplicas
 }
 
-// rolloutStatus is deploymentStatus with what is known of the progress of the rollout, and of what keeps it.
+// rolloutStatus is deploymentStatus with the conditions Progressing and ReplicaFailure.
 func rolloutStatus(
 	d *appsv1.Deployment, current *appsv1.ReplicaSet, all []*appsv1.ReplicaSet, now time.Time,
 ) appsv1.DeploymentStatus {
@@ -153,7 +153,7 @@ func rolloutStatus(
 	return s
 }
 
-// noteProgress sets the condition Progressing. A rollout that is over is left alone.
+// noteProgress sets the condition Progressing. It does not touch a completed rollout.
 func noteProgress(d *appsv1.Deployment, s *appsv1.DeploymentStatus, current *appsv1.ReplicaSet, now time.Time) {
 	was := condition(&d.Status, appsv1.DeploymentProgressing)
 	if was != nil && was.Reason == progressComplete && s.Replicas == s.UpdatedReplicas {
@@ -173,7 +173,7 @@ func noteProgress(d *appsv1.Deployment, s *appsv1.DeploymentStatus, current *app
 		if was != nil && was.Status == corev1.ConditionTrue {
 			c.LastTransitionTime = was.LastTransitionTime
 		}
-		removeCondition(s, appsv1.DeploymentProgressing) // the time of the update is to be new in any case
+		removeCondition(s, appsv1.DeploymentProgressing) // forces a new update time
 		setCondition(s, c)
 	case timedOut(d, s, now):
 		setCondition(s, newCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, progressTimedOut,
@@ -181,7 +181,7 @@ func noteProgress(d *appsv1.Deployment, s *appsv1.DeploymentStatus, current *app
 	}
 }
 
-// timedOut reports whether there has been no progress for longer than the deadline.
+// timedOut reports whether the last progress is longer ago than the deadline.
 func timedOut(d *appsv1.Deployment, s *appsv1.DeploymentStatus, now time.Time) bool {
 	c := condition(s, appsv1.DeploymentProgressing)
 	switch {
@@ -197,7 +197,7 @@ func deadline(d *appsv1.Deployment) time.Duration {
 	return time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second
 }
 
-// nextProgressCheck returns after which time a rollout in which nothing happens has taken too long.
+// nextProgressCheck returns the time until the progress deadline.
 func nextProgressCheck(d *appsv1.Deployment, s *appsv1.DeploymentStatus, now time.Time) (time.Duration, bool) {
 	c := condition(&d.Status, appsv1.DeploymentProgressing)
 	if !hasDeadline(d) || c == nil || isComplete(d, s) || c.Reason == progressTimedOut {

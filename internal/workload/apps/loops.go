@@ -1,9 +1,8 @@
-// Package apps has the controllers of the group apps, and of ReplicationControllers, as a server that simulates
-// workloads runs them.
+// Package apps implements the controllers of the group apps, and of ReplicationControllers, for a server that simulates
+// workloads.
 //
-// For each kind there is a file that says what happens (what is read, written and reported, in Kubernetes' order), and
-// others with what is pure: numbers, statuses, names, hashes. Names, annotations, conditions and events are those of
-// Kubernetes 1.36.
+// Each kind has a file with its reads, writes and events, in Kubernetes' order. Other files hold the pure parts:
+// numbers, statuses, names, hashes. Names, annotations, conditions and events equal those of Kubernetes 1.36.
 package apps
 
 import (

@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
-// sets keeps as many pods as ReplicaSets say, or ReplicationControllers, which are looked at as ReplicaSets.
+// sets maintains the number of pods of ReplicaSets, or of ReplicationControllers, which it converts to ReplicaSets.
 type sets[K setKind] struct {
 	*cluster.Cluster
 	index *cluster.Index
@@ -58,7 +58,7 @@ func (s *sets[K]) Reconcile(ctx context.Context, key string) error {
 	}
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
-		return nil // validation has seen it; another version of the server has not
+		return nil // validation rejects it; another server version may not have
 	}
 	of := s.kind.claimant(s.index, set, selector)
 	pods, err := s.look(ctx, set, of)
@@ -93,11 +93,11 @@ func (s *sets[K]) Reconcile(ctx context.Context, key string) error {
 type podsOf struct {
 	replicas
 	terminating int32
-	active      []*corev1.Pod // nil if they were but counted, or there are none
+	active      []*corev1.Pod // nil if they were only counted, or there are none
 }
 
-// look looks at the pods of a set, and adopts and releases some. Those of a set that has none too many are counted and
-// no more: there may be thousands, and each of their changes asks for a look.
+// look returns the pods of a set, after adopting and releasing some. For a set without surplus pods it only counts
+// them: there may be thousands, and each change of one requests a reconcile.
 func (s *sets[K]) look(ctx context.Context, set *appsv1.ReplicaSet, of cluster.Claimant) (p podsOf, err error) {
 	if set.DeletionTimestamp == nil && set.Spec.MinReadySeconds == 0 {
 		template := labels.SelectorFromSet(set.Spec.Template.Labels)
@@ -117,10 +117,10 @@ func (s *sets[K]) look(ctx context.Context, set *appsv1.ReplicaSet, of cluster.C
 	return p, err
 }
 
-// Rest makes sets a control.Pacer.
+// Rest implements control.Pacer.
 func (s *sets[K]) Rest(key string) time.Duration { return s.index.RestOf(s.kind.prefix(), key) }
 
-// manage creates the pods that are missing or deletes those that are too many.
+// manage creates missing pods or deletes surplus ones.
 func (s *sets[K]) manage(
 	ctx context.Context, set *appsv1.ReplicaSet, of cluster.Claimant, pods podsOf,
 ) error {
@@ -160,7 +160,7 @@ func (s *sets[K]) relatedPods(set *appsv1.ReplicaSet) (out []*corev1.Pod) {
 	return out
 }
 
-// store writes a status if it says something new.
+// store writes a status if it has changed.
 func (s *sets[K]) store(ctx context.Context, set *appsv1.ReplicaSet, status appsv1.ReplicaSetStatus) error {
 	if sameSetStatus(set.Status, status) && set.Generation == set.Status.ObservedGeneration {
 		return nil

@@ -33,8 +33,8 @@ func replicasOf(set *appsv1.ReplicaSet, active []*corev1.Pod, now time.Time) (n 
 	return n
 }
 
-// setStatus returns the status of a set with so many active pods. failed is the error of creating or deleting some. The
-// generation that it is of, and the terminating replicas, are the caller's.
+// setStatus returns the status of a set with the given active pods. failed is the error of creating or deleting pods.
+// The caller sets observedGeneration and terminatingReplicas.
 func setStatus(set *appsv1.ReplicaSet, active replicas, failed error, now time.Time) appsv1.ReplicaSetStatus {
 	status := *set.Status.DeepCopy()
 	status.Replicas, status.FullyLabeledReplicas = active.all, active.labeled
@@ -62,7 +62,7 @@ func setStatus(set *appsv1.ReplicaSet, active replicas, failed error, now time.T
 	return status
 }
 
-// sameSetStatus reports whether two statuses say the same, whatever generation they are of.
+// sameSetStatus reports whether two statuses are equal apart from observedGeneration.
 func sameSetStatus(a, b appsv1.ReplicaSetStatus) bool {
 	b.ObservedGeneration = a.ObservedGeneration
 	return equality.Semantic.DeepEqual(a, b)

@@ -20,10 +20,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// revisionHashLabel is the label with the hash that stands in the name of a StatefulSet's revision.
+// revisionHashLabel is the label with the hash in the name of a StatefulSet's revision.
 const revisionHashLabel = "controller.kubernetes.io/hash"
 
-// RevisionData returns what a ControllerRevision holds of a template: a strategic merge patch that brings it back.
+// RevisionData returns the data of a ControllerRevision for a template: a strategic merge patch that restores it.
 func RevisionData(template *corev1.PodTemplateSpec) ([]byte, error) {
 	data, err := json.Marshal(template)
 	if err != nil {
@@ -48,8 +48,8 @@ func templateOf(r *appsv1.ControllerRevision) (corev1.PodTemplateSpec, error) {
 	return patch.Spec.Template, nil
 }
 
-// RevisionHash returns the hash of a StatefulSet's revision as it stands in its name. collisions is how often it was
-// another's.
+// RevisionHash returns the hash in the name of a StatefulSet's revision. collisions is the number of name collisions so
+// far.
 func RevisionHash(data []byte, collisions int32) string {
 	h := fnv.New32()
 	_, _ = h.Write(data)
@@ -87,7 +87,7 @@ func byRevision(list []*appsv1.ControllerRevision) {
 	})
 }
 
-// deleteRevision deletes a revision, if it is still there.
+// deleteRevision deletes a revision; a missing one is no error.
 func deleteRevision(ctx context.Context, c *cluster.Cluster, r *appsv1.ControllerRevision) error {
 	return control.IgnoreNotFound(cluster.ControllerRevisions.Delete(ctx, c, r, metav1.DeleteOptions{}))
 }

@@ -76,13 +76,13 @@ func (s *statefulSets) Reconcile(ctx context.Context, key string) error {
 	return cluster.Soon(failure)
 }
 
-// ordered is one look at a StatefulSet.
+// ordered is one reconcile of a StatefulSet.
 type ordered struct {
 	*statefulSets
 	set *appsv1.StatefulSet
 	ref metav1.OwnerReference
 	now time.Time
-	// revisions are all, the oldest first; update is that of the template, current the one that is being left.
+	// revisions are all revisions, the oldest first; update is the template's, current the one being replaced.
 	revisions       []*appsv1.ControllerRevision
 	update, current *appsv1.ControllerRevision
 	// latest and former are the templates of update and current.
@@ -90,7 +90,7 @@ type ordered struct {
 	status         appsv1.StatefulSetStatus
 }
 
-// findRevisions finds the revisions of the template and of what the set was, and makes the first if it is new.
+// findRevisions finds the current and the update revision, and creates the latter if there is none.
 func (r *ordered) findRevisions(ctx context.Context) error {
 	collisions := int32(0)
 	if n := r.set.Status.CollisionCount; n != nil {
@@ -170,7 +170,7 @@ func (r *ordered) makeRevision(
 	}
 }
 
-// truncateHistory deletes the oldest revisions of which there are no pods, but for as many as the history is to keep.
+// truncateHistory deletes the oldest revisions without pods beyond revisionHistoryLimit.
 func (r *ordered) truncateHistory(ctx context.Context, pods []*corev1.Pod) error {
 	live := map[string]bool{r.update.Name: true, r.current.Name: true}
 	for _, p := range pods {
@@ -190,7 +190,7 @@ func (r *ordered) truncateHistory(ctx context.Context, pods []*corev1.Pod) error
 	return nil
 }
 
-// storeStatus writes the status if it says something new.
+// storeStatus writes the status if it has changed.
 func (r *ordered) storeStatus(ctx context.Context) error {
 	s, was := &r.status, &r.set.Status
 	want := *r.set.Spec.Replicas

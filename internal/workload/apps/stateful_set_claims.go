@@ -15,12 +15,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// claimName returns the name of the claim that a template makes for a number.
+// claimName returns the name of the claim of a claim template and an ordinal.
 func claimName(set *appsv1.StatefulSet, template string, n int) string {
 	return fmt.Sprintf("%s-%s-%d", template, set.Name, n)
 }
 
-// claims returns those claims of a pod that are there, and what those would be that are not.
+// claims returns the existing claims of a pod, and the missing ones as they are to be created.
 func (r *ordered) claims(p *corev1.Pod) (there, missing []*corev1.PersistentVolumeClaim) {
 	_, n := ordinal(p)
 	for _, template := range r.set.Spec.VolumeClaimTemplates {
@@ -39,7 +39,7 @@ func (r *ordered) claims(p *corev1.Pod) (there, missing []*corev1.PersistentVolu
 	return there, missing
 }
 
-// makeClaims makes the claims of a pod that are not there.
+// makeClaims creates the missing claims of a pod.
 func (r *ordered) makeClaims(ctx context.Context, p *corev1.Pod) error {
 	there, missing := r.claims(p)
 	var failed []error
@@ -65,7 +65,7 @@ func (r *ordered) makeClaims(ctx context.Context, p *corev1.Pod) error {
 	return errors.Join(failed...)
 }
 
-// retention returns whether claims go with the set, and with pods that it is not to have any more.
+// retention returns whether claims are deleted with the set, and with pods that are scaled down.
 func retention(set *appsv1.StatefulSet) (withSet, withPod bool) {
 	policy := set.Spec.PersistentVolumeClaimRetentionPolicy
 	return policy != nil && policy.WhenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
@@ -89,8 +89,8 @@ func isRef(ref metav1.OwnerReference, of metav1.Object, kind string) bool {
 	return ref.Kind == kind && ref.Name == of.GetName()
 }
 
-// fixClaims makes the set or the pod the owner of the pod's claims, as the retention policy says, and reports whether
-// they had another.
+// fixClaims sets the owner of the pod's claims to the set or the pod, by the retention policy, and reports whether that
+// changed any.
 func (r *ordered) fixClaims(ctx context.Context, p *corev1.Pod) (fixed bool, err error) {
 	there, _ := r.claims(p)
 	for _, claim := range there {
@@ -122,8 +122,9 @@ func sameOwners(a, b []metav1.OwnerReference) bool {
 	})
 }
 
-// claimOwners returns what the owners of a claim are to be. They stay as they are if one of them is a set or pod that
-// had the name before; another controller keeps the claim, which is a conflict if claims are to go.
+// claimOwners returns the owners of a claim by the retention policy. They stay as they are if one of them is an earlier
+// set or pod of the same name. A claim of another controller is left to it, with a conflict if claims are to be
+// deleted.
 func (r *ordered) claimOwners(
 	claim *corev1.PersistentVolumeClaim, p *corev1.Pod,
 ) (refs []metav1.OwnerReference, conflict bool) {

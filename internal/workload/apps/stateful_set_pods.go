@@ -18,7 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
-// ordinal returns the name of the set that a pod's name speaks of, and its number, -1 if it has none.
+// ordinal splits a pod's name into the name of its set and its ordinal; -1 means none.
 func ordinal(p *corev1.Pod) (parent string, n int) {
 	at := strings.LastIndexByte(p.Name, '-')
 	if at < 1 {
@@ -44,14 +44,14 @@ func inRange(set *appsv1.StatefulSet, n int) bool {
 	return n >= first(set) && n < first(set)+int(*set.Spec.Replicas)
 }
 
-// made reports whether a pod is there, and not only a sketch of one to make.
+// made reports whether a pod exists, and is not just a sketch of one to create.
 func made(p *corev1.Pod) bool { return p.Status.Phase != "" }
 
 func unavailable(p *corev1.Pod, r *ordered) bool {
 	return p.DeletionTimestamp != nil || !replica.IsAvailable(p, r.set.Spec.MinReadySeconds, r.now)
 }
 
-// reconcile makes, repairs and deletes pods: one after another unless the set is parallel.
+// reconcile creates, repairs and deletes pods: one after another unless the set is parallel.
 func (r *ordered) reconcile(ctx context.Context, pods []*corev1.Pod) error {
 	r.count(pods)
 	if r.set.DeletionTimestamp != nil {
@@ -82,8 +82,8 @@ func (r *ordered) reconcile(ctx context.Context, pods []*corev1.Pod) error {
 // errWait ends a look at a set that has to wait for a pod.
 var errWait = fmt.Errorf("wait")
 
-// each calls do for the pods: in their order, until one has to be waited for or fails; all at once if the set is
-// parallel, when none is waited for.
+// each calls do for the pods. In an ordered set it stops at the first pod that must be waited for or fails. In a
+// parallel set it calls do concurrently and waits for no pod.
 func (r *ordered) each(pods []*corev1.Pod, do func(*corev1.Pod) (wait bool, err error)) error {
 	if r.parallel() {
 		_, err := cluster.SlowStart(len(pods), func(i int) error {
@@ -100,9 +100,9 @@ func (r *ordered) each(pods []*corev1.Pod, do func(*corev1.Pod) (wait bool, err 
 	return nil
 }
 
-// sortOut returns the pods that the set is to have, in order, with a sketch of each pod to make next; and the other
-// pods, the last first. The sketches are of the lowest missing numbers, BurstMost at most: what one look takes does not
-// depend on the number of replicas.
+// sortOut returns the pods that the set should have, by ordinal, with a sketch of each pod to create next; and the
+// other pods, the last first. It sketches the lowest missing ordinals, at most BurstMost, so that the cost of a
+// reconcile does not depend on the number of replicas.
 func (r *ordered) sortOut(pods []*corev1.Pod) (wanted, surplus []*corev1.Pod) {
 	for _, p := range pods {
 		if _, n := ordinal(p); inRange(r.set, n) {
@@ -123,7 +123,7 @@ func (r *ordered) sortOut(pods []*corev1.Pod) (wanted, surplus []*corev1.Pod) {
 		sketchUpTo(n)
 		next = n + 1
 	}
-	sketchUpTo(min(first(r.set)+int(*r.set.Spec.Replicas), math.MaxInt32+1)) // a larger one is no pod's number
+	sketchUpTo(min(first(r.set)+int(*r.set.Spec.Replicas), math.MaxInt32+1)) // larger ordinals do not occur
 	wanted = append(wanted, missing...)
 	slices.SortFunc(wanted, byOrdinal)
 	slices.SortFunc(surplus, func(a, b *corev1.Pod) int { return byOrdinal(b, a) })
@@ -136,7 +136,7 @@ func byOrdinal(a, b *corev1.Pod) int {
 	return cmp.Compare(m, n)
 }
 
-// firstUnavailable returns the pod with the lowest number that is not available, nil if all are.
+// firstUnavailable returns the unavailable pod with the lowest ordinal, or nil if all are available.
 func (r *ordered) firstUnavailable(wanted, surplus []*corev1.Pod) *corev1.Pod {
 	all := slices.Clone(surplus)
 	slices.Reverse(all)
@@ -180,8 +180,8 @@ func (r *ordered) parallel() bool {
 	return r.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement
 }
 
-// keep makes a pod that is not there, replaces one that has ended, and repairs its name and claims: in an ordered set
-// once it is available. It reports whether the next pod has to wait for it.
+// keep creates a missing pod, replaces an ended one, and repairs identity and claims of a running one, in an ordered
+// set once it is available. It reports whether the next pod has to wait for it.
 func (r *ordered) keep(ctx context.Context, p *corev1.Pod) (wait bool, err error) {
 	if replica.HasEnded(p) {
 		if p.DeletionTimestamp == nil {
@@ -211,7 +211,7 @@ func (r *ordered) keep(ctx context.Context, p *corev1.Pod) (wait bool, err error
 	return wait, r.repair(ctx, p)
 }
 
-// condemn deletes a pod that the set is not to have. While a pod before it is not well, only that one goes.
+// condemn deletes a surplus pod. While an earlier pod is unhealthy, only that one is deleted.
 func (r *ordered) condemn(ctx context.Context, p, unwell *corev1.Pod) (wait bool, err error) {
 	if p.DeletionTimestamp != nil {
 		return true, nil
@@ -222,7 +222,7 @@ func (r *ordered) condemn(ctx context.Context, p, unwell *corev1.Pod) (wait bool
 	return true, r.delete(ctx, p)
 }
 
-// updateNext deletes the last pod that is not of the template's revision, if all behind it are available.
+// updateNext deletes the last pod with an old revision, if all later pods are available.
 func (r *ordered) updateNext(ctx context.Context, wanted []*corev1.Pod) error {
 	partition := 0
 	if u := r.set.Spec.UpdateStrategy.RollingUpdate; u != nil && u.Partition != nil {
@@ -231,7 +231,7 @@ func (r *ordered) updateNext(ctx context.Context, wanted []*corev1.Pod) error {
 	next := first(r.set) + int(*r.set.Spec.Replicas) - 1
 	for _, p := range slices.Backward(wanted) {
 		_, n := ordinal(p)
-		if n < next || n-first(r.set) < partition { // the pod behind it is missing, or it is one to keep
+		if n < next || n-first(r.set) < partition { // a later pod is missing, or the partition keeps this one
 			return nil
 		}
 		next = n - 1
@@ -247,7 +247,7 @@ func (r *ordered) updateNext(ctx context.Context, wanted []*corev1.Pod) error {
 	return nil
 }
 
-// sketch returns the name and the revision of a pod that is not there.
+// sketch returns the name and the revision of a missing pod.
 func (r *ordered) sketch(n int) *corev1.Pod {
 	_, revision := r.templateOf(n)
 	p := &corev1.Pod{}
@@ -256,8 +256,8 @@ func (r *ordered) sketch(n int) *corev1.Pod {
 	return p
 }
 
-// templateOf returns the template for the pod of a number, and its revision: the former one if a rolling update has not
-// come to the pod.
+// templateOf returns the template and the revision for the pod of an ordinal: the current revision's until a rolling
+// update reaches the pod.
 func (r *ordered) templateOf(n int) (template *corev1.PodTemplateSpec, revision string) {
 	u := r.set.Spec.UpdateStrategy
 	former := u.Type == appsv1.RollingUpdateStatefulSetStrategyType && u.RollingUpdate == nil &&
@@ -282,7 +282,7 @@ func (r *ordered) newPod(n int) *corev1.Pod {
 	return p
 }
 
-// identify gives a pod the labels and volumes of its number, and reports whether it lacked any.
+// identify sets the labels and volumes of a pod by its ordinal, and reports whether it changed any.
 func (r *ordered) identify(p *corev1.Pod) (changed bool) {
 	_, n := ordinal(p)
 	if p.Labels[appsv1.StatefulSetPodNameLabel] != p.Name {
@@ -313,7 +313,7 @@ func (r *ordered) identify(p *corev1.Pod) (changed bool) {
 	return changed
 }
 
-// create makes a pod and, before it, its claims.
+// create creates a pod after its claims.
 func (r *ordered) create(ctx context.Context, p *corev1.Pod) error {
 	if err := r.makeClaims(ctx, p); err != nil {
 		r.report(ctx, "Create", p, err)
@@ -339,14 +339,14 @@ func (r *ordered) delete(ctx context.Context, p *corev1.Pod) error {
 	return err
 }
 
-// repair gives a pod that is there the labels that it has lost, and its claims their owners.
+// repair restores lost labels of a pod, and the owners of its claims.
 func (r *ordered) repair(ctx context.Context, p *corev1.Pod) error {
 	fixed, err := r.fixClaims(ctx, p)
 	if err != nil {
 		return err
 	}
 	if !r.identify(p.DeepCopy()) {
-		if fixed { // Kubernetes writes the pod too, and says so
+		if fixed { // Kubernetes also writes the pod, with an event
 			r.report(ctx, "Update", p, nil)
 		}
 		return nil
