@@ -17,7 +17,7 @@ const (
 	backoffMost  = 10 * time.Minute
 )
 
-// backoff is how often pods of a Job have failed since the last one succeeded, and when the last time was.
+// backoff is the number of pod failures of a Job since the last success, and the time of the last failure.
 type backoff struct {
 	failures int32
 	last     time.Time
@@ -36,7 +36,7 @@ func (b backoff) after(succeeded, failed []*corev1.Pod) backoff {
 	return backoff{b.failures + int32(len(failed)), lastEnd(failed)}
 }
 
-// remaining returns how long it takes until the next pod may be made.
+// remaining returns the time until the next pod may be created.
 func (b backoff) remaining(now time.Time) time.Duration {
 	if b.failures == 0 {
 		return 0
@@ -52,8 +52,8 @@ func lastEnd(pods []*corev1.Pod) time.Time {
 	return endOf(slices.MaxFunc(pods, func(a, b *corev1.Pod) int { return endOf(a).Compare(endOf(b)) }))
 }
 
-// endOf returns when a pod has ended: its last container, else when it ceased to be ready, else when it was deleted,
-// else when it was made.
+// endOf returns when a pod has ended: when its last container ended, else when it ceased to be ready, else when it was
+// deleted, else when it was created.
 func endOf(p *corev1.Pod) time.Time {
 	if end := containersEnd(p); !end.IsZero() {
 		return end
@@ -72,8 +72,8 @@ func endOf(p *corev1.Pod) time.Time {
 	return p.CreationTimestamp.Time
 }
 
-// containersEnd returns when the last container or sidecar has ended, zero if one has not. A sidecar that has not does
-// not matter if there are no containers to look at.
+// containersEnd returns when the last container or sidecar has ended, zero if one still runs. Running sidecars do not
+// matter if there are no container statuses.
 func containersEnd(p *corev1.Pod) (end time.Time) {
 	for _, s := range p.Status.ContainerStatuses {
 		if s.State.Terminated == nil || s.State.Terminated.FinishedAt.IsZero() {

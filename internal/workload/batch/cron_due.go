@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// dueLooks has the keys of CronJobs that have changed since they were looked at, and how: one of which only the
-// schedule has changed waits for the next time of the new schedule, and does not make up for one that had passed
-// before. If anything else has happened meanwhile, there is a whole look at once, as there would be without the change.
+// dueLooks tracks the CronJobs that have changed since their last reconcile. After a change of only the schedule, a
+// CronJob waits for the next time of the new schedule, and does not make up for a missed one. After any other change it
+// is reconciled in full at once.
 type dueLooks struct {
 	mu sync.Mutex
 	// at is when the schedule has changed last, zero if a look is due at once.
@@ -38,8 +38,7 @@ func (d *dueLooks) note(key string, at time.Time) {
 	d.at[key] = at
 }
 
-// take forgets what was noted of a CronJob, and returns when its schedule has changed if that is all that has happened,
-// zero otherwise.
+// take clears the record of a CronJob. If only its schedule has changed, it returns when; otherwise the zero time.
 func (d *dueLooks) take(key string) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()

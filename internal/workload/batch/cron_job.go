@@ -18,7 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// cronJobs makes Jobs when the schedules of CronJobs say so. Its keys are "namespace/name" of CronJobs.
+// cronJobs creates Jobs by the schedules of CronJobs. Its keys are "namespace/name" of CronJobs.
 type cronJobs struct {
 	*cluster.Cluster
 	index *cluster.Index
@@ -43,7 +43,7 @@ func (c *cronJobs) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// timetable returns what says when a CronJob runs.
+// timetable returns the fields that define when a CronJob runs.
 func timetable(e *watchcache.Entry) [2]string {
 	if e.Unreadable() != nil {
 		return [2]string{}
@@ -55,7 +55,7 @@ func timetable(e *watchcache.Entry) [2]string {
 
 func (c *cronJobs) Reconcile(ctx context.Context, key string) error {
 	namespace, name, _ := strings.Cut(key, "/")
-	changed := c.due.take(key) // also of one that is gone, whose Jobs may go after it
+	changed := c.due.take(key) // for a deleted CronJob too
 	was := cluster.CronJobs.Read(c.index, namespace, name)
 	if was == nil {
 		return nil
@@ -85,15 +85,15 @@ func (c *cronJobs) Reconcile(ctx context.Context, key string) error {
 	return failure
 }
 
-// cronLook is one look at a CronJob. Its status is changed as it goes.
+// cronLook is one reconcile of a CronJob. It changes the status in memory.
 type cronLook struct {
 	*cronJobs
 	*batchv1.CronJob
 	now  time.Time
 	jobs []*batchv1.Job
-	// changed says that the status is to be written.
+	// changed is set if the status must be written.
 	changed bool
-	// again is after which time another look is wanted, 0 for none.
+	// again is the time until the next reconcile, 0 for none.
 	again time.Duration
 }
 
@@ -151,7 +151,7 @@ func (l *cronLook) remove(ctx context.Context, j *batchv1.Job) error {
 	return nil
 }
 
-// forget takes a Job from those that the status has as active.
+// forget removes a Job from status.active.
 func (l *cronLook) forget(uid types.UID) {
 	l.Status.Active = slices.DeleteFunc(l.Status.Active, func(r corev1.ObjectReference) bool { return r.UID == uid })
 }
@@ -160,7 +160,7 @@ func (l *cronLook) isActive(uid types.UID) bool {
 	return slices.ContainsFunc(l.Status.Active, func(r corev1.ObjectReference) bool { return r.UID == uid })
 }
 
-// sync notes which Jobs have ended, and makes one if it is time.
+// sync records ended Jobs, and creates a Job if one is due.
 func (l *cronLook) sync(ctx context.Context) error {
 	l.follow(ctx)
 	if l.DeletionTimestamp != nil {
@@ -203,7 +203,7 @@ func (l *cronLook) sync(ctx context.Context) error {
 	return nil
 }
 
-// follow brings the status up to date with the Jobs: which are active, and when the last has succeeded.
+// follow updates the status from the Jobs: the active ones, and the time of the last success.
 func (l *cronLook) follow(ctx context.Context) {
 	there := map[types.UID]bool{}
 	for _, j := range l.jobs {
@@ -233,7 +233,7 @@ func (l *cronLook) follow(ctx context.Context) {
 	}
 }
 
-// mayStart reports whether a Job is to be made for a time that has come.
+// mayStart reports whether a Job is to be created for a scheduled time.
 func (l *cronLook) mayStart(ctx context.Context, at time.Time) bool {
 	deadline := l.Spec.StartingDeadlineSeconds
 	switch {
@@ -253,7 +253,7 @@ func (l *cronLook) mayStart(ctx context.Context, at time.Time) bool {
 	return true
 }
 
-// start makes the Job for a time and reports whether there is one of this CronJob's now that the status did not have.
+// start creates the Job for a time, and reports whether it belongs to this CronJob and is new in the status.
 func (l *cronLook) start(ctx context.Context, at time.Time) (made bool, err error) {
 	if l.Spec.ConcurrencyPolicy == batchv1.ReplaceConcurrent {
 		if err := l.replace(ctx); err != nil {
@@ -268,7 +268,7 @@ func (l *cronLook) start(ctx context.Context, at time.Time) (made bool, err erro
 	switch {
 	case cluster.NamespaceEnds(err):
 		return false, nil
-	case apierrors.IsAlreadyExists(err): // made before a stop, and the status was not written any more; or another's
+	case apierrors.IsAlreadyExists(err): // created before a restart that lost the status update; or another owner's
 		stored = cluster.Jobs.Read(l.index, job.Namespace, job.Name)
 		if stored == nil || !metav1.IsControlledBy(stored, l.CronJob) || l.isActive(stored.UID) {
 			return false, nil
@@ -289,7 +289,7 @@ func (l *cronLook) start(ctx context.Context, at time.Time) (made bool, err erro
 func (l *cronLook) replace(ctx context.Context) error {
 	for _, ref := range slices.Clone(l.Status.Active) {
 		job := cluster.Jobs.Read(l.index, ref.Namespace, ref.Name)
-		if job == nil { // it is going, and follow has not seen it go
+		if job == nil { // it is being deleted, and follow has not seen the end
 			continue
 		}
 		if l.remove(ctx, job) != nil {

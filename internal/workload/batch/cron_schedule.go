@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// missed says how many times of a schedule have passed without a look at the CronJob.
+// missed classifies the number of scheduled times since the last reconcile of a CronJob.
 type missed int
 
 const (
@@ -29,17 +29,17 @@ const (
 	manyTimes = 100
 	// longestMiss is how far back missed times are looked for.
 	longestMiss = 100 * 365 * 24 * time.Hour
-	// scheduleDelay is added to each pause, so that a clock that is a little behind does not miss a time.
+	// scheduleDelay is added to each pause, so that a slightly slow clock does not miss a time.
 	scheduleDelay = 100 * time.Millisecond
 )
 
 // errNoInterval is the error of a schedule that can be read and has no times: the 31st of February.
 var errNoInterval = errors.New("time difference between two schedules is less than 1 second")
 
-// hasZone reports whether a schedule names a time zone itself, which objects of old may.
+// hasZone reports whether a schedule contains a time zone, as old objects may.
 func hasZone(cj *batchv1.CronJob) bool { return strings.Contains(cj.Spec.Schedule, "TZ") }
 
-// parseSchedule returns the schedule of a CronJob, in its time zone. The library panics at some that are wrong.
+// parseSchedule returns the schedule of a CronJob, in its time zone. The library panics on some invalid ones.
 func parseSchedule(cj *batchv1.CronJob) (s cron.Schedule, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -55,9 +55,9 @@ func parseSchedule(cj *batchv1.CronJob) (s cron.Schedule, err error) {
 	return cron.ParseStandard(text)
 }
 
-// LastTime returns the last time of a CronJob's schedule that is not after now and for which no Job was made yet, nil
-// if there is none, and the time since when it has looked: the last time for which a Job was made, or the creation, or,
-// if withDeadline is set, that before which a Job would be too late.
+// LastTime returns the most recent scheduled time, not after now, without a Job yet; nil if there is none. since is the
+// start of the search: the time of the last Job, or the creation, or with withDeadline the start of the starting
+// deadline if that is later.
 func LastTime(cj *batchv1.CronJob, now time.Time, s cron.Schedule, withDeadline bool) (
 	since time.Time, last *time.Time, n missed, err error,
 ) {
@@ -70,7 +70,7 @@ func LastTime(cj *batchv1.CronJob, now time.Time, s cron.Schedule, withDeadline 
 			since = deadline
 		}
 	}
-	// A status can name any time. From one too far back, the estimate below would begin centuries before now.
+	// A status can hold any time. From one too far back, the estimate below would begin centuries before now.
 	if earliest := now.Add(-longestMiss); earliest.After(since) {
 		since = earliest
 	}
@@ -86,7 +86,8 @@ func LastTime(cj *batchv1.CronJob, now time.Time, s cron.Schedule, withDeadline 
 	if interval < 1 {
 		return since, nil, noneMissed, errNoInterval
 	}
-	// How many there were is estimated by the first interval, and the last is looked for from one before the estimated.
+	// The number of missed times is estimated from the first interval; the search begins one interval before the
+	// estimate.
 	count := int64(now.Sub(first).Seconds())/interval + 1
 	for t := s.Next(first.Add(time.Duration((count-2)*interval) * time.Second)); !t.After(now); t = s.Next(t) {
 		last = &t
@@ -98,7 +99,7 @@ func LastTime(cj *batchv1.CronJob, now time.Time, s cron.Schedule, withDeadline 
 	return since, last, n, nil
 }
 
-// UntilNext returns how long it is until a CronJob is to be looked at again.
+// UntilNext returns the time until the next reconcile of a CronJob.
 func UntilNext(cj *batchv1.CronJob, now time.Time, s cron.Schedule) time.Duration {
 	since, last, n, err := LastTime(cj, now, s, false)
 	switch {
@@ -110,7 +111,8 @@ func UntilNext(cj *batchv1.CronJob, now time.Time, s cron.Schedule) time.Duratio
 	return s.Next(*last).Add(scheduleDelay).Sub(now)
 }
 
-// jobName returns the name of the Job for a time: with the minutes since 1970, so that two looks cannot make two.
+// jobName returns the name of the Job for a time: it contains the minutes since 1970, so that a Job is created only
+// once.
 func jobName(cj *batchv1.CronJob, at time.Time) string {
 	return fmt.Sprintf("%s-%d", cj.Name, at.Unix()/60)
 }
@@ -136,7 +138,7 @@ func NewJob(cj *batchv1.CronJob, at time.Time) (*batchv1.Job, error) {
 	return job, nil
 }
 
-// byStart sorts Jobs by the time when they started, those that have not last, and by name.
+// byStart sorts Jobs by start time, with unstarted Jobs last, then by name.
 func byStart(jobs []*batchv1.Job) {
 	slices.SortFunc(jobs, func(a, b *batchv1.Job) int {
 		switch s, t := a.Status.StartTime, b.Status.StartTime; {

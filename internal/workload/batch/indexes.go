@@ -19,8 +19,8 @@ type span struct{ first, last int }
 // indexes is a set of completion indexes: spans in order that neither overlap nor touch.
 type indexes []span
 
-// parseIndexes reads a set as statuses hold it: "1,3-5". What cannot be read, and what is not below completions, is
-// left out.
+// parseIndexes parses a set of indexes as in statuses: "1,3-5". It skips invalid parts, and indexes not below
+// completions.
 func parseIndexes(text string, completions int) (out indexes) {
 	if text == "" {
 		return nil
@@ -66,7 +66,7 @@ func (x indexes) String() string {
 	return strings.Join(parts, ",")
 }
 
-// count returns how many indexes there are.
+// count returns the number of indexes.
 func (x indexes) count() (n int) {
 	for _, s := range x {
 		n += s.last - s.first + 1
@@ -80,7 +80,7 @@ func (x indexes) has(i int) bool {
 	return at < len(x) && x[at].first <= i
 }
 
-// union returns what is in either set.
+// union returns the union of two sets.
 func (x indexes) union(other indexes) (out indexes) {
 	all := slices.Concat(x, other)
 	slices.SortStableFunc(all, func(a, b span) int { return cmp.Compare(a.first, b.first) })
@@ -103,7 +103,7 @@ func (x indexes) with(more []int) indexes {
 	return x.union(spans)
 }
 
-// free returns the lowest indexes below completions that are not in the set, n at most.
+// free returns the lowest indexes below completions that are not in the set, at most n.
 func (x indexes) free(n, completions int) (out []int) {
 	for next, spans := 0, x; next < completions && len(out) < n; {
 		if len(spans) > 0 && spans[0].first <= next {
@@ -139,7 +139,7 @@ func indexOf(p *corev1.Pod) int {
 	return i
 }
 
-// indexIn returns the index of a pod if it is one of a Job with so many completions, else noIndex.
+// indexIn returns the index of a pod if it is below completions, else noIndex.
 func indexIn(p *corev1.Pod, completions int) int {
 	if i := indexOf(p); i < completions {
 		return i

@@ -18,15 +18,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
-// jobs runs Jobs: it makes their pods and counts those that have ended.
+// jobs runs Jobs: it creates their pods and counts the ended ones.
 //
-// Its keys are "namespace/name" of Jobs, and "namespace/name/pod" of pods that may have lost theirs.
+// Its keys are "namespace/name" of Jobs, and "namespace/name/pod" of pods that may have lost their Job.
 type jobs struct {
 	*cluster.Cluster
 	index *cluster.Index
 
-	// backoffs are those of Jobs with failures, by uid. They are lost when another replica takes over, as with
-	// Kubernetes' controller: then a pod is made sooner.
+	// backoffs are the back-offs of Jobs with failures, by uid. They are lost when another replica takes over, as with
+	// Kubernetes' controller; the next pod is then created sooner.
 	backoffs struct {
 		sync.Mutex
 		of map[types.UID]backoff
@@ -61,7 +61,7 @@ func (j *jobs) Observe(ev *watchcache.Event, need func(string)) {
 
 func orphanKey(namespace, pod string) string { return namespace + "/" + pod + "/pod" }
 
-// hasJob reports whether the Job that a pod names as its controller is there.
+// hasJob reports whether the Job that controls a pod exists.
 func (j *jobs) hasJob(pod *watchcache.Entry) bool {
 	of := cluster.Owner(pod)
 	if of.Kind != cluster.Jobs.Kind {
@@ -71,7 +71,7 @@ func (j *jobs) hasJob(pod *watchcache.Entry) bool {
 	return job != nil && job.UID == of.UID
 }
 
-// Rest makes jobs a control.Pacer.
+// Rest implements control.Pacer.
 func (j *jobs) Rest(key string) time.Duration { return j.index.RestOf(cluster.Jobs.Prefix, key) }
 
 func (j *jobs) Reconcile(ctx context.Context, key string) error {
@@ -108,7 +108,7 @@ func (j *jobs) Reconcile(ctx context.Context, key string) error {
 	return nil
 }
 
-// releaseOrphan lets a pod go that no Job counts any more.
+// releaseOrphan removes the finalizer of a pod without a Job.
 func (j *jobs) releaseOrphan(ctx context.Context, namespace, name string) error {
 	e := j.View.Collection(cluster.Pods.Prefix).Snapshot().Get(namespace, name)
 	if e == nil || j.hasJob(e) {
@@ -136,31 +136,31 @@ func (j *jobs) setBackoff(of types.UID, b backoff) {
 	j.backoffs.of[of] = b
 }
 
-// look is one look at a Job. Its status is changed as it goes.
+// look is one reconcile of a Job. It changes the status in memory.
 type look struct {
 	*jobs
 	*batchv1.Job
 	was  *batchv1.Job
 	now  time.Time
 	pods []*corev1.Pod
-	// again is after which time another look is wanted, 0 for none.
+	// again is the time until the next reconcile, 0 for none.
 	again time.Duration
 
 	active []*corev1.Pod
-	// running, ready and terminating count active pods, those that are ready, and those that are being deleted.
+	// running counts active pods, ready the ready ones of them, and terminating the pods that are being deleted.
 	running, ready, terminating int32
-	// succeeded and failed count all that have ended so, whether the status has them or not.
+	// succeeded and failed count all ended pods, whether or not the status includes them.
 	succeeded, failed int32
 	backoff           backoff
-	// end is why the Job is over, nil if it is not: a condition SuccessCriteriaMet or FailureTarget, and when pods have
-	// been let go, Complete or Failed.
+	// end is the condition that ends the Job, nil while it runs: SuccessCriteriaMet or FailureTarget, and once its pods
+	// are released, Complete or Failed.
 	end *batchv1.JobCondition
 
-	// counted and done are the indexes that the status says have succeeded, and all that have.
+	// counted are the succeeded indexes in the status, done all succeeded indexes.
 	counted, done indexes
-	// lost are those that have failed for good; nil if the Job has no limit for each index.
+	// lost are the failed indexes; nil if the Job has no backoffLimitPerIndex.
 	lost *indexes
-	// delayed are the failed pods, by index, that stay until their successors are made.
+	// delayed are the failed pods, by index, that stay until their replacements are created.
 	delayed map[int]*corev1.Pod
 }
 
@@ -187,7 +187,7 @@ func newLook(j *jobs, was *batchv1.Job, pods []*corev1.Pod) *look {
 	return l
 }
 
-// reconcile makes pods, deletes pods, or ends the Job, and writes what it has counted.
+// reconcile creates or deletes pods, or ends the Job, and writes the counts.
 func (l *look) reconcile(ctx context.Context) error {
 	if l.Status.StartTime == nil && !suspended(l.Job) {
 		l.Status.StartTime = &metav1.Time{Time: l.now}
@@ -220,12 +220,12 @@ func (l *look) reconcile(ctx context.Context) error {
 
 func equal(p *int32, n int32) bool { return p != nil && *p == n }
 
-// stop deletes the pods of a Job that is over.
+// stop deletes the pods of a finished Job.
 func (l *look) stop(ctx context.Context) error {
 	maker := l.maker()
 	err := maker.DeleteAll(ctx, l.active)
 	if err != nil {
-		l.end = nil // the status says so when all are deleted
+		l.end = nil // the status reports the end after the last deletion
 		return err
 	}
 	l.ready -= int32(len(replica.Where(l.active, replica.IsReady)))
@@ -238,7 +238,7 @@ func (l *look) maker() cluster.Maker {
 	return cluster.Maker{Cluster: l.Cluster, About: cluster.Jobs.Ref(l.was)}
 }
 
-// noteSuspension notes in the status whether the Job is suspended, and reports whether that is new.
+// noteSuspension sets the condition Suspended, and reports whether it has changed.
 func (l *look) noteSuspension(ctx context.Context) bool {
 	if suspended(l.Job) {
 		if !l.ensure(batchv1.JobSuspended, corev1.ConditionTrue, "JobSuspended", "Job suspended") {

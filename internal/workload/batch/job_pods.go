@@ -17,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
-// manage makes the pods that a Job lacks, or deletes those that it has too many.
+// manage creates missing pods, or deletes surplus ones.
 func (l *look) manage(ctx context.Context) error {
 	if suspended(l.Job) {
 		return l.remove(ctx, l.surplus(len(l.active)))
@@ -54,20 +54,19 @@ func (l *look) manage(ctx context.Context) error {
 	return l.create(ctx, free)
 }
 
-// wanted returns how many pods are to run.
+// wanted returns the number of pods that should run.
 func (l *look) wanted() int32 {
 	parallel := *l.Spec.Parallelism
 	if l.Spec.Completions == nil {
 		if l.succeeded > 0 {
-			return l.running // the others may end, and none is added
+			return l.running // the running pods may end, and none is added
 		}
 		return parallel
 	}
 	return max(0, min(*l.Spec.Completions-l.succeeded, parallel))
 }
 
-// surplus returns the active pods to be deleted, n at least: those of an index that another pod has, or that the Job
-// does not have, come first.
+// surplus returns at least n active pods to delete: first pods with duplicate or invalid indexes.
 func (l *look) surplus(n int) []*corev1.Pod {
 	left := slices.Clone(l.active)
 	var out []*corev1.Pod
@@ -81,7 +80,7 @@ func (l *look) surplus(n int) []*corev1.Pod {
 	return out
 }
 
-// duplicates parts pods into those to be deleted, because they have no index of the Job or not alone, and the others.
+// duplicates splits pods into pods to delete, with an invalid or duplicate index, and the others.
 func duplicates(pods []*corev1.Pod, completions int) (out, left []*corev1.Pod) {
 	byIndex(pods)
 	for len(pods) > 0 {
@@ -103,7 +102,7 @@ func duplicates(pods []*corev1.Pod, completions int) (out, left []*corev1.Pod) {
 	return out, left
 }
 
-// remove deletes pods that are not to count.
+// remove deletes pods that must not be counted.
 func (l *look) remove(ctx context.Context, pods []*corev1.Pod) error {
 	maker := l.maker()
 	removed := make([]bool, len(pods))
@@ -130,7 +129,7 @@ func (l *look) remove(ctx context.Context, pods []*corev1.Pod) error {
 	return err
 }
 
-// untrack takes the finalizer from a pod that has been counted, or is not to be. A pod that is gone is no error.
+// untrack removes the finalizer from a pod that is counted, or not to be counted. A missing pod is no error.
 func (j *jobs) untrack(ctx context.Context, p *corev1.Pod) error {
 	if !tracked(p) {
 		return nil
@@ -156,7 +155,7 @@ func (l *look) freeIndexes(n int) []int {
 	return taken.free(n, l.completions())
 }
 
-// withoutPause returns the indexes that need not wait after a failure, else how long the first must.
+// withoutPause returns the indexes that need no back-off, or else the shortest remaining back-off.
 func (l *look) withoutPause(free []int) (now []int, pause time.Duration) {
 	for _, i := range free {
 		left := time.Duration(0)
@@ -176,7 +175,7 @@ func (l *look) withoutPause(free []int) (now []int, pause time.Duration) {
 	return nil, pause
 }
 
-// create makes a pod for each index, noIndex being that of pods without.
+// create creates a pod for each index; noIndex stands for a pod without one.
 func (l *look) create(ctx context.Context, of []int) error {
 	maker := l.maker()
 	ref := *metav1.NewControllerRef(l.was, cluster.Jobs.GroupVersionKind())
@@ -185,7 +184,7 @@ func (l *look) create(ctx context.Context, of []int) error {
 	return err
 }
 
-// longestPrefix is how much of a name a generated one keeps.
+// longestPrefix is the number of bytes of a name that a generated name keeps.
 const longestPrefix = 58
 
 // newPod returns the pod of an index.
@@ -219,7 +218,7 @@ func (l *look) newPod(index int, ref metav1.OwnerReference) *corev1.Pod {
 	return p
 }
 
-// failuresBefore returns the failures of an index with that of the last pod, nil if there is none.
+// failuresBefore returns the failure counts of an index including its last pod, which may be nil.
 func (l *look) failuresBefore(last *corev1.Pod) (counted, ignored int32) {
 	if last == nil {
 		return 0, 0
@@ -231,7 +230,7 @@ func (l *look) failuresBefore(last *corev1.Pod) (counted, ignored int32) {
 	return counted, ignored + 1
 }
 
-// indexVariable is the environment variable by which a container learns its index.
+// indexVariable is the environment variable with the index of a container's pod.
 const indexVariable = "JOB_COMPLETION_INDEX"
 
 func addIndexVariable(c *corev1.Container) {

@@ -86,8 +86,7 @@ func newCondition(
 	}
 }
 
-// ensure sets a condition of the status and reports whether it is new. One that has never been true is not set to
-// false.
+// ensure sets a condition of the status and reports whether it is new. It does not add a condition with status False.
 func (l *look) ensure(
 	kind batchv1.JobConditionType, status corev1.ConditionStatus, reason, message string,
 ) bool {
@@ -106,7 +105,7 @@ func (l *look) ensure(
 	return true
 }
 
-// findEnd finds out whether the Job is over, and what its indexes have come to.
+// findEnd decides whether the Job is over, and computes its indexes.
 func (l *look) findEnd() {
 	if isTrue(l.Job, batchv1.JobSuccessCriteriaMet) {
 		l.end = conditionOf(l.Job, batchv1.JobSuccessCriteriaMet)
@@ -138,7 +137,7 @@ func (l *look) fail(reason, message string) {
 	l.end = l.condition(batchv1.JobFailureTarget, reason, message)
 }
 
-// lookAfter wants another look after a while, or sooner if that is wanted already.
+// lookAfter schedules another reconcile after d, or keeps an earlier one.
 func (l *look) lookAfter(d time.Duration) {
 	d = max(d, time.Millisecond)
 	if l.again == 0 || d < l.again {
@@ -176,7 +175,7 @@ func (l *look) restartsExceed() bool {
 	return n > 0 && n >= *l.Spec.BackoffLimit
 }
 
-// findIndexes finds out which indexes have succeeded and failed, and whether that ends the Job.
+// findIndexes computes the succeeded and failed indexes, and whether they end the Job.
 func (l *look) findIndexes() {
 	l.counted = parseIndexes(l.Status.CompletedIndexes, l.completions())
 	var succeeded []int

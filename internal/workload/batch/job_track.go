@@ -15,9 +15,8 @@ import (
 // uncountedMost is how many pods a status names at most.
 const uncountedMost = 500
 
-// track counts the pods that have ended, so that none is counted twice and none is forgotten: first their uids stand in
-// the status, then they lose the finalizer, and then the status counts them. When all are counted and gone, a Job that
-// is over gets its last condition.
+// track counts ended pods exactly once: first their uids are added to the status, then their finalizers are removed,
+// and then the status counts them. When all pods are counted and gone, a finished Job gets its last condition.
 func (l *look) track(ctx context.Context, changed bool) error {
 	held := map[types.UID]bool{}
 	for _, p := range l.pods {
@@ -59,7 +58,7 @@ func (l *look) track(ctx context.Context, changed bool) error {
 	return failure
 }
 
-// countReleased counts those of the status's uids that are not held, and reports whether there were any.
+// countReleased counts the uids in the status that are not held, and reports whether there were any.
 func (l *look) countReleased(held map[types.UID]bool) bool {
 	count := func(list *[]types.UID, counter *int32) bool {
 		before := len(*list)
@@ -75,8 +74,8 @@ func (l *look) countReleased(held map[types.UID]bool) bool {
 	return count(&u.Failed, &l.Status.Failed) || succeeded
 }
 
-// noteEnded notes the uids of pods that have ended, or their indexes, and returns the pods that can lose the finalizer.
-// full is true if there are more than a status may name.
+// noteEnded adds the uids or indexes of ended pods to the status, and returns the pods that can lose the finalizer.
+// full is true if there are more pods than a status may list.
 func (l *look) noteEnded() (release []*corev1.Pod, changed, full bool) {
 	u := l.Status.UncountedTerminatedPods
 	byIndexed := indexed(l.Job)
@@ -129,7 +128,7 @@ func (l *look) canRelease(p *corev1.Pod, failed bool) bool {
 	if !failed {
 		return false
 	}
-	waits := l.delayed[indexOf(p)] // nil of no index
+	waits := l.delayed[indexOf(p)] // nil without an index
 	return waits == nil || waits.UID != p.UID
 }
 
@@ -150,7 +149,7 @@ func (l *look) noteIndexes() (changed bool) {
 	return changed
 }
 
-// announceEnd sets the condition that says what will become of the Job, and reports whether it is new.
+// announceEnd sets the condition that announces the end of the Job, and reports whether it is new.
 func (l *look) announceEnd() (changed bool) {
 	if l.end == nil {
 		return false

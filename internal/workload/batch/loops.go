@@ -1,7 +1,7 @@
-// Package batch has the controllers of Jobs and CronJobs as a server that simulates workloads runs them.
+// Package batch implements the controllers of Jobs and CronJobs for a server that simulates workloads.
 //
-// job.go says what happens to a Job, step by step; what is pure is in files of its own: the indexes, the policies, the
-// pauses between failures, the status. Conditions, events, names and labels are those of Kubernetes 1.36.
+// job.go reconciles a Job step by step. The pure parts have files of their own: the indexes, the policies, the
+// back-offs, the status. Conditions, events, names and labels are those of Kubernetes 1.36.
 package batch
 
 import (

@@ -8,18 +8,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// verdict is what a pod failure policy says of a pod.
+// verdict is the result of a pod failure policy for a pod.
 type verdict struct {
-	// action is that of the rule that matches, "" if none does.
+	// action is the action of the matching rule, "" if none matches.
 	action batchv1.PodFailurePolicyAction
-	// message says why the Job fails, if that is the action.
+	// message is the failure message of the Job, for the action FailJob.
 	message string
 }
 
 // counts reports whether the failure counts towards the backoff limit.
 func (v verdict) counts() bool { return v.action != batchv1.PodFailurePolicyActionIgnore }
 
-// judge asks a policy, which may be nil, about a pod that has failed. The first rule that matches decides.
+// judge evaluates a policy, which may be nil, on a failed pod. The first matching rule decides.
 func judge(policy *batchv1.PodFailurePolicy, p *corev1.Pod) verdict {
 	if policy == nil {
 		return verdict{}
@@ -57,7 +57,7 @@ func knownAction(a batchv1.PodFailurePolicyAction) bool {
 	}, a)
 }
 
-// exited returns the first container of a pod that has failed with one of the codes.
+// exited returns the first failed container of a pod with one of the exit codes.
 func exited(
 	p *corev1.Pod, want *batchv1.PodFailurePolicyOnExitCodesRequirement,
 ) *corev1.ContainerStatus {
@@ -78,7 +78,7 @@ func exited(
 	return nil
 }
 
-// hasCondition returns the first condition of a pod that is as a pattern says.
+// hasCondition returns the first condition of a pod that matches a pattern.
 func hasCondition(p *corev1.Pod, want []batchv1.PodFailurePolicyOnPodConditionsPattern) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
 		c := &p.Status.Conditions[i]
@@ -91,7 +91,7 @@ func hasCondition(p *corev1.Pod, want []batchv1.PodFailurePolicyOnPodConditionsP
 	return nil
 }
 
-// succeeds reports by which rule of a success policy, which may be nil, a Job has succeeded before all indexes have.
+// succeeds reports whether a rule of a success policy, which may be nil, ends a Job before all indexes have succeeded.
 func succeeds(policy *batchv1.SuccessPolicy, completions int, done indexes) (message string, ok bool) {
 	if policy == nil || len(done) == 0 {
 		return "", false

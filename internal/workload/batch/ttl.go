@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// expiry deletes Jobs that have been over for as long as they say.
+// expiry deletes finished Jobs after their ttlSecondsAfterFinished.
 type expiry struct {
 	*cluster.Cluster
 	index *cluster.Index

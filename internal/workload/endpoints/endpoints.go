@@ -30,15 +30,15 @@ import (
 type coreEndpoints struct{ services }
 
 const (
-	// managedEndpoints is the label by which the Endpoints made here are known.
+	// managedEndpoints is the label of the Endpoints that this controller manages.
 	managedEndpoints = "endpoints.kubernetes.io/managed-by"
-	// mostAddresses is how many addresses Endpoints take.
+	// mostAddresses is the largest number of addresses in Endpoints.
 	mostAddresses = 1000
 )
 
 func (s *coreEndpoints) Observe(ev *watchcache.Event, need func(string)) {
 	s.observe(ev, need)
-	// What others write into them stays until something else changes, as with Kubernetes' controller.
+	// Changes by others stay until another change, as with Kubernetes' controller.
 	if cluster.Endpoints.Is(ev) && ev.Type == watchcache.Deleted {
 		need(ev.Entry.Key())
 	}
@@ -49,7 +49,7 @@ func (s *coreEndpoints) Reconcile(ctx context.Context, key string) error {
 	svc, pods := s.read(key)
 	old := cluster.Endpoints.Read(s.index, namespace, name)
 	if svc == nil {
-		// The Endpoints of a service without a selector are its owner's; those of none go with it.
+		// The Endpoints of a service without a selector belong to its owner; unmanaged ones are not deleted with it.
 		if old == nil || old.Labels[managedEndpoints] == "" || cluster.Services.Read(s.index, namespace, name) != nil {
 			return nil
 		}
@@ -112,7 +112,7 @@ func endpointsOf(svc *corev1.Service, pods []*corev1.Pod) *corev1.Endpoints {
 			continue
 		}
 		left--
-		key, _ := json.Marshal(ports) // it is made of strings and numbers
+		key, _ := json.Marshal(ports) // it holds only strings and numbers
 		set := subsets[string(key)]
 		if set == nil {
 			set = &corev1.EndpointSubset{Ports: ports}

@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// hints says for which zones and nodes endpoints are: as spec.trafficDistribution of their service wants it (KEP-4444,
-// KEP-3015), or the annotation for topology (KEP-2433), which comes first.
+// hints sets the zones and nodes that endpoints serve: by spec.trafficDistribution of their service (KEP-4444,
+// KEP-3015), or by the annotation for topology (KEP-2433), which takes precedence.
 type hints struct {
-	// shares are the parts of the CPU of all nodes that zones have; nil if that cannot be said.
+	// shares are the CPU shares of zones; nil if they are unknown.
 	shares map[string]float64
-	// on reports whether the service has hints by the annotation.
+	// on reports whether the service currently has hints by the annotation.
 	on      bool
 	reports []hintReport
 }
@@ -21,7 +21,7 @@ type hints struct {
 // hintReport is an event of a service.
 type hintReport struct{ kind, reason, message string }
 
-// byTopology reports whether a service asks for hints by zones' CPU.
+// byTopology reports whether a service asks for hints by the CPU of zones.
 func byTopology(svc *corev1.Service) bool {
 	value, ok := svc.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]
 	if !ok {
@@ -30,8 +30,8 @@ func byTopology(svc *corev1.Service) bool {
 	return value == "Auto" || value == "auto"
 }
 
-// give changes the slices that are to be written, and has those written besides whose hints are wrong. same are those
-// that stay as they are otherwise.
+// give sets the hints of the slices to be written, and adds slices with wrong hints to them. same are the slices that
+// would otherwise stay unchanged.
 func (h *hints) give(svc *corev1.Service, c *changes, same []*discoveryv1.EndpointSlice,
 	family discoveryv1.AddressType,
 ) {
@@ -59,7 +59,7 @@ func (h *hints) disabled(family discoveryv1.AddressType, why string) {
 		why + ", addressType: " + string(family)})
 }
 
-// rehint gives each endpoint the hints that want returns for it.
+// rehint sets the hints of each endpoint to the result of want.
 func (c *changes) rehint(
 	same []*discoveryv1.EndpointSlice, want func(*discoveryv1.Endpoint) *discoveryv1.EndpointHints,
 ) {
@@ -87,7 +87,7 @@ func sameZone(e *discoveryv1.Endpoint) *discoveryv1.EndpointHints {
 	return forZone(*e.Zone)
 }
 
-// sameNode has traffic stay on its node, or else in its zone.
+// sameNode keeps traffic on its node, or else in its zone.
 func sameNode(e *discoveryv1.Endpoint) *discoveryv1.EndpointHints {
 	out := sameZone(e)
 	if !isReady(e) || e.NodeName == nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// mirrors keeps an EndpointSlice for each list of ports of the Endpoints that clients write for services without a
-// selector, because most of what looks for endpoints reads slices alone.
+// mirrors maintains an EndpointSlice for each port list of the Endpoints that clients write for services without a
+// selector, because most consumers read only slices.
 type mirrors struct{ endpointSlices }
 
 const (
-	// mirroredBy is what the slices made here say of themselves.
+	// mirroredBy is the managed-by label value of mirrored slices.
 	mirroredBy = "endpointslicemirroring-controller.k8s.io"
-	// leaderAnnotation is on Endpoints that are the lock of an election and no place of a service.
+	// leaderAnnotation marks Endpoints that are the lock of a leader election.
 	leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 )
 

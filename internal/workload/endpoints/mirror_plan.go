@@ -19,14 +19,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// mirroring is what makes the slices of Endpoints true.
+// mirroring is the set of changes that update the slices of Endpoints.
 type mirroring struct {
 	changes
-	// invalid and skipped are the numbers of addresses that are in no slice: they are no IP addresses, or too many.
+	// invalid counts addresses that are not IP addresses, and skipped counts addresses beyond the limit.
 	invalid, skipped int
 }
 
-// mirror returns what is to be done about the slices of Endpoints: there is one for each list of ports and family.
+// mirror returns the changes to the slices of Endpoints: there is one slice for each port list and address family.
 func mirror(of *corev1.Endpoints, existing []*discoveryv1.EndpointSlice) (out mirroring) {
 	type slot struct {
 		family discoveryv1.AddressType
@@ -48,7 +48,7 @@ func mirror(of *corev1.Endpoints, existing []*discoveryv1.EndpointSlice) (out mi
 				continue
 			}
 			first := there[at][0]
-			there[at] = there[at][1:] // one is enough: what is left goes
+			there[at] = there[at][1:] // one is enough; the rest are deleted
 			if !sameMirror(first, want) {
 				out.update = append(out.update, rewrite(first, want))
 			}
@@ -63,7 +63,7 @@ func mirror(of *corev1.Endpoints, existing []*discoveryv1.EndpointSlice) (out mi
 	return out
 }
 
-// families returns the endpoints of a subset by their family, those that are ready first, and counts what is left out.
+// families returns the endpoints of a subset by address family, the ready ones first, and counts the omitted ones.
 func (m *mirroring) families(subset corev1.EndpointSubset) map[discoveryv1.AddressType][]discoveryv1.Endpoint {
 	out := map[discoveryv1.AddressType][]discoveryv1.Endpoint{}
 	left := mostAddresses
@@ -96,7 +96,7 @@ func (m *mirroring) families(subset corev1.EndpointSubset) map[discoveryv1.Addre
 	return out
 }
 
-// recycle has slices that are to go take the contents of those that are to be made, if their family is the same.
+// recycle reuses slices that would be deleted for slices that would be created, within an address family.
 func (m *mirroring) recycle() {
 	m.create = slices.DeleteFunc(m.create, func(want *discoveryv1.EndpointSlice) bool {
 		at := slices.IndexFunc(m.remove, func(s *discoveryv1.EndpointSlice) bool {
@@ -111,8 +111,8 @@ func (m *mirroring) recycle() {
 	})
 }
 
-// rewrite returns a slice with the contents of another. Kubernetes writes it as a new object with the name that it has,
-// so that generateName goes.
+// rewrite returns a slice with the contents of another. As in Kubernetes it is written like a new object of the same
+// name, without generateName.
 func rewrite(s, want *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	next := s.DeepCopy()
 	next.GenerateName = ""
@@ -121,7 +121,7 @@ func rewrite(s, want *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	return next
 }
 
-// sameMirror reports whether a slice is as it is wanted, in whatever order its endpoints are.
+// sameMirror reports whether a slice equals the wanted one, in any order of endpoints.
 func sameMirror(s, want *discoveryv1.EndpointSlice) bool {
 	return equality.Semantic.DeepEqual(s.Labels, want.Labels) &&
 		equality.Semantic.DeepEqual(s.Annotations, want.Annotations) &&
@@ -133,10 +133,10 @@ func endpointTexts(list []discoveryv1.Endpoint) (out []string) {
 	for _, e := range list {
 		if e.TargetRef != nil {
 			ref := *e.TargetRef
-			ref.ResourceVersion = "" // it says nothing about the place
+			ref.ResourceVersion = "" // it does not matter for the target
 			e.TargetRef = &ref
 		}
-		text, _ := json.Marshal(e) // it is made of strings and booleans
+		text, _ := json.Marshal(e) // it holds only strings and booleans
 		out = append(out, string(text))
 	}
 	slices.Sort(out)
@@ -157,7 +157,7 @@ func mirrorSlice(
 		},
 		AddressType: family, Ports: ports,
 	}
-	if len(validation.NameIsDNSSubdomain(s.GenerateName, true)) > 0 { // it is too long for a dash
+	if len(validation.NameIsDNSSubdomain(s.GenerateName, true)) > 0 { // too long for a dash
 		s.GenerateName = of.Name
 	}
 	if s.Labels == nil {
@@ -181,20 +181,20 @@ func slicePorts(list []corev1.EndpointPort) []discoveryv1.EndpointPort {
 	return out
 }
 
-// host is an address as Endpoints tell them apart: two pods may be at one.
+// host is an address with its target: two pods may share an IP.
 type host struct {
 	ip  string
 	uid types.UID
 }
 
-// served are the addresses that have a port, and whether it is ready there. An address that is listed as ready and as
-// not ready is not.
+// served are the addresses that have a port, and whether each is ready. An address listed as both ready and not ready
+// is not ready.
 type served struct {
-	port  *corev1.EndpointPort // nil if the subset says none
+	port  *corev1.EndpointPort // nil if the subset has no ports
 	ready map[host]bool
 }
 
-// repack returns subsets such that no two of them have a port, or all of their addresses, in common.
+// repack normalizes subsets so that no two of them share a port, or all of their addresses.
 func repack(subsets []corev1.EndpointSubset) (out []corev1.EndpointSubset) {
 	addresses, ports := map[host]corev1.EndpointAddress{}, map[string]*served{}
 	for _, subset := range subsets {
@@ -246,7 +246,7 @@ func repack(subsets []corev1.EndpointSubset) (out []corev1.EndpointSubset) {
 	return out
 }
 
-// add takes in addresses that have the port.
+// add adds addresses that have the port.
 func (s *served) add(list []corev1.EndpointAddress, ready bool, addresses map[host]corev1.EndpointAddress) {
 	for _, a := range list {
 		h := host{ip: a.IP}

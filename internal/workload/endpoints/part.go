@@ -1,8 +1,8 @@
-// Package endpoints says where the pods behind services are: the controllers of EndpointSlices and Endpoints, as a
-// server that simulates workloads runs them, and the one that mirrors Endpoints of clients to EndpointSlices.
+// Package endpoints implements the controllers of EndpointSlices and Endpoints for a server that simulates workloads,
+// and the controller that mirrors clients' Endpoints to EndpointSlices.
 //
-// plan.go and mirror_plan.go are pure: which slices there are to be for a service, and for Endpoints. slices.go,
-// endpoints.go and mirror.go read and write.
+// plan.go and mirror_plan.go are pure: they compute the slices of a service, and of Endpoints. slices.go, endpoints.go
+// and mirror.go read and write.
 package endpoints
 
 import (
@@ -45,7 +45,7 @@ type services struct {
 	index *cluster.Index
 }
 
-// observe names the service of an event, or those that select a pod, or did.
+// observe requests the service of an event, or the services that select a pod before or after it.
 func (s *services) observe(ev *watchcache.Event, need func(string)) {
 	switch {
 	case cluster.Services.Is(ev):
@@ -64,7 +64,7 @@ func (s *services) observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// read returns a service whose endpoints are made here, with the pods that it selects; nil if they are not.
+// read returns a service with managed endpoints and its selected pods; nil if its endpoints are not managed.
 func (s *services) read(key string) (*corev1.Service, []*corev1.Pod) {
 	namespace, name, _ := strings.Cut(key, "/")
 	svc := cluster.Services.Read(s.index, namespace, name)

@@ -17,24 +17,24 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
-// managedBy is what the slices made here say of themselves.
+// managedBy is the managed-by label value of the slices.
 const managedBy = "endpointslice-controller.k8s.io"
 
-// mostEndpoints is how many endpoints a slice takes, kube's --max-endpoints-per-slice.
+// mostEndpoints is the largest number of endpoints in a slice, as in --max-endpoints-per-slice of Kubernetes.
 const mostEndpoints = 100
 
-// changes are what makes the slices of a service true.
+// changes are the writes that bring the slices of a service up to date.
 type changes struct{ create, update, remove []*discoveryv1.EndpointSlice }
 
-// group are the endpoints of a service whose ports are the same.
+// group is the endpoints of a service with equal ports.
 type group struct {
 	ports     []discoveryv1.EndpointPort
 	endpoints []discoveryv1.Endpoint
 	existing  []*discoveryv1.EndpointSlice
 }
 
-// plan returns what is to be done about the slices of a service for its pods. zones are the zones of nodes by name; a
-// pod on a node that is not there is left out, as long as the service wants pods to be ready.
+// plan returns the changes to the slices of a service for its pods. zones maps node names to zones. Pods on missing
+// nodes are left out, unless the service publishes addresses that are not ready.
 func plan(
 	svc *corev1.Service, pods []*corev1.Pod, zones map[string]string, existing []*discoveryv1.EndpointSlice, h *hints,
 ) (all changes) {
@@ -61,7 +61,7 @@ func plan(
 	return all
 }
 
-// untouched returns those of slices that are neither changed nor removed.
+// untouched returns the slices that are neither changed nor removed.
 func (c *changes) untouched(of []*discoveryv1.EndpointSlice) (out []*discoveryv1.EndpointSlice) {
 	touched := map[string]bool{}
 	for _, s := range slices.Concat(c.update, c.remove) {
@@ -75,7 +75,7 @@ func (c *changes) untouched(of []*discoveryv1.EndpointSlice) (out []*discoveryv1
 	return out
 }
 
-// reuse has slices that are to go take the contents of those that are to be made.
+// reuse reuses slices that would be deleted for slices that would be created.
 func (c *changes) reuse(svc *corev1.Service) {
 	for len(c.create) > 0 {
 		at := slices.IndexFunc(c.remove, func(s *discoveryv1.EndpointSlice) bool { return belongs(s, svc) })
@@ -90,7 +90,7 @@ func (c *changes) reuse(svc *corev1.Service) {
 	}
 }
 
-// planFamily is plan for the slices of one type of addresses.
+// planFamily is plan for the slices of one address type.
 func planFamily(
 	svc *corev1.Service, pods []*corev1.Pod, zones map[string]string, existing []*discoveryv1.EndpointSlice,
 	family discoveryv1.AddressType,
@@ -136,8 +136,8 @@ func planFamily(
 
 func isEmpty(s *discoveryv1.EndpointSlice) bool { return len(s.Endpoints) == 0 && len(s.Ports) == 0 }
 
-// fill puts the endpoints of a group into its slices: those that stand in one stay there, new ones go where slices
-// change anyway, then into the slice that they fill best, then into new slices.
+// fill distributes the endpoints of a group over its slices: an endpoint stays in its slice; new ones go to slices that
+// change anyway, then to the slice that they fill best, then to new slices.
 func (c *changes) fill(svc *corev1.Service, g *group, family discoveryv1.AddressType) {
 	missing := g.endpoints
 	var changed, same []*discoveryv1.EndpointSlice
@@ -248,7 +248,7 @@ func samePlace(a, b *discoveryv1.Endpoint) bool {
 	return a.TargetRef == nil || a.TargetRef.Namespace == b.TargetRef.Namespace && a.TargetRef.Name == b.TargetRef.Name
 }
 
-// portsOf returns the ports of a service as they are at a pod; those that its containers do not have are left out.
+// portsOf returns the ports of a service on a pod, without named ports that its containers lack.
 func portsOf(svc *corev1.Service, p *corev1.Pod) []discoveryv1.EndpointPort {
 	out := []discoveryv1.EndpointPort{}
 	for i := range svc.Spec.Ports {
@@ -284,11 +284,11 @@ func targetPort(p *corev1.Pod, port *corev1.ServicePort) (int32, bool) {
 	return 0, false
 }
 
-// portsKey tells lists of ports apart, in whatever order they are.
+// portsKey returns a key for a port list that does not depend on its order.
 func portsKey(ports []discoveryv1.EndpointPort) string {
 	var texts []string
 	for _, p := range ports {
-		text, _ := json.Marshal(p) // it is made of strings and numbers
+		text, _ := json.Marshal(p) // it holds only strings and numbers
 		texts = append(texts, string(text))
 	}
 	slices.Sort(texts)
@@ -296,7 +296,7 @@ func portsKey(ports []discoveryv1.EndpointPort) string {
 	return string(key)
 }
 
-// belongs reports whether a slice is of the service and not of one that had its name.
+// belongs reports whether a slice belongs to the service, and not to an earlier one of its name.
 func belongs(s *discoveryv1.EndpointSlice, svc *corev1.Service) bool {
 	return slices.ContainsFunc(s.OwnerReferences, func(ref metav1.OwnerReference) bool {
 		return ref.UID == svc.UID && ref.Kind == "Service" && ref.APIVersion == "v1"
@@ -317,7 +317,7 @@ func newSlice(
 	}
 }
 
-// labelsOf returns the labels of a service's slices: its own, and what they are known by.
+// labelsOf returns the labels of a service's slices: the service's own, and the identifying ones.
 func labelsOf(svc *corev1.Service) map[string]string {
 	out := maps.Clone(svc.Labels)
 	if out == nil {

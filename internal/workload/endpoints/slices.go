@@ -32,7 +32,7 @@ func (s *endpointSlices) Observe(ev *watchcache.Event, need func(string)) {
 			need(ev.Entry.Namespace + "/" + ev.Entry.Labels[discoveryv1.LabelServiceName])
 		}
 	case cluster.Nodes.Is(ev):
-		changes := sync.OnceValue(func() bool { return s.changesShares(ev) }) // only if there are such services
+		changes := sync.OnceValue(func() bool { return s.changesShares(ev) }) // if there are such services
 		s.hinted.Range(func(key, _ any) bool {
 			if changes() {
 				need(key.(string))
@@ -42,7 +42,7 @@ func (s *endpointSlices) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// changesShares reports whether an event about a node may change which part zones have of all nodes.
+// changesShares reports whether an event about a node may change the CPU shares of zones.
 func (s *endpointSlices) changesShares(ev *watchcache.Event) bool {
 	if ev.Type == watchcache.Deleted || ev.Prev == nil {
 		return true
@@ -90,7 +90,7 @@ func (s *endpointSlices) Reconcile(ctx context.Context, key string) error {
 	return cluster.Soon(err)
 }
 
-// hints returns what the hints of a service go by.
+// hints returns the inputs for the hints of a service.
 func (s *endpointSlices) hints(key string, svc *corev1.Service) *hints {
 	_, on := s.hinted.Load(key)
 	h := &hints{on: on}
@@ -100,7 +100,7 @@ func (s *endpointSlices) hints(key string, svc *corev1.Service) *hints {
 	return h
 }
 
-// zones returns the zones of the pods' nodes, by name; the error names pods whose nodes are not there.
+// zones returns the zones of the pods' nodes, by node name; the error lists pods on missing nodes.
 func (s *endpointSlices) zones(svc *corev1.Service, pods []*corev1.Pod) (map[string]string, error) {
 	out := map[string]string{}
 	var missing []error
@@ -118,7 +118,7 @@ func (s *endpointSlices) zones(svc *corev1.Service, pods []*corev1.Pod) (map[str
 	return out, errors.Join(missing...)
 }
 
-// apply makes, changes and deletes slices.
+// apply creates, updates and deletes slices.
 func (s *endpointSlices) apply(ctx context.Context, svc *corev1.Service, c changes) error {
 	for _, slice := range c.create {
 		if svc.DeletionTimestamp != nil {

@@ -19,8 +19,8 @@ type quota struct {
 	wanted      float64
 }
 
-// shares returns the parts of the CPU of all nodes that are ready and no control plane's, by zone; nil if a node does
-// not say its zone or CPU, or there is one zone alone.
+// shares returns the CPU shares of zones, over all ready nodes outside the control plane. It returns nil if a node
+// lacks a zone or CPU, or if there is only one zone.
 func shares(nodes []*corev1.Node) map[string]float64 {
 	cpu, total := map[string]int64{}, int64(0)
 	for _, n := range nodes {
@@ -79,8 +79,8 @@ func quotas(shares map[string]float64, n int) (out map[string]quota, why string)
 	return out, ""
 }
 
-// share gives zones as many endpoints as their part of the CPU: those of their own first, then some of zones that have
-// more. Where that cannot be, no endpoint has hints, and an event says why.
+// share distributes endpoints over zones by CPU share: first the endpoints of the zone itself, then surplus ones of
+// other zones. If that is not possible, no endpoint gets hints, and an event reports the reason.
 func (h *hints) share(c *changes, same []*discoveryv1.EndpointSlice, family discoveryv1.AddressType) {
 	disable := func(why string) {
 		h.disabled(family, why)
@@ -135,7 +135,7 @@ func (h *hints) share(c *changes, same []*discoveryv1.EndpointSlice, family disc
 	}
 }
 
-// count adds the hints of a slice to those that zones have been given, and reports whether they can stay.
+// count adds the hints of a slice to the numbers given to zones, and reports whether they can stay.
 func count(s *discoveryv1.EndpointSlice, given map[string]int, quotas map[string]quota) bool {
 	own := map[string]int{}
 	for i := range s.Endpoints {
@@ -161,7 +161,7 @@ func count(s *discoveryv1.EndpointSlice, given map[string]int, quotas map[string
 	return true
 }
 
-// move gives endpoints of zones that have too many to those that have too few.
+// move assigns surplus endpoints to zones with too few.
 func move(open []*discoveryv1.Endpoint, quotas map[string]quota, given map[string]int) {
 	over, under := map[string]float64{}, map[string]float64{}
 	for zone, q := range quotas {
