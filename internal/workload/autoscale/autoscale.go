@@ -1,9 +1,8 @@
-// Package autoscale scales workloads by what their pods use: Kubernetes' horizontal pod autoscaler, as a server that
-// simulates workloads runs it. What pods use (package measure) is what package usage serves as metrics.k8s.io, at the
-// moment of a look.
+// Package autoscale implements Kubernetes' horizontal pod autoscaler for a server that simulates workloads. It reads
+// the usage of pods from package measure, the source of package usage's metrics.k8s.io, at the time of each reconcile.
 //
-// look.go is one look at one autoscaler, source.go what a metric proposes. pods.go, limit.go and history.go are pure:
-// the replicas that usage asks for, how far and how fast an autoscaler may go, and what it has proposed and done.
+// look.go is one reconcile of an autoscaler; source.go evaluates one metric. pods.go, limit.go and history.go are pure:
+// the replicas for a usage, the limits of scaling, and the recent proposals and changes.
 package autoscale
 
 import (
@@ -27,7 +26,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// period is the time between two looks at an autoscaler.
+// period is the time between two reconciles of an autoscaler.
 const period = 15 * time.Second
 
 // Part brings the controller.
@@ -40,7 +39,7 @@ func Part(shared *cluster.Shared) part.Part {
 	}}
 }
 
-// autoscalers looks at HorizontalPodAutoscalers. Its keys are theirs.
+// autoscalers reconciles HorizontalPodAutoscalers. Its keys are their keys.
 type autoscalers struct {
 	*cluster.Cluster
 	index *cluster.Index
@@ -49,12 +48,12 @@ type autoscalers struct {
 	memories map[string]*memory // by key
 }
 
-// memory is what is known of an autoscaler beside its object. As in Kubernetes a restart forgets it.
+// memory is the state of an autoscaler outside its object. As in Kubernetes a restart loses it.
 type memory struct {
 	uid types.UID
-	// past belongs to who looks at the autoscaler: there is one look at a time.
+	// past is used only by the reconcile of the autoscaler; there is one at a time.
 	past history
-	// selects are the pods of its target, nil if they are not known yet. It is under autoscalers.mu.
+	// selects selects the pods of its target, nil if they are not known yet. autoscalers.mu guards it.
 	selects labels.Selector
 }
 
@@ -64,8 +63,8 @@ func (a *autoscalers) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// wantsElse reports whether an autoscaler has another spec than before. Its status is what a look at it writes, and its
-// next look is due in time.
+// wantsElse reports whether the spec of an autoscaler has changed. Its own reconciles write its status, and schedule
+// the next one.
 func wantsElse(ev *watchcache.Event) bool {
 	if ev.Prev.Unreadable() != nil || ev.Entry.Unreadable() != nil {
 		return true
@@ -100,7 +99,7 @@ func (a *autoscalers) Reconcile(ctx context.Context, key string) error {
 	return control.Again(period)
 }
 
-// remember returns the memory of an autoscaler. One that was made anew under its name starts with none.
+// remember returns the memory of an autoscaler. A recreated autoscaler gets a new one.
 func (a *autoscalers) remember(key string, uid types.UID) *memory {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,8 +117,8 @@ func (a *autoscalers) forget(key string) {
 	delete(a.memories, key)
 }
 
-// selecting notes which pods an autoscaler's target has, and returns which autoscalers have some of the pods:
-// "namespace/name".
+// selecting records the pods of an autoscaler's target, and returns the "namespace/name" of all autoscalers that select
+// some of them.
 func (a *autoscalers) selecting(of *look, selects labels.Selector, pods []*corev1.Pod) (all []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

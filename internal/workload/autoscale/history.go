@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// history is what has been proposed for a target, and what has been done to it, lately.
+// history is the recent proposals for a target, and the recent changes of its replicas.
 type history struct {
 	proposed []moment // replicas
-	done     []moment // by how many replicas it was scaled
+	done     []moment // changes of the number of replicas
 }
 
 type moment struct {
@@ -16,15 +16,15 @@ type moment struct {
 	at time.Time
 }
 
-// begin notes how many replicas a target has that is looked at for the first time.
+// begin records the replicas of a target at its first reconcile.
 func (h *history) begin(current int32, now time.Time) {
 	if h.proposed == nil {
 		h.proposed = []moment{{current, now}}
 	}
 }
 
-// settle returns what becomes of a proposal without behavior, and what the conditions say: a target gets fewer replicas
-// only if that has been proposed for a while.
+// settle applies stabilization to a proposal without behavior: a target scales down only after the lower proposal has
+// held for a while. It also returns the conditions.
 func (h *history) settle(l limits, desired int32, now time.Time) (int32, verdict, verdict) {
 	able := verdict{true, "ReadyForNewScale", "recommended size matches current size"}
 	since := now.Add(-downWindow)
@@ -77,7 +77,7 @@ func (h *history) settleBy(r rules, l limits, desired int32, now time.Time) (int
 	return result, able, limited
 }
 
-// scaled notes by how many replicas a target was scaled, and forgets what no policy looks at any more.
+// scaled records a change of a target's replicas, and drops changes older than the period of every policy.
 func (h *history) scaled(r rules, by int32, now time.Time) {
 	since := now.Add(-max(longest(r.up.Policies), longest(r.down.Policies)))
 	h.done = slices.DeleteFunc(h.done, func(m moment) bool { return m.at.Before(since) })

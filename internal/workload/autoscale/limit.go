@@ -8,17 +8,16 @@ import (
 )
 
 const (
-	// downWindow is over which time the highest proposal counts before a target gets fewer replicas, if an autoscaler
-	// does not say.
+	// downWindow is the default stabilization window of scaling down.
 	downWindow = 5 * time.Minute
-	// Without behavior a target grows to twice its replicas at once, or to as many as this.
+	// Without behavior, a target scales up at once at most to twice its replicas, or to this number if that is higher.
 	smallGrowth = 4
 )
 
 // limits are between how many replicas a target may have, and how many it has.
 type limits struct{ least, most, current int32 }
 
-// verdict is what a condition says.
+// verdict is the content of a condition.
 type verdict struct {
 	holds           bool
 	reason, message string
@@ -34,7 +33,7 @@ var (
 	tooFew  = verdict{true, "TooFewReplicas", "the desired replica count is less than the minimum replica count"}
 )
 
-// apply returns what may become of a proposal at once, without behavior.
+// apply returns the part of a proposal that is allowed at once, without behavior.
 func (l limits) apply(desired int32) (int32, verdict) {
 	most, why := l.most, tooMany
 	if rate := max(clamp(2*float64(l.current)), smallGrowth); most > rate {
@@ -49,7 +48,7 @@ func (l limits) apply(desired int32) (int32, verdict) {
 	return desired, within
 }
 
-// rules are the behavior of an autoscaler, with what the API would have added.
+// rules are the behavior of an autoscaler, with the defaults of the API.
 type rules struct{ up, down autoscalingv2.HPAScalingRules }
 
 func rulesOf(b *autoscalingv2.HorizontalPodAutoscalerBehavior) rules {
@@ -71,7 +70,7 @@ func rulesOf(b *autoscalingv2.HorizontalPodAutoscalerBehavior) rules {
 	return r
 }
 
-// windows returns over which times proposals count before a target gets more, and fewer, replicas.
+// windows returns the stabilization windows of scaling up and down.
 func (r rules) windows() (up, down time.Duration) {
 	down = downWindow
 	if s := r.up.StabilizationWindowSeconds; s != nil {
@@ -91,7 +90,7 @@ func longest(policies []autoscalingv2.HPAScalingPolicy) (d time.Duration) {
 	return d
 }
 
-// applyBy returns what may become of a proposal at once by behavior, after what has been done.
+// applyBy returns the part of a proposal that the behavior allows at once, after the recorded changes.
 func (l limits) applyBy(r rules, done *history, desired int32, now time.Time) (int32, verdict) {
 	switch {
 	case desired > l.current:
@@ -114,7 +113,7 @@ func (l limits) applyBy(r rules, done *history, desired int32, now time.Time) (i
 	return desired, within
 }
 
-// reach returns how many replicas there may be by rules at once: at most, if direction is 1, or at least, if it is -1.
+// reach returns the replicas that rules allow at once: the maximum if direction is 1, or the minimum if it is -1.
 func (l limits) reach(r autoscalingv2.HPAScalingRules, direction int32, done *history, now time.Time) int32 {
 	selects := autoscalingv2.MaxChangePolicySelect
 	if r.SelectPolicy != nil {
@@ -123,7 +122,7 @@ func (l limits) reach(r autoscalingv2.HPAScalingRules, direction int32, done *hi
 	if selects == autoscalingv2.DisabledPolicySelect {
 		return l.current
 	}
-	far := (direction > 0) == (selects != autoscalingv2.MinChangePolicySelect) // the highest counts
+	far := (direction > 0) == (selects != autoscalingv2.MinChangePolicySelect) // the highest value counts
 	reach := int32(math.MaxInt32)
 	if far {
 		reach = math.MinInt32

@@ -18,7 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// look is one look at an autoscaler. It changes the status of hpa, which is its own.
+// look is one reconcile of an autoscaler. It owns hpa and changes its status.
 type look struct {
 	*autoscalers
 	hpa    *autoscalingv2.HorizontalPodAutoscaler
@@ -27,7 +27,7 @@ type look struct {
 	now    time.Time
 }
 
-// scale scales the target, if it should, and says in the status what was found and done.
+// scale scales the target, if needed, and records the result in the status.
 func (l *look) scale(ctx context.Context) {
 	of, target, err := l.target(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func (l *look) scale(ctx context.Context) {
 	l.hpa.Status.LastScaleTime = &metav1.Time{Time: l.now}
 }
 
-// target returns the scale of what the autoscaler scales.
+// target returns the scale of the autoscaler's target.
 func (l *look) target(ctx context.Context) (of cluster.Scalable, s *autoscalingv1.Scale, err error) {
 	ref := l.hpa.Spec.ScaleTargetRef
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
@@ -85,8 +85,8 @@ func (l *look) target(ctx context.Context) (of cluster.Scalable, s *autoscalingv
 	return of, s, err
 }
 
-// decide returns how many replicas there should be and, if that is another number, why. ok is false if it cannot be
-// known.
+// decide returns the desired replicas and, if they differ from the current ones, the reason. ok is false if the number
+// cannot be computed.
 func (l *look) decide(ctx context.Context, target *autoscalingv1.Scale) (
 	desired int32, reason string, metrics []autoscalingv2.MetricStatus, ok bool,
 ) {
@@ -132,8 +132,8 @@ func (l *look) least() int32 {
 	return 1
 }
 
-// propose returns the most that one of the metrics asks for, and its name. Metrics that cannot be read are left out if
-// the others ask for more than there is; to scale down, all have to be known.
+// propose returns the highest proposal of the metrics, and the metric's name. Scaling up ignores metrics that fail;
+// scaling down requires all metrics.
 func (l *look) propose(ctx context.Context, target *autoscalingv1.Scale) (
 	desired int32, metric string, statuses []autoscalingv2.MetricStatus, err error,
 ) {
@@ -161,7 +161,7 @@ func (l *look) propose(ctx context.Context, target *autoscalingv1.Scale) (
 	}
 	if failed >= len(specs) || failed > 0 && desired < target.Spec.Replicas {
 		if first == nil {
-			first = &failure{why: errors.New("there are no metrics")} // the API defaults them
+			first = &failure{why: errors.New("there are no metrics")} // the API adds a default metric
 		}
 		l.condition(autoscalingv2.ScalingActive, false, first.reason,
 			"the HPA was unable to compute the replica count: %v", first.why)
@@ -173,7 +173,8 @@ func (l *look) propose(ctx context.Context, target *autoscalingv1.Scale) (
 	return desired, metric, statuses, nil
 }
 
-// selector returns which pods the target has, and an error if that is not known or another autoscaler has some of them.
+// selector returns the selector of the target's pods, or an error if it is unknown or another autoscaler selects some
+// of them.
 func (l *look) selector(ctx context.Context, said string) (labels.Selector, error) {
 	refuse := func(event, reason, message string, err error) (labels.Selector, error) {
 		l.warn(ctx, event, err)
@@ -197,7 +198,7 @@ func (l *look) selector(ctx context.Context, said string) (labels.Selector, erro
 	return selector, nil
 }
 
-// status puts numbers into the status, and keeps what they are not about.
+// status sets the numbers of the status, and keeps the rest.
 func (l *look) status(current, desired int32, metrics []autoscalingv2.MetricStatus) {
 	s := &l.hpa.Status
 	s.CurrentReplicas, s.DesiredReplicas, s.CurrentMetrics, s.ObservedGeneration = current, desired, metrics, nil
@@ -227,8 +228,7 @@ func (l *look) condition(
 	(*all)[i] = c
 }
 
-// neverToZero takes away the condition that says that the autoscaler has scaled to nothing: the feature gate
-// HPAScaleToZero, which is off, would have it do so.
+// neverToZero removes the condition ScaledToZero: the feature gate HPAScaleToZero, which would set it, is off.
 func (l *look) neverToZero() {
 	l.hpa.Status.Conditions = slices.DeleteFunc(l.hpa.Status.Conditions,
 		func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool {

@@ -17,13 +17,13 @@ import (
 const (
 	// cpuStart is how long after its start a pod's CPU counts only if it was measured since the pod is ready.
 	cpuStart = 5 * time.Minute
-	// readyStart is how soon after its start a pod must have become unready to count as one that was never ready.
+	// readyStart is the time after its start within which a pod must have become unready to count as never ready.
 	readyStart = 30 * time.Second
-	// usualTolerance is how far usage may be from its target, as a share of it, without a consequence.
+	// usualTolerance is the default relative deviation of usage from its target without scaling.
 	usualTolerance = 0.1
 )
 
-// tolerance is how far usage may be below and above its target, as shares of it.
+// tolerance is the tolerated relative deviation of usage below and above its target.
 type tolerance struct{ down, up float64 }
 
 func toleranceOf(spec *autoscalingv2.HorizontalPodAutoscalerSpec) tolerance {
@@ -41,19 +41,19 @@ func toleranceOf(spec *autoscalingv2.HorizontalPodAutoscalerSpec) tolerance {
 
 func (t tolerance) allows(ratio float64) bool { return 1-t.down <= ratio && ratio <= 1+t.up }
 
-// workload is what is scaled.
+// workload is the input of a proposal.
 type workload struct {
 	pods []*corev1.Pod
-	// usage has what pods use, by name, in thousandths.
+	// usage is the usage of pods, by name, in thousandths.
 	usage     map[string]int64
 	resource  corev1.ResourceName
-	container string // "" is all
-	replicas  int32  // that the target wants now
+	container string // "" means all
+	replicas  int32  // the current replicas of the target
 	tolerance tolerance
 	now       time.Time
 }
 
-// byValue returns how many replicas would each use target thousandths, and what each uses now.
+// byValue returns the number of replicas at which each uses target thousandths, and the current average usage.
 func (w *workload) byValue(target int64) (replicas int32, each int64, err error) {
 	mean := func(usage map[string]int64) (ratio float64, each int64, err error) {
 		total := int64(0)
@@ -67,8 +67,8 @@ func (w *workload) byValue(target int64) (replicas int32, each int64, err error)
 	return replicas, each, err
 }
 
-// byUtilization returns how many replicas would each use target hundredths of what they request, how many hundredths
-// they use now, and how much that is of each.
+// byUtilization returns the number of replicas at which each uses target percent of its requests, the current average
+// percentage, and the current average usage.
 func (w *workload) byUtilization(target int32) (replicas, percent int32, each int64, err error) {
 	var requests map[string]int64
 	percent = -1
@@ -86,7 +86,7 @@ func (w *workload) byUtilization(target int32) (replicas, percent int32, each in
 			return 0, 0, errors.New("no metrics returned matched known pods")
 		}
 		now := clamp(float64(total) * 100 / float64(requested))
-		if percent < 0 { // else it is of pods of which something is assumed
+		if percent < 0 { // later calls include assumed values
 			percent = now
 		}
 		return float64(now) / float64(target), total / int64(len(usage)), nil
@@ -96,9 +96,9 @@ func (w *workload) byUtilization(target int32) (replicas, percent int32, each in
 	return replicas, percent, each, err
 }
 
-// propose returns how many replicas bring the ratio of usage and target to 1, and the ratio and usage of each as they
-// are now. measure computes those of some pods. Pods that are not ready count as idle if there are to be more replicas;
-// pods of which nothing is known count as what assumed says if there are to be fewer, and as idle otherwise.
+// propose returns the replicas that bring the ratio of usage to target to 1, with the current ratio and average usage.
+// measure computes both for the given pods. When scaling up, pods that are not ready or that lack metrics count as
+// idle; when scaling down, pods that lack metrics count with the assumed usage.
 func (w *workload) propose(
 	measure func(usage map[string]int64) (ratio float64, each int64, err error), assumed func(pod string) int64,
 ) (ratio float64, each int64, replicas int32, err error) {
@@ -140,7 +140,7 @@ func (w *workload) propose(
 	switch {
 	case w.tolerance.allows(again), ratio < 1 && again > 1, ratio > 1 && again < 1,
 		again < 1 && replicas > w.replicas, again > 1 && replicas < w.replicas:
-		replicas = w.replicas // it would be another direction, or too little
+		replicas = w.replicas // it would reverse the direction, or change too little
 	}
 	return ratio, each, replicas, nil
 }
@@ -150,8 +150,8 @@ func ceil(f float64) int32 { return clamp(math.Ceil(f)) }
 // clamp returns the whole part of a number, within the type.
 func clamp(f float64) int32 { return int32(max(math.MinInt32, min(f, math.MaxInt32))) }
 
-// group counts pods that are ready, and returns those that are not and those of which nothing is known. What pods use
-// that are not ready, or end, is forgotten.
+// group counts the ready pods, and returns the pods that are not ready, and the pods without metrics. It drops the
+// usage of pods that are not ready or have ended.
 func (w *workload) group() (ready int, unready, missing []string) {
 	for _, p := range w.pods {
 		_, known := w.usage[p.Name]
@@ -173,7 +173,7 @@ func (w *workload) group() (ready int, unready, missing []string) {
 	return ready, unready, missing
 }
 
-// starts reports whether a pod is still starting, so that its CPU says nothing about what it will use.
+// starts reports whether a pod is still starting, so that its CPU usage is not representative.
 func (w *workload) starts(p *corev1.Pod) bool {
 	c := replica.Condition(p, corev1.PodReady)
 	if c == nil || p.Status.StartTime == nil {
@@ -185,7 +185,7 @@ func (w *workload) starts(p *corev1.Pod) bool {
 	return c.Status == corev1.ConditionFalse && p.Status.StartTime.Add(readyStart).After(c.LastTransitionTime.Time)
 }
 
-// requests returns what pods request, by name, in thousandths.
+// requests returns the requests of pods, by name, in thousandths.
 func (w *workload) requests() (map[string]int64, error) {
 	out := map[string]int64{}
 	for _, p := range w.pods {

@@ -15,15 +15,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/measure"
 )
 
-// finding is what a metric says.
+// finding is the result of a metric.
 type finding struct {
 	replicas int32
 	name     string
 	status   autoscalingv2.MetricStatus
 }
 
-// failure is why a metric says nothing: the reason of the condition and of an event, why, and what the error of the
-// autoscaler puts before that.
+// failure is the error of a metric: the reason for the condition and the event, the error, and the prefix of the
+// autoscaler's error text.
 type failure struct {
 	reason string
 	why    error
@@ -34,7 +34,7 @@ func (f *failure) Error() string { return f.head + f.why.Error() }
 
 func (f *failure) Unwrap() error { return f.why }
 
-// What a client of metrics APIs says on a server that has none for them.
+// The errors of metrics clients on a server without such metrics.
 var (
 	errNoCustom = errors.New("unable to fetch metrics from custom metrics API: " +
 		"no custom metrics API (custom.metrics.k8s.io) registered")
@@ -42,7 +42,7 @@ var (
 		"the server could not find the requested resource (get %s.external.metrics.k8s.io)"
 )
 
-// read returns what a metric asks for.
+// read evaluates a metric.
 func (l *look) read(
 	spec *autoscalingv2.MetricSpec, target *autoscalingv1.Scale, selector labels.Selector,
 ) (*finding, *failure) {
@@ -88,7 +88,7 @@ func (l *look) read(
 		why: fmt.Errorf("unknown metric source type %q", string(spec.Type))}
 }
 
-// resource returns what usage of a resource asks for, of one container of each pod or, with "", of all.
+// resource evaluates the usage of a resource, of one container of each pod or, with "", of all containers.
 func (l *look) resource(
 	name corev1.ResourceName, container string, to autoscalingv2.MetricTarget, target *autoscalingv1.Scale,
 	selector labels.Selector,
@@ -141,7 +141,7 @@ func (l *look) resource(
 		&autoscalingv2.MetricValueStatus{AverageUtilization: &percent, AverageValue: quantity(name, each)}, nil
 }
 
-// used returns the thousandths of a resource that a container uses, or with "" all of them; false if that is not known.
+// used returns the thousandths of a resource that a container uses, or with "" all containers; false if unknown.
 func used(all []measure.Container, name corev1.ResourceName, container string) (milli int64, ok bool) {
 	for _, one := range all {
 		if container != "" && one.Name != container {
@@ -163,7 +163,7 @@ func quantity(name corev1.ResourceName, milli int64) *resource.Quantity {
 	return resource.NewMilliQuantity(milli, resource.DecimalSI)
 }
 
-// object returns why a metric of an object is not known: no server answers for such metrics.
+// object returns the error of an object metric: no server provides such metrics.
 func (l *look) object(m *autoscalingv2.ObjectMetricSource) *failure {
 	f := &failure{reason: "FailedGetObjectMetric", head: "failed to get object metric value: "}
 	if _, f.why = metav1.LabelSelectorAsSelector(m.Metric.Selector); f.why != nil {
@@ -175,7 +175,7 @@ func (l *look) object(m *autoscalingv2.ObjectMetricSource) *failure {
 		return f
 	}
 	of := m.DescribedObject
-	// Kubernetes gives the arguments in this order, and users search for the text that comes of it.
+	// Kubernetes passes the arguments in this order, and users search for the resulting text.
 	f.why = fmt.Errorf("unable to get metric %s: %v on %s %s/%w", m.Metric.Name, of.Kind, l.hpa.Namespace, of.Name,
 		errNoCustom)
 	if average {
@@ -184,7 +184,7 @@ func (l *look) object(m *autoscalingv2.ObjectMetricSource) *failure {
 	return f
 }
 
-// external returns why a metric of something outside of the cluster is not known.
+// external returns the error of an external metric.
 func (l *look) external(m *autoscalingv2.ExternalMetricSource) *failure {
 	name := m.Metric.Name
 	f := &failure{reason: "FailedGetExternalMetric"}

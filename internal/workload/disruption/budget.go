@@ -13,16 +13,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
-// patience is how long a pod whose eviction was granted may be there without being deleted: then it counts again, and
-// the condition that says that it is disrupted is taken back.
+// patience is how long a pod may exist undeleted after its eviction was granted. Then it counts again, and its
+// condition DisruptionTarget is reset.
 const patience = 2 * time.Minute
 
-// NeedsScale reports whether what a budget wants depends on how many pods there are to be, and not on its number alone.
+// NeedsScale reports whether a budget depends on the expected number of pods.
 func NeedsScale(b *policyv1.PodDisruptionBudget) bool {
 	return b.Spec.MaxUnavailable != nil || b.Spec.MinAvailable != nil && b.Spec.MinAvailable.Type == intstr.String
 }
 
-// Desired returns how many pods are to be healthy of so many that are expected.
+// Desired returns how many of the expected pods must be healthy.
 func Desired(b *policyv1.PodDisruptionBudget, expected int32) (int32, error) {
 	switch {
 	case b.Spec.MaxUnavailable != nil:
@@ -35,8 +35,8 @@ func Desired(b *policyv1.PodDisruptionBudget, expected int32) (int32, error) {
 	return 0, nil
 }
 
-// Disrupted returns those of a budget's disrupted pods that are still waited for, and when the first of them will have
-// been waited for long enough, zero for none. late are those for which that is so.
+// Disrupted returns the disrupted pods of a budget with a pending deletion, the earliest time at which one of them
+// times out (zero for none), and the pods that have timed out.
 func Disrupted(b *policyv1.PodDisruptionBudget, pods []*corev1.Pod, now time.Time) (
 	left map[string]metav1.Time, until time.Time, late []*corev1.Pod,
 ) {
@@ -70,13 +70,13 @@ func Healthy(pods []*corev1.Pod, disrupted map[string]metav1.Time, now time.Time
 	return n
 }
 
-// Count puts numbers into the status of a budget and reports whether they, or what follows from them, are new.
+// Count sets the numbers in the status of a budget and reports whether the status has changed.
 func Count(b *policyv1.PodDisruptionBudget, healthy, desired, expected int32, disrupted map[string]metav1.Time) bool {
 	was := b.Status.DeepCopy()
 	b.Status.CurrentHealthy, b.Status.DesiredHealthy, b.Status.ExpectedPods = healthy, desired, expected
 	b.Status.DisruptedPods, b.Status.ObservedGeneration = disrupted, b.Generation
 	b.Status.DisruptionsAllowed = max(0, healthy-desired)
-	if expected <= 0 { // its first pods may have come, and not been seen
+	if expected <= 0 { // its first pods may not be in the view yet
 		b.Status.DisruptionsAllowed = 0
 	}
 	c := metav1.Condition{
@@ -93,7 +93,7 @@ func Count(b *policyv1.PodDisruptionBudget, healthy, desired, expected int32, di
 	return !equality.Semantic.DeepEqual(was, &b.Status)
 }
 
-// stale returns after which time the condition of a pod that it is disrupted is to be taken back, and false for never.
+// stale returns the time until the condition DisruptionTarget of a pod must be reset; false means never.
 func stale(p *corev1.Pod, now time.Time) (after time.Duration, ok bool) {
 	c := replica.Condition(p, corev1.DisruptionTarget)
 	if p.DeletionTimestamp != nil || c == nil || c.Status != corev1.ConditionTrue ||

@@ -1,5 +1,5 @@
-// Package disruption says how many pods of a PodDisruptionBudget may be evicted: Kubernetes' disruption controller, as
-// a server that simulates workloads runs it. The eviction itself is a verb of pods.
+// Package disruption implements Kubernetes' disruption controller for a server that simulates workloads: it computes
+// how many pods of a PodDisruptionBudget may be evicted. The eviction itself is a verb of pods.
 //
 // budget.go is pure: the numbers of a budget's status.
 package disruption
@@ -36,8 +36,8 @@ func Part(shared *cluster.Shared) part.Part {
 	}}
 }
 
-// budgets counts what budgets allow. Its keys are "namespace/name" of budgets, and "namespace/name/pod" of pods that
-// may have to be told that they are not disrupted, or that have two budgets.
+// budgets reconciles budgets. Its keys are "namespace/name" of budgets, and "namespace/name/pod" of pods that may have
+// an outdated condition DisruptionTarget, or two budgets.
 type budgets struct {
 	*cluster.Cluster
 	index *cluster.Index
@@ -63,7 +63,7 @@ func (b *budgets) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// marked reports whether a pod has a condition that says whether it is disrupted.
+// marked reports whether a pod has the condition DisruptionTarget.
 func marked(e *watchcache.Entry) bool {
 	return bytes.Contains(e.Peek(), []byte(`"`+corev1.DisruptionTarget+`"`))
 }
@@ -95,7 +95,7 @@ func (b *budgets) Reconcile(ctx context.Context, key string) error {
 	return cluster.Soon(b.forbid(ctx, was, err))
 }
 
-// count writes what a budget allows now.
+// count writes the current status of a budget.
 func (b *budgets) count(ctx context.Context, was *policyv1.PodDisruptionBudget) error {
 	about := cluster.PodDisruptionBudgets.Ref(was)
 	selector, err := metav1.LabelSelectorAsSelector(was.Spec.Selector)
@@ -134,7 +134,7 @@ func (b *budgets) count(ctx context.Context, was *policyv1.PodDisruptionBudget) 
 	}
 	next := was.DeepCopy()
 	if Count(next, Healthy(pods, disrupted, now), desired, expected, disrupted) {
-		// What an eviction has spent meanwhile must not be lost: then this is a conflict.
+		// An eviction in the meantime must not be lost: it makes this write a Conflict.
 		if _, err := cluster.PodDisruptionBudgets.ReplaceStatus(ctx, b.Cluster, next); err != nil {
 			return control.IgnoreNotFound(err)
 		}
@@ -145,7 +145,7 @@ func (b *budgets) count(ctx context.Context, was *policyv1.PodDisruptionBudget) 
 	return nil
 }
 
-// forbid has a budget allow nothing because it is not known what it may allow.
+// forbid makes a budget allow no disruption, because its numbers are unknown.
 func (b *budgets) forbid(ctx context.Context, was *policyv1.PodDisruptionBudget, why error) error {
 	next := was.DeepCopy()
 	next.Status.DisruptionsAllowed = 0
@@ -157,7 +157,7 @@ func (b *budgets) forbid(ctx context.Context, was *policyv1.PodDisruptionBudget,
 	return control.IgnoreNotFound(err)
 }
 
-// expected returns how many pods the controllers of the pods want together, and whether there are pods of none.
+// expected returns the total replicas of the pods' controllers, and whether some pods have no controller.
 func (b *budgets) expected(ctx context.Context, pods []*corev1.Pod) (n int32, unmanaged bool, err error) {
 	scales := map[types.UID]int32{}
 	for _, p := range pods {
@@ -184,7 +184,7 @@ func (b *budgets) expected(ctx context.Context, pods []*corev1.Pod) (n int32, un
 	return n, unmanaged, nil
 }
 
-// scale returns the scale of what controls a pod, that of the Deployment if there is one; nil if it is not there.
+// scale returns the scale of a pod's controller, or of its Deployment if there is one; nil if it does not exist.
 func (b *budgets) scale(
 	ctx context.Context, ref *metav1.OwnerReference, namespace string,
 ) (*autoscalingv1.Scale, error) {
@@ -217,7 +217,7 @@ func (b *budgets) scaleOf(
 	return s, nil
 }
 
-// lookAtPod takes back that a pod is disrupted if it was not deleted, and reports a pod with two budgets.
+// lookAtPod resets the condition of a disrupted pod that was not deleted, and reports a pod with two budgets.
 func (b *budgets) lookAtPod(ctx context.Context, namespace, name string) error {
 	p := cluster.Pods.Read(b.index, namespace, name)
 	if p == nil {

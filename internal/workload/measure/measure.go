@@ -1,7 +1,7 @@
-// Package measure says what simulated pods use of CPU and memory.
+// Package measure computes the CPU and memory usage of simulated pods.
 //
-// Annotations of a pod, which kwok has too, say what its containers use as long as they run. Nothing is kept, so
-// nothing has to be collected first. All is pure.
+// Annotations of a pod, the same as kwok's, set the usage of its running containers. There is no state, so nothing has
+// to be collected first. It is pure.
 package measure
 
 import (
@@ -12,29 +12,29 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The annotations of a pod by which it says what its containers use: a quantity for each of them, or quantities by name
+// The annotations that set the usage of a pod's containers: one quantity for all, or quantities by container
 // ("web=250m,proxy=10m").
 const (
 	cpuAnnotation    = "kwok.x-k8s.io/usage-cpu"
 	memoryAnnotation = "kwok.x-k8s.io/usage-memory"
 )
 
-// What containers use of which nothing is said, as kwok has it.
+// The usage of containers without a setting, as in kwok.
 var (
 	defaultCPU    = resource.MustParse("1m")
 	defaultMemory = resource.MustParse("1Mi")
 )
 
-// Window is the time over which usage counts as measured.
+// Window is the nominal measuring window.
 const Window = 10 * time.Second
 
-// Container is what a container uses.
+// Container is the usage of a container.
 type Container struct {
 	Name  string
 	Usage corev1.ResourceList
 }
 
-// OfPod returns what the containers of a pod use, those that run.
+// OfPod returns the usage of the running containers of a pod.
 func OfPod(pod *corev1.Pod) (out []Container) {
 	if pod.Status.Phase != corev1.PodRunning {
 		return nil
@@ -59,10 +59,10 @@ func OfPod(pod *corev1.Pod) (out []Container) {
 	return out
 }
 
-// said is the content of an annotation.
+// said is the parsed value of an annotation.
 type said struct {
-	named map[string]resource.Quantity // of containers
-	all   resource.Quantity            // of the other containers
+	named map[string]resource.Quantity // by container
+	all   resource.Quantity            // for other containers
 }
 
 // read reads an annotation: the first value for a container counts. A value that cannot be read is left out.
@@ -82,7 +82,7 @@ func read(annotation string, otherwise resource.Quantity) said {
 		case err != nil || q.Sign() < 0:
 		case named:
 			s.named[name] = q
-		default: // the values behind it count for no container
+		default: // the values behind it are ignored
 			s.all = q
 			return s
 		}
@@ -97,7 +97,7 @@ func (s *said) of(container string) resource.Quantity {
 	return s.all
 }
 
-// Sum returns what containers use together.
+// Sum returns the total usage of containers.
 func Sum(all []Container) corev1.ResourceList {
 	cpu, memory := resource.Quantity{Format: resource.DecimalSI}, resource.Quantity{Format: resource.BinarySI}
 	for _, one := range all {

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ByRemoval sorts pods so that those stand first that are to go first: what is not on a node before what is, by phase,
-// not ready before ready, the most restarts, the youngest.
+// ByRemoval sorts pods by deletion order: unassigned before assigned, by phase, not ready before ready, most restarts
+// first, youngest first.
 func ByRemoval(pods []*corev1.Pod) {
 	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(byProgress(a, b), byAge(readySince(a), readySince(b)), byRestarts(a, b),
@@ -19,9 +19,9 @@ func ByRemoval(pods []*corev1.Pod) {
 	})
 }
 
-// ByRemovalAmong is ByRemoval for pods that may stand beside related ones on their nodes: of pods that are equally far,
-// those go first that are cheaper to delete (the annotation controller.kubernetes.io/pod-deletion-cost), then those on
-// nodes with more of the related pods. Ages count as equal that have the same logarithm.
+// ByRemovalAmong is ByRemoval with the related pods on the nodes taken into account: between equally far pods, the
+// cheaper one to delete goes first (the annotation controller.kubernetes.io/pod-deletion-cost), then the one on a node
+// with more related pods. Ages with the same logarithm count as equal.
 func ByRemovalAmong(pods, related []*corev1.Pod, now time.Time) {
 	onNode := map[string]int{}
 	for _, p := range related {
@@ -41,7 +41,7 @@ func ByRemovalAmong(pods, related []*corev1.Pod, now time.Time) {
 	})
 }
 
-// byProgress puts pods that have come less far first.
+// byProgress sorts pods that are less far first.
 func byProgress(a, b *corev1.Pod) int {
 	return cmp.Or(
 		compareBool(a.Spec.NodeName != "", b.Spec.NodeName != ""),
@@ -70,11 +70,11 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// deletionCost is what the annotation says, 0 if it says nothing that can be read.
+// deletionCost returns the value of the annotation, or 0 if it is missing or invalid.
 func deletionCost(p *corev1.Pod) int32 {
 	text := p.Annotations[corev1.PodDeletionCost]
 	if len(text) > 1 && (text[0] == '+' || text[0] == '0') {
-		return 0 // kube wants the canonical form
+		return 0 // Kubernetes requires the canonical form
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
@@ -83,7 +83,7 @@ func deletionCost(p *corev1.Pod) int32 {
 	return int32(n)
 }
 
-// readySince returns since when a pod is ready, zero if it is not.
+// readySince returns the time since which a pod is ready, zero if it is not.
 func readySince(p *corev1.Pod) time.Time {
 	if !IsReady(p) {
 		return time.Time{}
@@ -91,7 +91,7 @@ func readySince(p *corev1.Pod) time.Time {
 	return Condition(p, corev1.PodReady).LastTransitionTime.Time
 }
 
-// byAge puts the younger first; what has no age is youngest.
+// byAge sorts the younger one first; the zero time is youngest.
 func byAge(a, b time.Time) int {
 	switch {
 	case a.Equal(b):
@@ -122,7 +122,7 @@ func logarithm(d time.Duration) int64 {
 	return int64(math.Log2(float64(d)))
 }
 
-// byRestarts puts the pods first whose containers, and then whose sidecars, have restarted most.
+// byRestarts sorts pods with the most restarts first, of containers and then of sidecars.
 func byRestarts(a, b *corev1.Pod) int {
 	aRegular, aSidecar := restarts(a)
 	bRegular, bSidecar := restarts(b)
@@ -141,7 +141,7 @@ func restarts(p *corev1.Pod) (regular, sidecar int32) {
 	return regular, sidecar
 }
 
-// IsSidecar reports whether an init container of a pod goes on running beside its containers.
+// IsSidecar reports whether an init container of a pod keeps running beside its containers.
 func IsSidecar(p *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool {
 		return c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways

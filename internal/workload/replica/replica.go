@@ -1,7 +1,7 @@
-// Package replica knows what all controllers that make pods do with them: when a pod is ready, available or active,
-// which pods go first, how a pod is made of a template, and under which hash.
+// Package replica holds the rules that all controllers of pods share: when a pod is ready, available or active, which
+// pods are deleted first, how a pod is made from a template, and the template's hash.
 //
-// All is pure.
+// It is pure.
 package replica
 
 import (
@@ -35,8 +35,8 @@ func IsAvailable(pod *corev1.Pod, minReady int32, now time.Time) bool {
 	return minReady == 0 || !since.IsZero() && !since.Add(time.Duration(minReady)*time.Second).After(now)
 }
 
-// NextAvailable returns after which time the first of the pods becomes available that are ready but not yet available;
-// minReady seconds if it cannot be known, and 0 if minReady is 0.
+// NextAvailable returns the time until the first of the ready but not yet available pods becomes available. It returns
+// minReady seconds if the time is unknown, and 0 if minReady is 0.
 func NextAvailable(pods []*corev1.Pod, minReady int32, now time.Time) time.Duration {
 	least := time.Duration(minReady) * time.Second
 	for _, p := range pods {
@@ -62,7 +62,7 @@ func IsActive(pod *corev1.Pod) bool { return !HasEnded(pod) && pod.DeletionTimes
 // IsTerminating reports whether a pod is being deleted and has not ended.
 func IsTerminating(pod *corev1.Pod) bool { return !HasEnded(pod) && pod.DeletionTimestamp != nil }
 
-// Where returns the pods for which is is true.
+// Where returns the pods that satisfy is.
 func Where(pods []*corev1.Pod, is func(*corev1.Pod) bool) (out []*corev1.Pod) {
 	for _, p := range pods {
 		if is(p) {

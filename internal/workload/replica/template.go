@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/dump"
 )
 
-// Hash returns the hash of a template as it stands in names and labels, such as "6d4cf56db6". collisions is how often
-// another template has had the hash already; nil is not the same as 0.
+// Hash returns the hash of a template for names and labels, such as "6d4cf56db6". collisions is the number of earlier
+// collisions of the hash; nil differs from 0.
 func Hash(template *corev1.PodTemplateSpec, collisions *int32) string {
 	h := fnv.New32a()
 	_, _ = fmt.Fprintf(h, "%v", dump.ForHash(*template))
@@ -25,7 +25,7 @@ func Hash(template *corev1.PodTemplateSpec, collisions *int32) string {
 	return rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
 }
 
-// FromTemplate makes the pod of a template for an object, whose name begins its name.
+// FromTemplate returns a pod made from a template for the object of, with of's name as prefix of its name.
 func FromTemplate(template *corev1.PodTemplateSpec, of metav1.Object, controller metav1.OwnerReference) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

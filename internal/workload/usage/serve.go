@@ -1,6 +1,6 @@
-// Package usage serves what simulated pods use (package measure) as the API metrics.k8s.io/v1beta1.
+// Package usage serves the usage of simulated pods (package measure) as the API metrics.k8s.io/v1beta1.
 //
-// The objects of the API are made at each read (package verb asks for them as a verb.Finder).
+// The objects are computed at each read (verb.Finder).
 package usage
 
 import (
@@ -41,7 +41,7 @@ func Part() part.Part {
 			for _, definition := range [][]byte{nodesDefinition, podsDefinition} {
 				r, err := read(definition)
 				if err != nil {
-					h.Log.Error("a definition of the program cannot be read", "error", err) // a test holds that it can
+					h.Log.Error("a definition of the program cannot be read", "error", err) // a test excludes it
 					continue
 				}
 				resources = append(resources, r)
@@ -57,7 +57,7 @@ func Part() part.Part {
 	}
 }
 
-// read makes the resource of a definition, whose objects are not stored.
+// read returns the resource of a definition. Its objects are not stored.
 func read(definition []byte) (*catalog.Resource, error) {
 	k := extension.Kind{ReadOnly: true}
 	if err := yaml.Unmarshal(definition, &k.Definition); err != nil {
@@ -71,7 +71,7 @@ func read(definition []byte) (*catalog.Resource, error) {
 	return r, nil
 }
 
-// meter finds out what is used at each read.
+// meter computes the usage at each read.
 type meter struct{ *cluster.Cluster }
 
 func (m *meter) pods(ctx context.Context, namespace, name string) ([]object.Object, error) {
@@ -92,7 +92,7 @@ func (m *meter) pods(ctx context.Context, namespace, name string) ([]object.Obje
 	return out, nil
 }
 
-// each calls f with each pod in a namespace, "" for all, of which it is known what it uses.
+// each calls f with each pod in a namespace that has known usage; "" means all namespaces.
 func (m *meter) each(namespace string, f func(pod *corev1.Pod, used []measure.Container)) {
 	m.View.Collection(cluster.Pods.Prefix).Snapshot().Scan(namespace, "", func(e *watchcache.Entry) bool {
 		if pod := cluster.Pods.Decode(m.Cluster, e); pod != nil {
@@ -104,7 +104,7 @@ func (m *meter) each(namespace string, f func(pod *corev1.Pod, used []measure.Co
 	})
 }
 
-// measured returns what the containers of a pod use, nothing if its node cannot be asked.
+// measured returns the usage of a pod's containers, or nil if its node is not measured.
 func (m *meter) measured(pod *corev1.Pod) []measure.Container {
 	if !m.IsMeasured(pod.Spec.NodeName) {
 		return nil
@@ -145,7 +145,7 @@ func (m *meter) nodes(ctx context.Context, _, name string) ([]object.Object, err
 	return out, nil
 }
 
-// metrics returns what all metrics have.
+// metrics returns the fields common to both kinds of metrics.
 func (m *meter) metrics(namespace, name string, labels map[string]string) object.Object {
 	now := m.Now().UTC().Format(time.RFC3339)
 	meta := object.Object{"name": name, "creationTimestamp": now}

@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// bind has a volume and a claim name each other. What is so already is not written, so a bind that another write or a
-// restart has cut short is finished by the next look.
+// bind sets the references between a volume and a claim. It writes only missing parts, so a bind that was interrupted
+// by another write or a restart is finished by the next reconcile.
 func (b *binder) bind(ctx context.Context, v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	next, dirty, err := cluster.KeepFor(v, claim)
 	if err != nil {
@@ -41,7 +41,7 @@ func (b *binder) bind(ctx context.Context, v *corev1.PersistentVolume, claim *co
 	return b.claimStatus(ctx, claim, corev1.ClaimBound, v)
 }
 
-// unbind frees a volume. One that a user has kept for a claim stays kept for one of that name.
+// unbind makes a volume available again. A volume that a user has reserved for a claim keeps the claim's name.
 func (b *binder) unbind(ctx context.Context, v *corev1.PersistentVolume) error {
 	if metav1.HasAnnotation(v.ObjectMeta, helper.AnnBoundByController) {
 		v.Spec.ClaimRef = nil
@@ -66,7 +66,7 @@ func (b *binder) volumePhase(
 	return cluster.PersistentVolumes.ReplaceStatus(ctx, b.Cluster, v)
 }
 
-// fail says of a volume that it cannot be reclaimed.
+// fail sets the phase of a volume to Failed, since it cannot be reclaimed.
 func (b *binder) fail(ctx context.Context, v *corev1.PersistentVolume, reason, message string) error {
 	if v.Status.Phase == corev1.VolumeFailed {
 		return nil
@@ -78,7 +78,7 @@ func (b *binder) fail(ctx context.Context, v *corev1.PersistentVolume, reason, m
 	return err
 }
 
-// claimStatus writes the phase of a claim, and what it has of its volume, which may be nil.
+// claimStatus writes the phase of a claim, and the properties of its volume, which may be nil.
 func (b *binder) claimStatus(
 	ctx context.Context, claim *corev1.PersistentVolumeClaim, phase corev1.PersistentVolumeClaimPhase,
 	v *corev1.PersistentVolume,
@@ -98,6 +98,6 @@ func (b *binder) claimStatus(
 			}
 		}
 	}
-	_, err := cluster.PersistentVolumeClaims.ReplaceStatus(ctx, b.Cluster, claim) // what is the same is not written
+	_, err := cluster.PersistentVolumeClaims.ReplaceStatus(ctx, b.Cluster, claim) // unchanged fields cause no write
 	return err
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
-// lookAtUnbound binds a claim that is not bound yet, if there is a volume for it, and has one made otherwise.
+// lookAtUnbound binds an unbound claim to a matching volume, or else requests a new one.
 func (b *binder) lookAtUnbound(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	if claim.Spec.VolumeName != "" {
 		return b.bindWanted(ctx, claim)
@@ -34,7 +34,7 @@ func (b *binder) lookAtUnbound(ctx context.Context, claim *corev1.PersistentVolu
 		if name := b.chosen.Name(); name != "" {
 			claim.Spec.StorageClassName = &name
 			_, err := cluster.PersistentVolumeClaims.Replace(ctx, b.Cluster, claim)
-			return err // it is looked at again
+			return err // it is requeued
 		}
 	}
 	about := cluster.PersistentVolumeClaims.Ref(claim)
@@ -60,11 +60,11 @@ func (b *binder) lookAtUnbound(ctx context.Context, claim *corev1.PersistentVolu
 	return b.claimStatus(ctx, claim, corev1.ClaimPending, nil)
 }
 
-// resync is how long a pod may have had no node before its claims say that they wait for it: Kubernetes' controller
-// does not hear of pods, and looks at its claims again after that time.
+// resync is how long a pod may have no node before its claims report that they wait for it. Kubernetes' controller does
+// not watch pods, and resyncs its claims after that time.
 const resync = 15 * time.Second
 
-// waiting returns what a claim waits for that is bound when a pod wants it, or after which time that can be said.
+// waiting returns the event about a claim that waits for its first consumer, or the time until it can be reported.
 func (b *binder) waiting(claim *corev1.PersistentVolumeClaim) (reason, message string, later time.Duration) {
 	var names []string
 	for _, p := range cluster.Pods.ReadAll(b.index, claim.Namespace) {
@@ -85,7 +85,7 @@ func (b *binder) waiting(claim *corev1.PersistentVolumeClaim) (reason, message s
 	return "WaitForPodScheduled", fmt.Sprintf("waiting for pods %s to be scheduled", strings.Join(names, ",")), later
 }
 
-// askProvisioner has a provisioner make a volume for a claim.
+// askProvisioner requests a volume for a claim from a provisioner.
 func (b *binder) askProvisioner(ctx context.Context, claim *corev1.PersistentVolumeClaim, name string) error {
 	if claim.Annotations[helper.AnnStorageProvisioner] != name ||
 		claim.Annotations[helper.AnnBetaStorageProvisioner] != name {

@@ -14,8 +14,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// ephemeral makes the claims of the ephemeral volumes of pods. Its keys are those of pods; a claim goes with its pod as
-// the garbage collector has it.
+// ephemeral creates the claims of the ephemeral volumes of pods. Its keys are keys of pods. The garbage collector
+// deletes a claim with its pod.
 type ephemeral struct {
 	*cluster.Cluster
 	index *cluster.Index
@@ -25,7 +25,7 @@ func (e *ephemeral) Observe(ev *watchcache.Event, need func(string)) {
 	switch {
 	case cluster.Pods.Is(ev) && ev.Prev == nil && ev.Type != watchcache.Deleted && namesClaims(ev.Entry):
 		need(ev.Entry.Key())
-	case cluster.PersistentVolumeClaims.Is(ev) && ev.Type == watchcache.Deleted: // its pod gets one, or one again
+	case cluster.PersistentVolumeClaims.Is(ev) && ev.Type == watchcache.Deleted: // its pod needs a new claim
 		pods := e.View.Collection(cluster.Pods.Prefix).Snapshot()
 		pods.Scan(ev.Entry.Namespace, "", func(pod *watchcache.Entry) bool {
 			if strings.HasPrefix(ev.Entry.Name, pod.Name+"-") && namesClaims(pod) {
@@ -48,7 +48,7 @@ func (e *ephemeral) Reconcile(ctx context.Context, key string) error {
 		claim := helper.VolumeClaimName(p, v)
 		if v.Ephemeral == nil || v.Ephemeral.VolumeClaimTemplate == nil ||
 			cluster.PersistentVolumeClaims.Read(e.index, namespace, claim) != nil {
-			continue // one that is another's keeps the pod from starting, which the scheduler says
+			continue // a claim of another owner blocks the pod, and the scheduler reports it
 		}
 		of := v.Ephemeral.VolumeClaimTemplate
 		_, err := cluster.PersistentVolumeClaims.Create(ctx, e.Cluster, &corev1.PersistentVolumeClaim{

@@ -10,8 +10,8 @@ import (
 	helper "k8s.io/component-helpers/storage/volume"
 )
 
-// match returns the volume that a claim gets of those that there are, nil if none fits: one that is kept for it or, if
-// it does not wait for a pod, the smallest of those with the fewest access modes.
+// match returns the volume for a claim, or nil if none fits: a volume reserved for it or, unless the claim waits for a
+// pod, the smallest volume among the ones with the fewest access modes.
 func match(
 	claim *corev1.PersistentVolumeClaim, all []*corev1.PersistentVolume, waits bool,
 ) (*corev1.PersistentVolume, error) {

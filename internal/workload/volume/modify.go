@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// modify gives the volume of a claim the VolumeAttributesClass that the claim wants, as external resizers do
+// modify changes the VolumeAttributesClass of a claim's volume to the requested one, as external resizers do
 // (KEP-3751).
 func (p *provisioner) modify(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	wants := value(claim.Spec.VolumeAttributesClassName)
@@ -65,7 +65,7 @@ func (p *provisioner) modify(ctx context.Context, claim *corev1.PersistentVolume
 	return err
 }
 
-// needWaiting names the claims that want a VolumeAttributesClass which has come.
+// needWaiting requests the claims that wait for a VolumeAttributesClass.
 func (p *provisioner) needWaiting(name string, need func(string)) {
 	claims := p.View.Collection(cluster.PersistentVolumeClaims.Prefix).Snapshot()
 	claims.Scan("", "", func(e *watchcache.Entry) bool {

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// Provisioner is the provisioner that is simulated, as a StorageClass names it.
+	// Provisioner is the name of the simulated provisioner in StorageClasses.
 	Provisioner = "simulated.bowsprit.dev"
-	// standard is the class that the server makes.
+	// standard is the class that the server creates.
 	standard = "standard"
 )
 
-// start makes the default class, unless there is a class already: then the user has chosen, maybe to have no default.
+// start creates the default class, unless there is any class: then the user has chosen, possibly to have no default.
 func start(ctx context.Context, h *part.Host) error {
 	if !h.Runs(provisionerLoop) || h.View.Collection(cluster.StorageClasses.Prefix).Snapshot().Len() > 0 {
 		return nil
@@ -48,8 +48,8 @@ func start(ctx context.Context, h *part.Host) error {
 	return fmt.Errorf("class %s of simulated volumes: %w", standard, err)
 }
 
-// provisioner makes volumes for the claims of classes that name it, as external provisioners do, deletes those that are
-// released, and lets bound ones grow. Its keys are those of the binder.
+// provisioner creates volumes for the claims of classes that name it, deletes released ones, and resizes bound ones, as
+// external provisioners and resizers do. Its keys are the keys of the binder.
 type provisioner struct {
 	*cluster.Cluster
 	index *cluster.Index
@@ -89,7 +89,7 @@ func (p *provisioner) Reconcile(ctx context.Context, key string) error {
 	return nil
 }
 
-// provision makes the volume of a claim. The binder has said that the claim needs one.
+// provision creates the volume of a claim, at the request of the binder.
 func (p *provisioner) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	of := class(p.index, claim)
 	name := "pvc-" + string(claim.UID)
@@ -110,7 +110,7 @@ func (p *provisioner) provision(ctx context.Context, claim *corev1.PersistentVol
 		}
 		if why != "" {
 			p.Warning(ctx, about, "ProvisioningFailed", "failed to provision volume with StorageClass %q: %s", of.Name, why)
-			return nil // until the class is there
+			return nil // until the class exists
 		}
 	}
 	v := &corev1.PersistentVolume{
@@ -146,7 +146,7 @@ func (p *provisioner) provision(ctx context.Context, claim *corev1.PersistentVol
 	return nil
 }
 
-// remove deletes a volume that is released, and lets go of one that is deleted.
+// remove deletes a released volume, and removes the finalizer of a deleted one.
 func (p *provisioner) remove(ctx context.Context, v *corev1.PersistentVolume) error {
 	if v.Annotations[helper.AnnDynamicallyProvisioned] != Provisioner || v.Status.Phase == corev1.VolumeBound {
 		return nil
@@ -168,7 +168,7 @@ func (p *provisioner) remove(ctx context.Context, v *corev1.PersistentVolume) er
 	return err
 }
 
-// grow gives a claim that wants more than it has a larger volume. Admission has seen to it that its class allows that.
+// grow enlarges the volume of a claim. Admission has checked that its class allows expansion.
 func (p *provisioner) grow(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	wants, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
 	if claim.Status.Phase != corev1.ClaimBound || wants.Cmp(has) <= 0 {
@@ -189,7 +189,7 @@ func (p *provisioner) grow(ctx context.Context, claim *corev1.PersistentVolumeCl
 			return err
 		}
 	} else {
-		wants = size // an attempt before this one has got so far
+		wants = size // an earlier attempt got this far
 	}
 	_, err := cluster.PersistentVolumeClaims.UpdateStatus(ctx, p.Cluster, claim,
 		func(now *corev1.PersistentVolumeClaim) error {

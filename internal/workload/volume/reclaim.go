@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// lookAtVolume says of a volume whether it is available, bound or released, and reclaims what is released.
+// lookAtVolume sets the phase of a volume (available, bound or released), and reclaims a released one.
 func (b *binder) lookAtVolume(ctx context.Context, v *corev1.PersistentVolume) error {
 	ref := v.Spec.ClaimRef
 	if ref == nil || ref.UID == "" {
@@ -37,18 +37,18 @@ func (b *binder) lookAtVolume(ctx context.Context, v *corev1.PersistentVolume) e
 			b.Warning(ctx, cluster.PersistentVolumeClaims.Ref(claim), "VolumeMismatch", "Cannot bind PersistentVolume "+
 				"%q to requested PersistentVolumeClaim due to incompatible volumeMode.", v.Name)
 		}
-		return nil // the claim is looked at too
+		return nil // the claim is reconciled too
 	case claim.Spec.VolumeName == v.Name:
 		_, err := b.volumePhase(ctx, v, corev1.VolumeBound, "")
 		return err
 	case metav1.HasAnnotation(v.ObjectMeta, helper.AnnDynamicallyProvisioned) &&
 		v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
-		return b.release(ctx, v) // the claim has got another one meanwhile
+		return b.release(ctx, v) // the claim is bound to another volume by now
 	}
 	return b.unbind(ctx, v)
 }
 
-// release reclaims a volume whose claim is gone.
+// release reclaims a volume with a deleted claim.
 func (b *binder) release(ctx context.Context, v *corev1.PersistentVolume) error {
 	if v.Status.Phase != corev1.VolumeReleased && v.Status.Phase != corev1.VolumeFailed {
 		var err error
@@ -72,7 +72,7 @@ func (b *binder) release(ctx context.Context, v *corev1.PersistentVolume) error 
 // deletable are the paths that Kubernetes deletes of a node.
 var deletable = regexp.MustCompile("^/tmp/.+")
 
-// delete deletes a volume that no provisioner has made. What one has made it deletes itself.
+// delete deletes a volume without a provisioner. A provisioner deletes its own volumes.
 func (b *binder) delete(ctx context.Context, v *corev1.PersistentVolume) error {
 	switch by := v.Annotations[helper.AnnDynamicallyProvisioned]; {
 	case by != "" || v.Spec.CSI != nil || metav1.HasAnnotation(v.ObjectMeta, helper.AnnMigratedTo):

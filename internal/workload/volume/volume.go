@@ -1,8 +1,8 @@
 // Package volume binds PersistentVolumeClaims to PersistentVolumes as kube-controller-manager does, and simulates a
-// provisioner that makes volumes, on a server that simulates workloads. Nothing is stored in a volume.
+// provisioner, on a server that simulates workloads. Volumes hold no data.
 //
-// claim.go and reclaim.go look at one claim and one volume, bind.go writes what they come to. provision.go is the
-// provisioner, and the StorageClass that the server makes for it; ephemeral.go makes the claims of pods.
+// claim.go and reclaim.go reconcile one claim and one volume, and bind.go writes the result. provision.go is the
+// provisioner, with its StorageClass; ephemeral.go creates the claims of pods.
 package volume
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// provisionerLoop is the name of the provisioner's loop, which --controllers switches off.
+// provisionerLoop is the name of the provisioner's loop, for --controllers.
 const provisionerLoop = "simulated-provisioner"
 
 // Part brings the controller, the provisioner and its class.
@@ -32,7 +32,7 @@ func Part(shared *cluster.Shared) part.Part {
 		Name:  "simulated volumes",
 		Start: start,
 		Loops: []part.Loop{
-			// One worker: what is bound is decided one after another.
+			// One worker: bindings are decided one after another.
 			cluster.Loop("persistentvolume-binder-controller", 1, func(c *cluster.Cluster) control.Reconciler {
 				c.User, c.Component = control.ControllerUser("persistent-volume-binder"), "persistentvolume-controller"
 				return &binder{c, shared.Of(c.Host), storage.DefaultStorageClass(c.View)}
@@ -53,7 +53,7 @@ func Part(shared *cluster.Shared) part.Part {
 type binder struct {
 	*cluster.Cluster
 	index  *cluster.Index
-	chosen *plugin.DefaultClass // of claims that name none
+	chosen *plugin.DefaultClass // default class of claims without one
 }
 
 func (b *binder) Observe(ev *watchcache.Event, need func(string)) {
@@ -63,7 +63,7 @@ func (b *binder) Observe(ev *watchcache.Event, need func(string)) {
 		if name, _ := ev.Entry.Field("spec.volumeName"); name != "" {
 			need("/" + name)
 		}
-		if ev.Type == watchcache.Deleted { // a volume may name it, and not be named by it
+		if ev.Type == watchcache.Deleted { // a volume may name it without being named by it
 			b.needVolumes(ev.Entry.Namespace, ev.Entry.Name, need)
 		}
 	case cluster.PersistentVolumes.Is(ev):
@@ -82,7 +82,7 @@ func (b *binder) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// needClaims names the claims of a pod that has no node yet: they say that they wait for it.
+// needClaims requests the claims of a pod without a node, which report that they wait for it.
 func (b *binder) needClaims(e *watchcache.Entry, need func(string)) {
 	if !namesClaims(e) {
 		return
@@ -94,7 +94,7 @@ func (b *binder) needClaims(e *watchcache.Entry, need func(string)) {
 	}
 }
 
-// needPending names the claims that have no volume: one may have come, or a class that has them.
+// needPending requests the claims without a volume, after a new volume or class.
 func (b *binder) needPending(need func(string)) {
 	b.View.Collection(cluster.PersistentVolumeClaims.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		if phase, _ := e.Field("status.phase"); phase != string(corev1.ClaimBound) {
@@ -140,10 +140,10 @@ func (b *binder) Reconcile(ctx context.Context, key string) error {
 	return settle(b.lookAtUnbound(ctx, claim))
 }
 
-// settle returns the error of a look: what has changed meanwhile is looked at again, what is gone is not.
+// settle returns the error of a reconcile: a Conflict is retried, NotFound is dropped.
 func settle(err error) error { return cluster.Soon(control.IgnoreNotFound(err)) }
 
-// class returns the class of a claim, nil if it names none or one that is not there.
+// class returns the class of a claim, or nil if it names none or a missing one.
 func class(x *cluster.Index, claim *corev1.PersistentVolumeClaim) *storagev1.StorageClass {
 	name := helper.GetPersistentVolumeClaimClass(claim)
 	if name == "" {
