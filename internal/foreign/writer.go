@@ -40,8 +40,8 @@ func (w *writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// harmful reports whether a terminal takes a rune for a command. utf8.RuneError stands for a byte that is no UTF-8: some
-// of these bytes are commands to a terminal that expects another encoding.
+// harmful reports whether a terminal takes a rune for a command. utf8.RuneError stands for a byte that is no UTF-8:
+// some of these bytes are commands to a terminal that expects another encoding.
 func harmful(r rune) bool {
 	switch r {
 	case '\n', '\t':

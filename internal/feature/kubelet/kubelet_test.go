@@ -179,15 +179,15 @@ func TestProxyable(t *testing.T) {
 	}
 }
 
-// A server that listens for others connects to no kubelet at an address of its own machine or link, whether the node has
-// the address or a name with it; one that listens for this machine alone may use loopback addresses.
+// A server that listens for others connects to no kubelet at an address of its own machine or link, whether the node
+// has the address or a name with it; one that listens for this machine alone may use loopback addresses.
 func TestAddresses(t *testing.T) {
 	for text, want := range map[string]struct{ remote, local bool }{
 		"10.0.0.7": {true, true}, "192.0.2.1": {true, true}, "2001:db8::1": {true, true}, "fd00::1": {true, true},
-		"::ffff:10.0.0.7": {true, true},
-		"127.0.0.1":       {false, true}, "127.0.1.1": {false, true}, "::1": {false, true}, "::ffff:127.0.0.1": {false, true},
-		"169.254.169.254": {}, "fe80::1": {}, "fe80::1%eth0": {}, "0.0.0.0": {}, "::": {}, "224.0.0.1": {}, "ff02::1": {},
-		"::ffff:169.254.169.254": {}, "255.255.255.255": {}, "::ffff:0.0.0.0": {},
+		"::ffff:10.0.0.7": {true, true}, "127.0.0.1": {false, true}, "127.0.1.1": {false, true}, "::1": {false, true},
+		"::ffff:127.0.0.1": {false, true}, "169.254.169.254": {}, "fe80::1": {}, "fe80::1%eth0": {}, "0.0.0.0": {},
+		"::": {}, "224.0.0.1": {}, "ff02::1": {}, "::ffff:169.254.169.254": {}, "255.255.255.255": {},
+		"::ffff:0.0.0.0": {},
 	} {
 		for _, local := range []bool{false, true} {
 			y := &way{}
@@ -221,7 +221,8 @@ func TestAddresses(t *testing.T) {
 			conn.Close()
 		}
 	}
-	conn, err := new(way).checked(direct, false)(t.Context(), "tcp", "node.example:1") // as if by a proxy of this machine
+	// As if by a proxy of this machine.
+	conn, err := new(way).checked(direct, false)(t.Context(), "tcp", "node.example:1")
 	if err != nil {
 		t.Fatal(err)
 	}
