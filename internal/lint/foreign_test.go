@@ -17,8 +17,11 @@ var only = []struct {
 	{"k8s.io/apiextensions-apiserver/pkg/apis", []string{"."}, ""}, // types, for everybody
 	{"k8s.io/apiextensions-apiserver", nil, "of this module only the types below pkg/apis belong to the binary"},
 	{"k8s.io/apiserver/pkg/cel",
-		[]string{"internal/object/schema/cel", "internal/admit/expr", "internal/kinds/resource/selector"},
-		"CEL is behind schema/cel, admit/expr and resource/selector"},
+		[]string{
+			"internal/object/schema/cel", "internal/admit/expr", "internal/kinds/resource/selector",
+			"internal/workload/stage",
+		},
+		"CEL is behind schema/cel, admit/expr and resource/selector, and prices of Stages behind workload/stage"},
 	{"k8s.io/dynamic-resource-allocation", []string{"internal/kinds/resource/selector"},
 		"expressions about devices are behind resource/selector"},
 	{"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap", // objects, as data

@@ -63,7 +63,8 @@ func TestMissedForAges(t *testing.T) {
 	for _, schedule := range []string{"* * * * *", "@every 1s", "0 0 29 2 *", "59 23 31 12 *", "* * * 1-11 *"} {
 		for _, year := range []int{1, 1000, 1900, 2025, 9999} {
 			for _, deadline := range []int64{0, 10, math.MaxInt32, math.MaxInt64} {
-				cj := &batchv1.CronJob{Spec: batchv1.CronJobSpec{Schedule: schedule, StartingDeadlineSeconds: &deadline}}
+				cj := &batchv1.CronJob{}
+				cj.Spec.Schedule, cj.Spec.StartingDeadlineSeconds = schedule, &deadline
 				last := metav1.NewTime(time.Date(year, 12, 31, 23, 59, 0, 0, time.UTC))
 				cj.Status.LastScheduleTime = &last
 				s, err := parseSchedule(cj)

@@ -39,7 +39,8 @@ func OfPod(pod *corev1.Pod) (out []Container) {
 	if pod.Status.Phase != corev1.PodRunning {
 		return nil
 	}
-	cpu, memory := read(pod.Annotations[cpuAnnotation], defaultCPU), read(pod.Annotations[memoryAnnotation], defaultMemory)
+	cpu := read(pod.Annotations[cpuAnnotation], defaultCPU)
+	memory := read(pod.Annotations[memoryAnnotation], defaultMemory)
 	add := func(name string, all []corev1.ContainerStatus) {
 		for i := range all {
 			if all[i].Name == name && all[i].State.Running != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,7 +24,7 @@ type program struct {
 }
 
 // costLimit bounds the cost of an expression, as Kubernetes bounds the expressions of policies.
-const costLimit = 10_000_000
+const costLimit = 1_000_000
 
 // nowName is the variable that Now() compiles to. No expression can name it.
 const nowName = "@now"
@@ -34,6 +35,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("self", cel.DynType), cel.Variable(nowName, cel.TimestampType),
 		ext.Strings(), cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true),
+		cel.Macros(textMacros()...),
 		cel.Macros(
 			cel.GlobalMacro("Now", 0, func(f cel.MacroExprFactory, _ ast.Expr, _ []ast.Expr) (ast.Expr, *cel.Error) {
 				return now(f), nil
@@ -45,6 +47,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		),
 		cel.Function("@since", cel.Overload("since", []*cel.Type{cel.DynType, cel.TimestampType}, cel.DoubleType,
 			cel.BinaryBinding(since))),
+		textFunction("@replace", replaceText), textFunction("@join", joinTexts),
 		cel.Function("Rand", cel.Overload("rand", nil, cel.DoubleType,
 			cel.FunctionBinding(func(...ref.Val) ref.Val { return types.Double(rand.Float64()) }))),
 		cel.Function("UnixSecond", cel.Overload("unix_second", []*cel.Type{cel.TimestampType}, cel.DoubleType,
@@ -79,15 +82,38 @@ func compileCEL(text string) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(text) > textMost {
+		return nil, fmt.Errorf("cel: has %d bytes: use %d at most", len(text), textMost)
+	}
 	checked, issues := env.Compile(text)
 	if issues.Err() != nil {
 		return nil, fmt.Errorf("cel %q: %w", text, issues.Err())
 	}
-	run, err := env.Program(checked, cel.CostLimit(costLimit), cel.InterruptCheckFrequency(100))
+	for name := range calls(checked) {
+		if slices.Contains(unpriced, name) {
+			return nil, fmt.Errorf("cel %q: a Stage cannot use the function %s", text, name)
+		}
+	}
+	run, err := env.Program(checked, cel.CostLimit(costLimit), cel.CostTracking(prices{}),
+		cel.InterruptCheckFrequency(100))
 	if err != nil {
 		return nil, fmt.Errorf("cel %q: %w", text, err)
 	}
 	return &program{text, run}, nil
+}
+
+// unpriced are functions about texts whose cost the limit does not know.
+var unpriced = []string{"format", "reverse", "strings.quote"}
+
+// calls returns the names of the functions that an expression calls.
+func calls(of *cel.Ast) map[string]bool {
+	names := map[string]bool{}
+	ast.PreOrderVisit(of.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() == ast.CallKind {
+			names[e.AsCall().FunctionName()] = true
+		}
+	}))
+	return names
 }
 
 func (p *program) eval(ctx context.Context, o *Object) (ref.Val, error) {

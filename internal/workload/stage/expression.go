@@ -89,7 +89,7 @@ func (c *condition) matches(ctx context.Context, o *Object) (bool, error) {
 	if c.cel != nil {
 		return c.cel.asBool(ctx, o)
 	}
-	found, err := c.jq.run(ctx, o)
+	found, err := c.jq.values(ctx, o)
 	if err != nil {
 		return false, err
 	}
@@ -133,7 +133,7 @@ func (n number) get(ctx context.Context, o *Object) (int64, bool, error) {
 		v, err := n.from.cel.asInt(ctx, o)
 		return v, err == nil, err
 	default:
-		found, err := n.from.jq.run(ctx, o)
+		found, err := n.from.jq.values(ctx, o)
 		if err != nil {
 			return 0, false, err
 		}
@@ -179,7 +179,7 @@ func (s span) get(ctx context.Context, o *Object) (time.Duration, bool, error) {
 		d, err := s.from.cel.asDuration(ctx, o)
 		return d, err == nil, err
 	default:
-		found, err := s.from.jq.run(ctx, o)
+		found, err := s.from.jq.values(ctx, o)
 		if err != nil {
 			return 0, false, err
 		}

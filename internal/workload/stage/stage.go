@@ -13,7 +13,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"text/template"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -160,5 +159,5 @@ func (p *problems) err() error { return errors.Join(p.all...) }
 // step is a compiled action of a Stage.
 type step struct {
 	stepSpec
-	patch, apply *template.Template
+	patch, apply *outline
 }

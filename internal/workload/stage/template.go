@@ -2,6 +2,7 @@ package stage
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,14 +30,15 @@ var Names = []string{
 // builtin are the functions that need no server, and in the place of the others some that fail.
 var builtin = sync.OnceValue(func() template.FuncMap {
 	all := sprig.TxtFuncMap()
-	// A Stage must not read the server's environment, nor have it send requests.
-	for _, name := range []string{"env", "expandenv", "getHostByName"} {
+	for _, name := range refused {
 		delete(all, name)
 	}
+	maps.Copy(all, printing)
 	maps.Copy(all, template.FuncMap{"Quote": quote, "YAML": indented, "NodeConditions": nodeConditions})
 	for _, name := range Names {
 		all[name] = func(...any) (string, error) { return "", errors.New("not to be had here") }
 	}
+	all[loopStep], all[callStep] = func() string { return "" }, func() string { return "" }
 	return all
 })
 
@@ -82,12 +84,56 @@ func nodeConditions() []any {
 	return out
 }
 
-func parseTemplate(text string) (*template.Template, error) {
-	return template.New("template").Funcs(builtin()).Parse(strings.TrimSpace(text))
+// outline is a template that was read. It is safe for concurrent use.
+type outline struct {
+	parsed *template.Template
+	used   []string // the names of functions
+	idle   sync.Pool
 }
 
-// outputLimit is the largest output of a template in bytes, which is more than etcd accepts.
-const outputLimit = 4 << 20
+// sheet is a copy of a template for one execution at a time, whose functions spend its budget.
+type sheet struct {
+	budget
+	own *template.Template
+}
+
+func parseTemplate(text string) (*outline, error) {
+	if text = strings.TrimSpace(text); len(text) > textMost {
+		return nil, fmt.Errorf("template: has %d bytes: use %d at most", len(text), textMost)
+	}
+	parsed, err := template.New("template").Funcs(builtin()).Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return &outline{parsed: parsed, used: instrument(parsed)}, nil
+}
+
+// take returns a sheet that nothing else uses, with a whole budget.
+func (t *outline) take() (*sheet, error) {
+	s, _ := t.idle.Get().(*sheet)
+	if s == nil {
+		own, err := t.parsed.Clone()
+		if err != nil {
+			return nil, err
+		}
+		s = &sheet{own: own}
+		guarded := template.FuncMap{
+			loopStep: func() (string, error) { return "", s.step(1) },
+			callStep: func() (string, error) { return "", s.step(stepsMost / callsMost) },
+		}
+		for _, name := range t.used {
+			if f := builtin()[name]; f != nil && guarded[name] == nil {
+				guarded[name] = s.guard(name, f)
+			}
+		}
+		own.Funcs(guarded)
+	}
+	s.budget = newBudget(context.Background())
+	return s, nil
+}
+
+// outputLimit is the largest output of a template in bytes, as much as etcd accepts.
+const outputLimit = 3 << 19
 
 // limited is a buffer that fails when the output is too large.
 type limited struct{ bytes.Buffer }
@@ -101,7 +147,7 @@ func (l *limited) Write(p []byte) (int, error) {
 }
 
 // render executes a template with an object, and returns the YAML that it writes as JSON.
-func render(t *template.Template, o *Object, with Functions) ([]byte, error) {
+func render(t *outline, o *Object, with Functions) ([]byte, error) {
 	if o.forTemplates == nil {
 		d := json.NewDecoder(bytes.NewReader(o.JSON))
 		d.UseNumber()
@@ -109,12 +155,13 @@ func render(t *template.Template, o *Object, with Functions) ([]byte, error) {
 			return nil, err
 		}
 	}
-	own, err := t.Clone() // the functions are bound to this object
+	s, err := t.take()
 	if err != nil {
 		return nil, err
 	}
+	defer t.idle.Put(s)
 	out := &limited{}
-	if err := own.Funcs(with).Execute(out, o.forTemplates); err != nil {
+	if err := s.own.Funcs(with).Execute(out, o.forTemplates); err != nil {
 		return nil, err
 	}
 	data, err := yaml.YAMLToJSON(out.Bytes())
