@@ -1,0 +1,7 @@
+//go:build !linux
+
+package stage
+
+import "testing"
+
+func limitMemory(*testing.T) {}
