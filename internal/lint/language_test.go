@@ -14,13 +14,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
 // Comments and pages use nouns and active verbs. A clause that begins with "what", "those" or "whose" usually hides
-// one. TestLanguage counts these words for each page and for the comments of each package. A room, which is a page or
-// a package, may have as many for its length as goal allows. testdata/language.txt lists the rooms that have more, with
+// one. TestLanguage counts these words for each page, for the comments of each package, and for its texts: the string
+// literals of some words outside of tests, such as help, log lines and errors. Each of these is a room, and may have as
+// many for its length as goal allows. testdata/language.txt lists the rooms that have more, with
 // the number that each may have. The numbers only fall.
 //
 // After a move of code or comments between packages, -update counts all rooms again. It never raises the total.
@@ -107,7 +109,7 @@ func TestLanguage(t *testing.T) {
 	t.Logf("%d rooms, %d above the goal, %d words of the dialect (at most %d)", len(rooms), len(limits), total, most)
 }
 
-// languageRooms reads all pages and the comments of all Go files, of the other modules too.
+// languageRooms reads all pages, and the comments and texts of all Go files, of the other modules too.
 func languageRooms(t *testing.T) map[string]*prose {
 	t.Helper()
 	rooms := map[string]*prose{}
@@ -127,21 +129,26 @@ func languageRooms(t *testing.T) map[string]*prose {
 			}
 			return nil
 		}
-		text, room := "", rel
+		add := func(room, text string) {
+			if rooms[room] == nil {
+				rooms[room] = new(prose)
+			}
+			rooms[room].add(text)
+		}
 		switch path.Ext(rel) {
 		case ".md":
-			text, err = pageProse(name)
+			text, err := pageProse(name)
+			add(rel, text)
+			return err
 		case ".go":
-			room = path.Dir(rel)
-			text, err = commentProse(name)
-		default:
-			return nil
+			comments, texts, err := sourceProse(name)
+			add(path.Dir(rel), comments)
+			if texts != "" && !strings.HasSuffix(rel, "_test.go") {
+				add("texts:"+path.Dir(rel), texts)
+			}
+			return err
 		}
-		if rooms[room] == nil {
-			rooms[room] = new(prose)
-		}
-		rooms[room].add(text)
-		return err
+		return nil
 	})
 	if err != nil || len(rooms) < 200 {
 		t.Fatalf("%d rooms, %v", len(rooms), err)
@@ -157,23 +164,29 @@ func pageProse(name string) (string, error) {
 
 var linkTargets = regexp.MustCompile(`\]\([^)]*\)`)
 
-// commentProse returns the comments of a file without their code. Generated files have none.
-func commentProse(name string) (string, error) {
+// sourceProse returns the comments of a file without their code, and its string literals of at least four words.
+// Generated files have none.
+func sourceProse(name string) (comments, texts string, err error) {
 	src, err := os.ReadFile(name)
 	if err != nil || bytes.HasPrefix(src, []byte("// Code generated")) {
-		return "", err
+		return "", "", err
 	}
 	file := token.NewFileSet().AddFile("", -1, len(src))
 	var s scanner.Scanner
 	s.Init(file, src, nil, scanner.ScanComments)
-	var b strings.Builder
+	var c, l strings.Builder
 	for {
-		_, tok, lit := s.Scan()
-		switch {
-		case tok == token.EOF:
-			return b.String(), nil
-		case tok == token.COMMENT && !strings.HasPrefix(lit, "//\t") && !directive.MatchString(lit):
-			b.WriteString(strings.TrimSuffix(strings.TrimLeft(lit, "/*"), "*/") + "\n")
+		switch _, tok, lit := s.Scan(); tok {
+		case token.EOF:
+			return c.String(), l.String(), nil
+		case token.COMMENT:
+			if !strings.HasPrefix(lit, "//\t") && !directive.MatchString(lit) {
+				c.WriteString(strings.TrimSuffix(strings.TrimLeft(lit, "/*"), "*/") + "\n")
+			}
+		case token.STRING:
+			if text, err := strconv.Unquote(lit); err == nil && len(strings.Fields(text)) >= 4 {
+				l.WriteString(text + "\n")
+			}
 		}
 	}
 }
