@@ -16,7 +16,7 @@ type addresses struct {
 	list []string
 }
 
-// route is where a request may be sent, "host:port": the addresses of a service in turn, from one at random.
+// route is a list of addresses, "host:port", for a request: the addresses of a service in turn, from a random one.
 type route struct {
 	list     []string
 	at, left int
@@ -72,7 +72,7 @@ func (a *aggregator) route(ctx context.Context, r *remote) (route, error) {
 	return route{list: known.list, at: rand.IntN(len(known.list)), left: min(retries, len(known.list)-1)}, nil
 }
 
-// retries is how many more addresses a request is sent to if connections to those before cannot be opened.
+// retries is the number of further addresses that are tried if a connection cannot be opened.
 const retries = 3
 
 func (a *aggregator) current(known *addresses) bool {
@@ -84,7 +84,7 @@ func (a *aggregator) current(known *addresses) bool {
 	return true
 }
 
-// concerns returns the service that an event is about, "" if it is about none.
+// concerns returns the service that an event is about, or "" if it is about none.
 func concerns(ev *watchcache.Event) (namespace, name string) {
 	switch ev.Collection.Prefix() {
 	case ref.Services.Prefix, ref.Endpoints.Prefix:

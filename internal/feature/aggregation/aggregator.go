@@ -29,7 +29,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// aggregator knows the APIServices for which other servers answer, sends requests there, and finds out how they are.
+// aggregator holds the APIServices of other servers, forwards requests to them, and checks their health.
 type aggregator struct {
 	host     *part.Host
 	settings Settings
@@ -37,16 +37,16 @@ type aggregator struct {
 	proxy    *httputil.ReverseProxy
 	keep     *keeper
 	metrics  *metrics
-	// certificates counts servers whose certificates clients of today do not believe.
+	// certificates counts servers with certificates that current clients do not accept.
 	certificates *webhook.Certificates
-	// onCreate is called with the path of a resource in which a client has created an object; nil if none is to hear.
+	// onCreate is called with the path of a resource after a client has created an object in it; may be nil.
 	onCreate func(path string)
 
-	// table is what requests go by; nil if this server answers for everything.
+	// table routes requests; nil if this server answers all of them.
 	table atomic.Pointer[table]
-	// queue has the names of the APIServices that are to be checked; documents those whose documents are to be read.
+	// queue holds the names of the APIServices to check, and documents the names with documents to read.
 	queue, documents workqueue.TypedDelayingInterface[string]
-	// begun is closed when there is something to do for the first time.
+	// begun is closed at the first work item.
 	begun chan struct{}
 	begin func()
 
@@ -54,12 +54,12 @@ type aggregator struct {
 		sync.Mutex
 		remotes  map[string]*remote
 		backends map[backendKey]*backend
-		// local are the APIServices of this server whose priorities are not those that its resources have.
+		// local are this server's own APIServices with changed priorities.
 		local map[string]*catalog.Service
 	}
 }
 
-// table says which versions of groups other servers answer for. It is never changed.
+// table maps group versions to other servers. It is immutable.
 type table map[catalog.GroupVersionName]*remote
 
 func newAggregator(h *part.Host, s Settings) *aggregator {
@@ -77,7 +77,7 @@ func newAggregator(h *part.Host, s Settings) *aggregator {
 	return a
 }
 
-// elsewhere returns what answers a request for which another server is there, nil for all others.
+// elsewhere returns the handler of a request that another server answers, or nil for all other requests.
 func (a *aggregator) elsewhere(_ *http.Request, info *request.Info) front.Handler {
 	t := a.table.Load()
 	if t == nil {
@@ -96,7 +96,7 @@ func (a *aggregator) elsewhere(_ *http.Request, info *request.Info) front.Handle
 	return nil
 }
 
-// versionOf returns what the path of a version's resources names: /apis/<group>/<version>, or /api/<version>.
+// versionOf parses the path of a version's resources: /apis/<group>/<version>, or /api/<version>.
 func versionOf(path string) (catalog.GroupVersionName, bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -108,7 +108,7 @@ func versionOf(path string) (catalog.GroupVersionName, bool) {
 	return catalog.GroupVersionName{}, false
 }
 
-// observe hears of every change, in the view's goroutine.
+// observe receives every change, in the view's goroutine.
 func (a *aggregator) observe(events []*watchcache.Event) {
 	changed := false
 	for _, ev := range events {
@@ -136,7 +136,7 @@ func (a *aggregator) observe(events []*watchcache.Event) {
 	}
 }
 
-// observeService notes what an APIService says now, and reports whether that may change what is served.
+// observeService records a changed APIService, and reports whether the change may affect serving.
 func (a *aggregator) observeService(ev *watchcache.Event) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -155,14 +155,14 @@ func (a *aggregator) observeService(ev *watchcache.Event) bool {
 			a.observeLocalLocked(s)
 		}
 		if old != nil {
-			a.need(name) // to forget its documents
+			a.need(name) // to drop its documents
 		}
 		return old != nil || local || a.mu.local[name] != nil
 	}
 	delete(a.mu.local, name)
 	r := a.newRemoteLocked(ev.Entry, s)
 	if old != nil && old.uid == r.uid && equal(&old.spec, &r.spec) {
-		return false // its status has changed, or its metadata
+		return false // only status or metadata have changed
 	}
 	if old != nil && old.uid == r.uid {
 		r.documents.Store(old.documents.Load())
@@ -172,7 +172,7 @@ func (a *aggregator) observeService(ev *watchcache.Event) bool {
 	return true
 }
 
-// observeLocalLocked notes an APIService for which this server answers.
+// observeLocalLocked records an APIService that this server answers.
 func (a *aggregator) observeLocalLocked(s *apiregistrationv1.APIService) {
 	natural := wanted(a.host.Catalog.Snapshot(), s.Name)
 	if s.Labels[managedLabel] == "" && (natural == nil || natural.spec.VersionPriority != s.Spec.VersionPriority ||
@@ -187,7 +187,7 @@ func (a *aggregator) observeLocalLocked(s *apiregistrationv1.APIService) {
 	}
 }
 
-// need asks for a check.
+// need requests a check.
 func (a *aggregator) need(name string) {
 	a.begin()
 	a.queue.Add(name)
@@ -198,7 +198,7 @@ func equal(a, b *apiregistrationv1.APIServiceSpec) bool {
 		a.VersionPriority == b.VersionPriority && *a.Service.Port == *b.Service.Port && keyOf(a) == keyOf(b)
 }
 
-// newRemoteLocked returns what an APIService says, with the connections that there are to its service.
+// newRemoteLocked returns the remote of an APIService, with existing connections to its service.
 func (a *aggregator) newRemoteLocked(e *watchcache.Entry, s *apiregistrationv1.APIService) *remote {
 	key := keyOf(&s.Spec)
 	b := a.mu.backends[key]
@@ -222,7 +222,7 @@ func (a *aggregator) certificate() *tls.Certificate {
 	return a.host.Certificates.ProxyClient()
 }
 
-// publishLocked makes what is known the table of requests and a part of what is published.
+// publishLocked updates the routing table and the published API groups.
 func (a *aggregator) publishLocked() {
 	var services []*catalog.Service
 	used := map[backendKey]bool{}
@@ -242,7 +242,7 @@ func (a *aggregator) publishLocked() {
 			b.CloseIdle()
 		}
 	}
-	// What is routed elsewhere must be so before it is published, and the other way round.
+	// A version must be routed before it is published, and unpublished before it is unrouted.
 	if len(next) > 0 {
 		a.table.Store(&next)
 	}
@@ -252,7 +252,7 @@ func (a *aggregator) publishLocked() {
 	}
 }
 
-// describe makes r.service what is known of r, another one only if it has changed.
+// describe updates r.service, and replaces it only if it has changed.
 func (r *remote) describe() {
 	docs, s := r.documents.Load(), r.state.Load()
 	stale := !s.available() && (s == nil || !s.answered)
@@ -269,14 +269,14 @@ func (r *remote) describe() {
 	}
 }
 
-// How many servers are asked at the same time: so many that those that do not answer, each of which takes seconds, do
-// not keep the others waiting.
+// The numbers of concurrent checks and reads. A server that does not answer takes seconds, and must not delay the
+// checks of others.
 const (
 	checkers = 64
-	readers  = 8 // of documents, which may be long
+	readers  = 8 // of documents, which may be large
 )
 
-// run checks, as long as there is something to check, until ctx ends.
+// run processes the queues until ctx ends.
 func (a *aggregator) run(ctx context.Context) error {
 	defer a.queue.ShutDown()
 	defer a.documents.ShutDown()
@@ -300,11 +300,11 @@ func (a *aggregator) run(ctx context.Context) error {
 	return nil
 }
 
-// dispatch takes names from a queue until it is shut down, and calls f for up to n of them at the same time.
+// dispatch calls f for the names of a queue, up to n at the same time, until the queue is shut down.
 func dispatch(ctx context.Context, queue workqueue.TypedInterface[string], n int, f func(context.Context, string)) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	places := make(chan struct{}, n) // each call that runs has one
+	places := make(chan struct{}, n) // a slot for each running call
 	for {
 		name, stop := queue.Get()
 		if stop {
@@ -329,7 +329,7 @@ func (a *aggregator) find(name string) *remote {
 	return a.mu.remotes[name]
 }
 
-// reconcile checks an APIService and notes how it is.
+// reconcile checks an APIService and records the result.
 func (a *aggregator) reconcile(ctx context.Context, name string) {
 	r := a.find(name)
 	if r == nil {
@@ -344,7 +344,7 @@ func (a *aggregator) reconcile(ctx context.Context, name string) {
 	s.at = now
 	was := r.state.Load()
 	r.set(s)
-	if s.available() || s.answered { // those who wait for the condition find it in discovery
+	if s.available() || s.answered { // clients that wait for the condition then find it in discovery
 		a.learn(ctx, r, listed)
 	}
 	r.backend.rest()
@@ -368,7 +368,7 @@ func (a *aggregator) reconcile(ctx context.Context, name string) {
 	a.queue.AddAfter(name, r.pause())
 }
 
-// forget ends what is known of an APIService for which no other server answers any more.
+// forget drops the state of an APIService that no other server answers any more.
 func (a *aggregator) forget(ctx context.Context, name string) {
 	a.keep.remove(name)
 	e := a.host.View.Collection(ref.APIServices.Prefix).Snapshot().Get("", name)
@@ -389,7 +389,7 @@ func (a *aggregator) forget(ctx context.Context, name string) {
 	}
 }
 
-// report writes the condition, if it says something else.
+// report writes the condition if it has changed.
 func (a *aggregator) report(ctx context.Context, name string, s *state) error {
 	e := a.host.View.Collection(ref.APIServices.Prefix).Snapshot().Get("", name)
 	if e == nil {
@@ -423,7 +423,7 @@ func (a *aggregator) report(ctx context.Context, name string, s *state) error {
 
 var errChanged = errors.New("the APIService is another one now")
 
-// condition returns the conditions of a status with what s says.
+// condition returns the conditions of a status with the condition of s.
 func (a *aggregator) condition(status object.Object, s *state) []any {
 	next := object.Object{
 		"type": string(apiregistrationv1.Available), "status": string(s.status), "reason": s.reason,

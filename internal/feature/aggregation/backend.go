@@ -13,21 +13,21 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/forward"
 )
 
-// backend is a service as APIServices describe it: what its certificate must say. APIServices that say the same share
-// its connections.
+// backend is the service of an APIService, with the expected certificate. APIServices with an equal service share its
+// connections.
 type backend struct {
 	*forward.Connections
-	// broken is why nothing can be sent.
+	// broken is the error that prevents all requests.
 	broken error
-	// requests counts those that were sent for clients.
+	// requests counts the requests of clients.
 	requests atomic.Int64
-	// lists counts those of them that are lists and under way.
+	// lists counts the list requests in progress.
 	lists atomic.Int64
-	// seen is requests when the service was last checked.
+	// seen is the value of requests at the last check.
 	seen atomic.Int64
 }
 
-// backendKey is what connections have in common.
+// backendKey identifies the APIServices that can share connections.
 type backendKey struct {
 	namespace, name string
 	authorities     [sha256.Size]byte
@@ -41,8 +41,8 @@ func keyOf(spec *apiregistrationv1.APIServiceSpec) backendKey {
 	}
 }
 
-// newBackend returns what reaches a service over connections that dial opens. certificate returns what the server shows
-// there, nil for nothing.
+// newBackend returns the backend of a service, with connections that dial opens. certificate returns the client
+// certificate, or nil for none.
 func newBackend(
 	spec *apiregistrationv1.APIServiceSpec, dial egress.Dial, certificate func() *tls.Certificate,
 ) *backend {
@@ -60,8 +60,7 @@ func newBackend(
 	return b
 }
 
-// rest closes the connections of a backend that has had no request since it was last checked, so that one that is not
-// used costs nothing.
+// rest closes the connections of a backend without a request since the last check, so that an unused one costs nothing.
 func (b *backend) rest() {
 	if n := b.requests.Load(); b.seen.Swap(n) == n {
 		b.CloseIdle()

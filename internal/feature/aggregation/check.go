@@ -21,8 +21,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// check finds out whether the other server is available, and what it serves if it says so. Reasons and messages are
-// those of kube-aggregator's remote available controller.
+// check checks whether the other server is available, and returns the resources that it lists. Reasons and messages
+// equal the ones of kube-aggregator's remote available controller.
 func (a *aggregator) check(ctx context.Context, r *remote) (s *state, listed []byte) {
 	failed := func(reason, format string, args ...any) *state {
 		return &state{status: apiregistrationv1.ConditionFalse, reason: reason, message: fmt.Sprintf(format, args...)}
@@ -63,8 +63,8 @@ func (a *aggregator) check(ctx context.Context, r *remote) (s *state, listed []b
 	return &state{status: apiregistrationv1.ConditionTrue, reason: "Passed", message: "all checks passed"}, listed
 }
 
-// endpoints reports whether a service has EndpointSlices, or Endpoints, and whether one of them has a ready address
-// with that port.
+// endpoints reports whether a service has EndpointSlices or Endpoints, and whether one of them has a ready address with
+// the port.
 func (a *aggregator) endpoints(where *apiregistrationv1.ServiceReference, port string) (found, ready bool) {
 	all := a.host.View.Collection(ref.EndpointSlices.Prefix).Snapshot()
 	all.Scan(where.Namespace, "", func(e *watchcache.Entry) bool {
@@ -84,7 +84,7 @@ func (a *aggregator) endpoints(where *apiregistrationv1.ServiceReference, port s
 		return found, ready
 	}
 	e := a.host.View.Collection(ref.Endpoints.Prefix).Snapshot().Get(where.Namespace, where.Name)
-	//lint:ignore SA1019 what is written by hand is often this
+	//lint:ignore SA1019 manually written endpoints are often Endpoints
 	old := &corev1.Endpoints{}
 	if e == nil || json.Unmarshal(e.JSON(), old) != nil {
 		return false, false
@@ -99,15 +99,15 @@ func (a *aggregator) endpoints(where *apiregistrationv1.ServiceReference, port s
 }
 
 const (
-	// probeTimeout bounds one request of a check, and probes is how many there are, each to an address at random: the
-	// first alone, the others at once if it fails. One success is enough.
+	// probeTimeout bounds one request of a check. A check makes up to probes requests, each to a random address: the
+	// first alone, and if it fails the others concurrently. One success is enough.
 	probeTimeout = 5 * time.Second
 	probes       = 5
-	// maxListed bounds what the other server may say about its resources.
+	// maxListed bounds the other server's list of resources.
 	maxListed = 4 << 20
 )
 
-// probe asks the other server for its resources.
+// probe lists the resources of the other server.
 func (a *aggregator) probe(ctx context.Context, r *remote) ([]byte, error) {
 	if r.backend.broken != nil {
 		return nil, r.backend.broken
@@ -122,7 +122,7 @@ func (a *aggregator) probe(ctx context.Context, r *remote) ([]byte, error) {
 		listed []byte
 		err    error
 	}
-	results := make(chan result, probes-1) // of all, so that none waits for a reader
+	results := make(chan result, probes-1) // room for all, so that no sender blocks
 	for range probes - 1 {
 		go func() {
 			listed, err := a.probeOnce(ctx, r)
@@ -134,7 +134,7 @@ func (a *aggregator) probe(ctx context.Context, r *remote) ([]byte, error) {
 		if one := <-results; last.listed == nil {
 			last = one
 			if one.err == nil {
-				cancel() // the others end at once
+				cancel() // aborts the others
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func (a *aggregator) probeOnce(ctx context.Context, r *remote) ([]byte, error) {
 	at := url.URL{Scheme: "https", Host: address, Path: r.path()}
 	answer, err := r.backend.fetch(ctx, at, "", "", maxListed)
 	if err != nil {
-		// A connection that does not answer is not used again.
+		// Do not reuse a connection that does not answer.
 		r.backend.CloseIdle()
 		return nil, fmt.Errorf("failing or missing response from %v: %w", at.String(), &url.Error{
 			Op: "Get", URL: at.String(), Err: foreign.Error(err),
@@ -164,15 +164,15 @@ func (a *aggregator) probeOnce(ctx context.Context, r *remote) ([]byte, error) {
 	return answer.body, nil
 }
 
-// answer is what the other server has said to this one. body is nil if it is too long.
+// answer is a response of the other server. body is nil if it is too long.
 type answer struct {
 	code              int
 	etag, contentType string
 	body              []byte
 }
 
-// fetch asks the other server for something, as a user who may read everything. accept is "" for any form:
-// Kubernetes' checks do not say which, and a server may know lists of resources in one form only.
+// fetch gets a path of the other server, as a user with permission to read everything. accept may be "": Kubernetes'
+// checks send none, and a server may support only one form of resource lists.
 func (b *backend) fetch(ctx context.Context, at url.URL, accept, etag string, limit int64) (*answer, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
@@ -207,7 +207,7 @@ func (b *backend) fetch(ctx context.Context, at url.URL, accept, etag string, li
 	return out, nil
 }
 
-// statusError says that the other server has answered a check, but not as one that is available.
+// statusError is the error of a check that got a response with an unexpected status.
 type statusError struct {
 	at   string
 	code int

@@ -15,19 +15,19 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// documents are what another server has last said of itself. They are never changed.
+// documents are the last discovery and OpenAPI documents of another server. They are immutable.
 type documents struct {
-	// from is the hash of what resources were read from, etag what the other server calls that.
+	// from is the hash of the body that resources were read from, etag its ETag.
 	from, etag string
 	// raw is resources as JSON, nil if the other server has never listed any.
 	raw       []byte
 	resources []apidiscoveryv2.APIResourceDiscovery
-	// stale is true if what the other server says of its resources now cannot be used, or is not known yet.
+	// stale is true if the other server's current list of resources is unusable, or not known yet.
 	stale  bool
 	v3, v2 *kept
 }
 
-// note replaces what is known of the other server by what change makes of it, and keeps it.
+// note replaces the documents of the other server by the result of change, and saves them.
 func (a *aggregator) note(r *remote, change func(*documents)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -40,7 +40,7 @@ func (a *aggregator) note(r *remote, change func(*documents)) {
 	}
 }
 
-// learn notes which resources the other server has. listed is what it has answered to the check.
+// learn updates the resources of the other server. listed is its response to the check.
 func (a *aggregator) learn(ctx context.Context, r *remote, listed []byte) {
 	old := r.documents.Load()
 	next, err := a.discover(ctx, r, old, listed)
@@ -63,15 +63,15 @@ func (a *aggregator) learn(ctx context.Context, r *remote, listed []byte) {
 }
 
 const (
-	// describeTimeout bounds how long the other server may take to say what it has.
+	// describeTimeout bounds the request for the discovery document.
 	describeTimeout = 5 * time.Second
-	// acceptAggregated asks for the resources of all versions at once.
+	// acceptAggregated asks for aggregated discovery.
 	acceptAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 		"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 )
 
-// discover asks the other server for its resources, in the form that says all of them. From a server that does not know
-// that form it takes what has been listed.
+// discover requests the aggregated discovery document of the other server. For a server without it, it uses the
+// resources listed by the check.
 func (a *aggregator) discover(ctx context.Context, r *remote, old *documents, listed []byte) (*documents, error) {
 	out, err := a.get(ctx, r, &question{
 		path: "/apis", accept: acceptAggregated, etag: old.etag, timeout: describeTimeout, limit: maxListed,
@@ -90,7 +90,7 @@ func (a *aggregator) discover(ctx context.Context, r *remote, old *documents, li
 	return described(listed, "", resources, failed)
 }
 
-// described is what resources read from body mean.
+// described returns documents with the resources read from body.
 func described(
 	body []byte, etag string, resources []apidiscoveryv2.APIResourceDiscovery, err error,
 ) (*documents, error) {
@@ -101,14 +101,14 @@ func described(
 	return &documents{from: sum(body), etag: etag, raw: raw, resources: resources}, err
 }
 
-// isAggregated reports whether an answer is in the form that acceptAggregated asks for.
+// isAggregated reports whether a response is in one of the forms of acceptAggregated.
 func isAggregated(contentType string) bool {
 	base, params, err := mime.ParseMediaType(contentType)
 	return err == nil && base == "application/json" && params["g"] == "apidiscovery.k8s.io" &&
 		params["as"] == "APIGroupDiscoveryList" && (params["v"] == "v2" || params["v"] == "v2beta1")
 }
 
-// resourcesIn reads the resources of a version from a document about all of them. One that it does not have has none.
+// resourcesIn returns the resources of a version from an aggregated document, or none if the version is missing.
 func resourcesIn(body []byte, version catalog.GroupVersionName) ([]apidiscoveryv2.APIResourceDiscovery, error) {
 	var list apidiscoveryv2.APIGroupDiscoveryList // v2beta1 has the same fields
 	if body == nil {
@@ -130,7 +130,7 @@ func resourcesIn(body []byte, version catalog.GroupVersionName) ([]apidiscoveryv
 	return nil, nil
 }
 
-// fillKinds makes kinds that are not named empty ones: clients of 1.26 end where there are none.
+// fillKinds replaces missing kinds by empty ones: clients of 1.26 crash on missing ones.
 func fillKinds(r *apidiscoveryv2.APIResourceDiscovery) {
 	if r.ResponseKind == nil {
 		r.ResponseKind = &metav1.GroupVersionKind{}
@@ -142,7 +142,7 @@ func fillKinds(r *apidiscoveryv2.APIResourceDiscovery) {
 	}
 }
 
-// resourcesOf reads a list of resources, in the order in which it has them.
+// resourcesOf converts a list of resources, keeping its order.
 func resourcesOf(listed []byte) ([]apidiscoveryv2.APIResourceDiscovery, error) {
 	if len(listed) == 0 {
 		return nil, errTooLong
@@ -184,7 +184,7 @@ func resourcesOf(listed []byte) ([]apidiscoveryv2.APIResourceDiscovery, error) {
 			to.Subresources = append(to.Subresources, apidiscoveryv2.APISubresourceDiscovery{
 				Subresource: sub, ResponseKind: kindOf(r), Verbs: slices.Clone(r.Verbs),
 			})
-			if to.Scope == "" { // of a subresource without the resource itself
+			if to.Scope == "" { // a subresource without the resource itself
 				to.Scope, to.ResponseKind = scope, &metav1.GroupVersionKind{}
 			}
 			continue

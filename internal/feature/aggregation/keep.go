@@ -14,8 +14,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// keeper keeps what other servers have said of themselves in files, so that it is known after a restart although they
-// are gone. Without a directory it keeps nothing.
+// keeper saves the documents of other servers in files, so that they are known after a restart even if the servers are
+// down. Without a directory it saves nothing.
 type keeper struct{ dir string }
 
 func newKeeper(dataDir string) *keeper {
@@ -25,11 +25,11 @@ func newKeeper(dataDir string) *keeper {
 	return &keeper{dir: filepath.Join(dataDir, "aggregation")}
 }
 
-// file is what is kept of an APIService beside its OpenAPI documents.
+// file is the saved state of an APIService, with its OpenAPI documents.
 type file struct {
-	// UID is that of the APIService: another one of the same name may be about another server.
+	// UID is the uid of the APIService: a recreated one may be about another server.
 	UID string `json:"uid"`
-	// Resources are those of the version, as documents have them.
+	// Resources are the resources of the version, as in documents.
 	Resources json.RawMessage `json:"resources"`
 	V3        *kept           `json:"v3,omitempty"`
 	V2        *kept           `json:"v2,omitempty"`
@@ -45,7 +45,7 @@ type kept struct {
 func compress(hash, etag string, doc []byte) *kept {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	_, _ = z.Write(doc) // a buffer takes everything
+	_, _ = z.Write(doc) // writing to a buffer does not fail
 	_ = z.Close()
 	return &kept{Hash: hash, ETag: etag, Data: bytes.Clone(b.Bytes())}
 }
@@ -66,7 +66,7 @@ func (k *kept) document() catalog.Document {
 
 func (k *keeper) path(name string) string { return filepath.Join(k.dir, name+".json") }
 
-// write replaces what is kept of an APIService.
+// write replaces the saved state of an APIService.
 func (k *keeper) write(name string, f *file) error {
 	if k.dir == "" {
 		return nil
@@ -92,7 +92,7 @@ func (k *keeper) write(name string, f *file) error {
 	return err
 }
 
-// read returns what is kept of an APIService, nil if nothing is.
+// read returns the saved state of an APIService, or nil if there is none.
 func (k *keeper) read(name string) *file {
 	if k.dir == "" {
 		return nil
@@ -111,11 +111,11 @@ func (k *keeper) read(name string) *file {
 // remove forgets an APIService.
 func (k *keeper) remove(name string) {
 	if k.dir != "" {
-		_ = os.Remove(k.path(name)) // usually it is not there
+		_ = os.Remove(k.path(name)) // usually it does not exist
 	}
 }
 
-// save keeps what is known of the other server.
+// save saves the documents of the other server.
 func (a *aggregator) save(r *remote, d *documents) {
 	err := a.keep.write(r.name, &file{UID: r.uid, Resources: d.raw, V3: d.v3, V2: d.v2})
 	if err != nil {
@@ -124,7 +124,7 @@ func (a *aggregator) save(r *remote, d *documents) {
 	}
 }
 
-// restore brings back what is kept of all APIServices that there are. It is called before the first request.
+// restore restores the saved state of all existing APIServices. It is called before the first request.
 func (a *aggregator) restore() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

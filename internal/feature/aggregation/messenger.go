@@ -20,13 +20,13 @@ func (a *aggregator) As(who user.Info) http.RoundTripper { return &messenger{a, 
 // OnCreate implements control.Remote.
 func (a *aggregator) OnCreate(f func(path string)) { a.onCreate = f }
 
-// messenger sends what this server itself asks of other servers, as one of its users.
+// messenger sends this server's own requests to other servers, as one of its users.
 type messenger struct {
 	a   *aggregator
 	who user.Info
 }
 
-// RoundTrip implements http.RoundTripper. The path says which server is asked; one that is not available is not.
+// RoundTrip implements http.RoundTripper. The path selects the server; an unavailable one gets no request.
 func (m *messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 	remote := m.a.remoteFor(r)
 	if remote == nil {
@@ -42,7 +42,7 @@ func (m *messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 	return m.a.sendAs(r.Clone(r.Context()), remote, m.who)
 }
 
-// remoteFor returns who answers a request for a resource.
+// remoteFor returns the remote that answers a request for a resource.
 func (a *aggregator) remoteFor(r *http.Request) *remote {
 	t := a.table.Load()
 	if t == nil {

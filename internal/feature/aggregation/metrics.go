@@ -44,7 +44,7 @@ func (m *metrics) set(name string, s *state) {
 	}
 }
 
-// setLocal notes that this server answers for an APIService, or that it is gone.
+// setLocal records that this server answers an APIService, or that the APIService is gone.
 func (m *metrics) setLocal(name string, there bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

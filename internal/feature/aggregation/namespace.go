@@ -18,12 +18,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/control"
 )
 
-// emptyTimeout bounds each request that deletes or counts what another server has in a namespace.
+// emptyTimeout bounds each request that deletes or counts the objects of another server in a namespace.
 const emptyTimeout = 30 * time.Second
 
-// empty deletes what other servers have in a namespace, and returns what is left. A server that does not answer keeps
-// the namespace only if it has last listed something that is in namespaces, and can be listed and deleted: one whose
-// resources are computed, as those of metrics are, never does.
+// empty deletes the objects of other servers in a namespace, and returns the remaining ones. A server that does not
+// answer blocks the deletion only if its last discovery contains namespaced resources with the verbs list and delete;
+// servers of computed resources, such as metrics, never do.
 func (a *aggregator) empty(ctx context.Context, namespace string) (out control.Elsewhere) {
 	t := a.table.Load()
 	if t == nil {
@@ -34,7 +34,7 @@ func (a *aggregator) empty(ctx context.Context, namespace string) (out control.E
 		remotes = append(remotes, r)
 	}
 	slices.SortFunc(remotes, func(a, b *remote) int { return cmp.Compare(a.name, b.name) })
-	var first sync.WaitGroup // what has never been checked may be available, and list something
+	var first sync.WaitGroup // a server that was never checked may be available
 	for _, r := range remotes {
 		if r.state.Load() == nil {
 			first.Go(func() { a.await(ctx, r) })
@@ -42,7 +42,7 @@ func (a *aggregator) empty(ctx context.Context, namespace string) (out control.E
 	}
 	first.Wait()
 	for _, r := range remotes {
-		var s *state // of those that matter
+		var s *state // of servers with such resources
 		for _, resource := range r.documents.Load().resources {
 			if !holds(&resource) {
 				continue
@@ -73,7 +73,7 @@ func holds(r *apidiscoveryv2.APIResourceDiscovery) bool {
 		(slices.Contains(r.Verbs, "delete") || slices.Contains(r.Verbs, "deletecollection"))
 }
 
-// emptyOf deletes the objects of one resource, and counts those that are left.
+// emptyOf deletes the objects of one resource, and counts the remaining ones.
 func (a *aggregator) emptyOf(
 	ctx context.Context, r *remote, resource *apidiscoveryv2.APIResourceDiscovery, namespace string,
 ) (control.Held, error) {
@@ -116,7 +116,7 @@ func (a *aggregator) listed(ctx context.Context, r *remote, at string) (*metav1.
 	return list, json.Unmarshal(body, list)
 }
 
-// send asks the other server for something, as the namespace controller. A path that is not there has nothing.
+// send sends a request to the other server, as the namespace controller. NotFound is treated as empty.
 func (a *aggregator) send(ctx context.Context, r *remote, method, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, emptyTimeout)
 	defer cancel()

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// readTimeout bounds how long the other server may take for one document, and maxDocument how long that may be.
+	// readTimeout bounds the time to read one document, and maxDocument its size.
 	readTimeout = time.Minute
 	maxDocument = 64 << 20
 )
 
-// readDocuments brings the OpenAPI documents of an APIService up to date. What cannot be read stays as it was.
+// readDocuments updates the OpenAPI documents of an APIService. It keeps the old version of an unreadable document.
 func (a *aggregator) readDocuments(ctx context.Context, name string) {
 	r := a.find(name)
 	if r == nil || !r.state.Load().available() {
@@ -40,14 +40,14 @@ func (a *aggregator) readDocuments(ctx context.Context, name string) {
 	a.note(r, func(d *documents) { d.v3, d.v2 = v3, v2 })
 }
 
-// question is what this server asks the other one. etag is "" if nothing is known yet.
+// question is a request of this server to another one. etag is "" if nothing is known yet.
 type question struct {
 	path, query, accept, etag string
 	timeout                   time.Duration
 	limit                     int64
 }
 
-// get asks the other server for something.
+// get sends a question to the other server.
 func (a *aggregator) get(ctx context.Context, r *remote, q *question) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
@@ -63,18 +63,18 @@ func (a *aggregator) get(ctx context.Context, r *remote, q *question) (*answer, 
 	return out, err
 }
 
-// document asks for a document.
+// document requests a document.
 func (a *aggregator) document(ctx context.Context, r *remote, path, query, etag string) (*answer, error) {
 	return a.get(ctx, r, &question{
 		path: path, query: query, accept: "application/json", etag: etag, timeout: readTimeout, limit: maxDocument,
 	})
 }
 
-// readV3 returns the version's document, old if it is the same still.
+// readV3 returns the version's OpenAPI v3 document, or old if it has not changed.
 func (a *aggregator) readV3(ctx context.Context, r *remote, old *kept) (*kept, error) {
 	index, err := a.document(ctx, r, "/openapi/v3", "", "")
 	if err != nil || index.code != http.StatusOK {
-		return old, err // a server need not have it
+		return old, err // the document is optional
 	}
 	var paths struct {
 		Paths map[string]struct {
@@ -101,7 +101,7 @@ func (a *aggregator) readV3(ctx context.Context, r *remote, old *kept) (*kept, e
 	return compress(sum(doc.body), at.Query().Get("hash"), doc.body), nil
 }
 
-// readV2 returns what concerns the version of the other server's document, old if that is the same still.
+// readV2 returns the version's part of the other server's OpenAPI v2 document, or old if the document has not changed.
 func (a *aggregator) readV2(ctx context.Context, r *remote, old *kept) (*kept, error) {
 	etag := ""
 	if old != nil {
@@ -156,7 +156,7 @@ func partOfV2(doc []byte, path string) ([]byte, error) {
 			}
 		}
 	}
-	for name, raw := range whole.Definitions { // kinds are known by what they say, not only by paths
+	for name, raw := range whole.Definitions { // keep the definitions of kinds, even if no path refers to them
 		if strings.Contains(string(raw), `"x-kubernetes-group-version-kind"`) && part.Definitions[name] == nil &&
 			strings.Contains(string(raw), groupOf(path)) {
 			part.Definitions[name] = raw
@@ -175,7 +175,7 @@ func groupOf(path string) string {
 	return `""`
 }
 
-// references returns what a piece of a document refers to in a section.
+// references returns the names that a piece of a document references in a section.
 func references(raw []byte, section string) (names []string) {
 	mark := `"#/` + section + `/`
 	text := string(raw)

@@ -1,7 +1,7 @@
-// Package aggregation is what APIServices do: each says who answers for a version of an API group, this server or
-// another one behind a service.
+// Package aggregation implements APIServices: each names the server for a version of an API group, which is this server
+// or another one behind a service.
 //
-// It stands beside the core as a part, which brings the kind too.
+// It is a part beside the core, and also adds the kind.
 package aggregation
 
 import (
@@ -21,14 +21,14 @@ import (
 // Resource names the kind.
 var Resource = ref.APIServices.GroupResource()
 
-// Registration is the controller that keeps the APIServices of what this server answers for.
+// Registration is the controller that maintains the APIServices of this server's own groups.
 const Registration = "kube-apiserver-autoregistration-controller"
 
-// Settings say how requests reach other servers.
+// Settings configure how requests reach other servers.
 type Settings struct {
-	// Routing sends them to the endpoints of services, and not to cluster IPs.
+	// Routing sends requests to the endpoints of services, and not to cluster IPs.
 	Routing bool
-	// RejectRedirects answers 502 where another server sends a client elsewhere.
+	// RejectRedirects answers 502 if another server redirects a client.
 	RejectRedirects bool
 }
 

@@ -24,12 +24,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// discoveryTimeout bounds a request for a list of resources, which clients ask of all servers one after another.
+// discoveryTimeout bounds a discovery request, since clients request discovery of all servers one after another.
 const discoveryTimeout = 5 * time.Second
 
-// maxLists is how many lists of a server are read over HTTP/1 at the same time; more go over HTTP/2, as all else does.
-// Frames of 16 KiB, each copied and told of on both sides, cost a list of some MB half of its CPU time. The connections
-// are fewer than are kept for those that follow (egress.Transport).
+// maxLists is the number of concurrent lists of a server over HTTP/1; further lists, and all other requests, use
+// HTTP/2. With HTTP/2, a list of some MB spends half of its CPU time on frames of 16 KiB, each copied and signalled on
+// both sides. The number is below the number of idle connections that are kept (egress.Transport).
 const maxLists = 16
 
 // delivery is a request on its way to another server.
@@ -37,8 +37,8 @@ type delivery struct {
 	remote *remote
 	route  route
 	who    user.Info
-	header http.Header // of the answer to the client
-	alone  bool        // on a connection of its own, with HTTP/1
+	header http.Header // of the response to the client
+	alone  bool        // on its own HTTP/1 connection
 }
 
 type deliveryKey struct{}
@@ -61,10 +61,10 @@ func deliveryOf(r *http.Request) *delivery {
 	return d
 }
 
-// handler returns what answers requests for an APIService.
+// handler returns the handler of requests for an APIService.
 func (a *aggregator) handler(remote *remote) front.Handler {
 	return func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
-		// What the other server does costs this one nothing but memory.
+		// The work of the other server costs this one only memory.
 		defer request.Wait(r.Context())()
 		if scope := request.ScopeOf(r.Context()); scope != nil && scope.Visible != nil {
 			codec.WriteError(w, r,
@@ -110,7 +110,7 @@ func (a *aggregator) handler(remote *remote) front.Handler {
 	}
 }
 
-// newProxy returns what sends a request that carries a delivery, and its answer back.
+// newProxy returns the proxy of requests that carry a delivery.
 func (a *aggregator) newProxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -127,12 +127,12 @@ func (a *aggregator) newProxy() *httputil.ReverseProxy {
 			d := deliveryOf(r)
 			a.failed(w, r, d.who, d.remote, err)
 		},
-		// It says of clients and servers that they have gone, which is their business.
+		// It only logs disconnected clients and servers.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 }
 
-// carrier sends a request by the connections of the APIService that it is for.
+// carrier sends a request over the connections of its APIService.
 type carrier struct{ certificates *webhook.Certificates }
 
 // RoundTrip implements http.RoundTripper.
@@ -153,7 +153,7 @@ func (c carrier) send(d *delivery, r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// inspect looks at an answer before the client gets it.
+// inspect checks a response before the client gets it.
 func (a *aggregator) inspect(resp *http.Response) error {
 	if a.settings.RejectRedirects && resp.StatusCode >= 300 && resp.StatusCode < 400 &&
 		resp.Header.Get("Location") != "" {
@@ -167,11 +167,11 @@ func (a *aggregator) inspect(resp *http.Response) error {
 	return whole(resp)
 }
 
-// maxWhole is how long an answer may be that is read before the client gets any of it.
+// maxWhole is the largest response that is read completely before the client gets any of it.
 const maxWhole = 64 << 10
 
-// whole reads a short answer that says how long it is. If the other server breaks off in it, which one does that is
-// killed, the client is told so: once it had the beginning, its connection could only break.
+// whole reads a short response with a Content-Length. If the other server breaks off, as a killed one does, the client
+// gets an error: after the first bytes, the proxy could only close the connection.
 func whole(resp *http.Response) error {
 	if n := resp.ContentLength; n <= 0 || n > maxWhole || resp.Request.Method == http.MethodHead {
 		return nil
@@ -187,7 +187,7 @@ func whole(resp *http.Response) error {
 
 var errRedirect = errors.New("the backend attempted to redirect this request, which is not permitted")
 
-// failed answers a request that has not reached the other server, or has got no answer.
+// failed answers a request that did not reach the other server, or got no response.
 func (a *aggregator) failed(w http.ResponseWriter, r *http.Request, who user.Info, remote *remote, err error) {
 	if errors.Is(err, errRedirect) {
 		codec.WriteError(w, r, &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -203,7 +203,7 @@ func (a *aggregator) failed(w http.ResponseWriter, r *http.Request, who user.Inf
 	a.unavailable(w, r, who, remote, &state{reason: "the request has failed", message: foreign.Text(err.Error())})
 }
 
-// unavailable answers 503. Why is for those who may see the APIService.
+// unavailable answers 503. Users with permission to see the APIService also get the reason.
 func (a *aggregator) unavailable(w http.ResponseWriter, r *http.Request, who user.Info, remote *remote, s *state) {
 	text := fmt.Sprintf("APIService %q is not available", remote.name)
 	switch {
@@ -228,7 +228,7 @@ func (a *aggregator) maySee(ctx context.Context, who user.Info, name string) boo
 	return err == nil && decision.Allowed()
 }
 
-// buffers are what answers are copied through.
+// buffers is the pool of copy buffers.
 type buffers struct{ sync.Pool }
 
 // Get implements httputil.BufferPool.

@@ -24,17 +24,17 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// managedLabel says of an APIService that the server makes it: once when it starts, or again whenever it is gone. What
-// lacks the label is the user's.
+// managedLabel marks APIServices that the server creates, with a value for once at the start or for as long as it runs.
+// APIServices without the label belong to users.
 const (
 	managedLabel   = "kube-aggregator.kubernetes.io/automanaged"
 	managedOnStart = "onstart"
 	managedAlways  = "true"
 )
 
-// registration keeps the APIServices of what this server answers for by itself: those of built-in kinds as they are
-// when it starts (registerBuiltin), those of definitions as long as these are there. Its keys are names of APIServices.
-// Rules: package autoregister of kube-aggregator 1.36.
+// registration maintains the APIServices of this server's own groups: of built-in kinds once at the start
+// (registerBuiltin), and of CustomResourceDefinitions as long as these exist. Its keys are names of APIServices.
+// Source: package autoregister of kube-aggregator 1.36.
 type registration struct {
 	host *part.Host
 	// running is false while the view loads.
@@ -44,8 +44,8 @@ type registration struct {
 
 	mu struct {
 		sync.Mutex
-		// atStart are the APIServices that were there when the server started, synced those that have been right once
-		// since.
+		// atStart are the APIServices that existed at the start of the server; synced are the ones that have been
+		// correct once since then.
 		atStart, synced map[string]bool
 	}
 }
@@ -76,15 +76,15 @@ func (r *registration) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// Pauses between attempts to register what is built in.
+// Pauses between attempts to register built-in kinds.
 const (
 	builtinRetryFirst = 50 * time.Millisecond
 	builtinRetryMost  = 5 * time.Second
 )
 
-// registerBuiltin makes the APIServices of built-in kinds be as this server wants them, once, and deletes those that an
-// earlier start has left. Each replica does it, whoever leads: the leader may be of another version or have another
-// --runtime-config, and does not know of what this one serves.
+// registerBuiltin creates or updates the APIServices of built-in kinds once, and deletes obsolete ones of an earlier
+// start. Each replica does it, not only the leader: the leader may have another version or another --runtime-config,
+// and does not know the groups of this one.
 func (r *registration) registerBuiltin(ctx context.Context) error {
 	names := builtin(r.host.Catalog.Snapshot())
 	r.host.View.Collection(ref.APIServices.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
@@ -147,13 +147,13 @@ func builtin(snap *catalog.Snapshot) (names []string) {
 	return names
 }
 
-// desired is what an APIService of this server's own is to say.
+// desired is the desired state of an APIService of this server.
 type desired struct {
 	spec    apiregistrationv1.APIServiceSpec
 	managed string
 }
 
-// wanted returns what the APIService of that name is to say, nil if there is to be none.
+// wanted returns the desired state of the APIService of a name, or nil if there should be none.
 func wanted(snap *catalog.Snapshot, name string) *desired {
 	version, group, _ := strings.Cut(name, ".")
 	g := snap.Group(group)
@@ -181,7 +181,7 @@ func wanted(snap *catalog.Snapshot, name string) *desired {
 	return d
 }
 
-// What the APIServices of definitions say.
+// Values of the APIServices of CustomResourceDefinitions.
 const (
 	customGroupPriority   = 1000
 	customVersionPriority = 100
@@ -202,7 +202,7 @@ func (r *registration) Reconcile(ctx context.Context, name string) error {
 		err = r.update(ctx, have, want)
 	case remove:
 		if r.host.View.Collection(control.DefinitionsPrefix).Snapshot().Unreadable() > 0 {
-			return control.Again(rereadEvery) // its definition may be the one that cannot be read
+			return control.Again(rereadEvery) // its definition may be the unreadable one
 		}
 		err = r.remove(ctx, have)
 	}
@@ -218,10 +218,10 @@ func (r *registration) Reconcile(ctx context.Context, name string) error {
 	return nil
 }
 
-// rereadEvery is how long an APIService that nothing is known of stays at least while definitions cannot be read.
+// rereadEvery is the least time that an unknown APIService stays while some definitions are unreadable.
 const rereadEvery = time.Second
 
-// action is what has to be done about an APIService.
+// action is the next action for an APIService.
 type action int
 
 const (
@@ -231,8 +231,7 @@ const (
 	remove
 )
 
-// step decides what has to be done: want is nil if the server answers for no such version, have if there is no such
-// APIService.
+// step returns the next action. want is nil if the server has no such version, have if there is no such APIService.
 func step(want *desired, have *watchcache.Entry, synced, atStart bool) action {
 	managed := ""
 	if have != nil {
@@ -255,7 +254,7 @@ func (r *registration) call(name string) (*verb.Call, error) {
 	return r.host.Verbs.Call(Resource, "", name, verb.ServerUser())
 }
 
-// manager is who owns the fields of these APIServices.
+// manager is the field manager of these APIServices.
 const manager = "kube-apiserver"
 
 func (r *registration) create(ctx context.Context, name string, want *desired) error {
@@ -305,7 +304,7 @@ func (r *registration) update(ctx context.Context, have *watchcache.Entry, want 
 			return r.host.Verbs.New(call, obj)
 		})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // its event brings us back
+		return nil // its event requeues it
 	}
 	return err
 }
@@ -323,7 +322,7 @@ func (r *registration) remove(ctx context.Context, have *watchcache.Entry) error
 	return err
 }
 
-// missing returns the names of the APIServices of built-in kinds that have not been there since the server started.
+// missing returns the names of the built-in APIServices that have not existed since the start of the server.
 func (r *registration) missing() (names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

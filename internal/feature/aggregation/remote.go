@@ -14,8 +14,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// remote is an APIService for which another server answers. What it says is never changed: a changed APIService is
-// another remote, which goes on with what is known of the other server if that is the same.
+// remote is an APIService of another server. Its spec is immutable: a changed APIService is a new remote, which takes
+// over the state of the other server if the server is the same.
 type remote struct {
 	name, uid string
 	version   catalog.GroupVersionName
@@ -26,17 +26,17 @@ type remote struct {
 	// state is how the other server was when it was last checked; nil before that.
 	state     atomic.Pointer[state]
 	addresses atomic.Pointer[addresses]
-	// documents are what it has last said of itself, never nil.
+	// documents are the server's last documents, never nil.
 	documents atomic.Pointer[documents]
 
 	mu struct {
 		sync.Mutex
 		checked  chan struct{} // closed after the next check
-		failures int           // checks that have failed one after another
-		// unread counts how often it was available, and its resources could not be read.
+		failures int           // number of consecutive failed checks
+		// unread counts the checks at which it was available but its resources could not be read.
 		unread int
 	}
-	// service is what the catalog is told; guarded by aggregator.mu.
+	// service is the entry for the catalog; guarded by aggregator.mu.
 	service *catalog.Service
 }
 
@@ -45,14 +45,14 @@ type state struct {
 	status          apiregistrationv1.ConditionStatus
 	reason, message string
 	at              time.Time // of the check
-	// answered is true of a server that is not available and yet answers: it may say what it serves all the same, which
-	// is what Kubernetes shows then.
+	// answered is true if the server is unavailable and yet answers: it may still list its resources, and Kubernetes
+	// then shows them.
 	answered bool
 }
 
 func (s *state) available() bool { return s != nil && s.status == apiregistrationv1.ConditionTrue }
 
-// read returns what an entry says, nil if it cannot be read.
+// read decodes an entry, or returns nil if it is unreadable.
 func read(e *watchcache.Entry) *apiregistrationv1.APIService {
 	s := &apiregistrationv1.APIService{}
 	if json.Unmarshal(e.JSON(), s) != nil {
@@ -73,7 +73,7 @@ func (r *remote) path() string {
 	return "/apis/" + r.version.Group + "/" + r.version.Version
 }
 
-// set notes what a check has found.
+// set records the result of a check.
 func (r *remote) set(s *state) {
 	r.state.Store(s)
 	r.mu.Lock()
@@ -110,8 +110,8 @@ func (r *remote) next() <-chan struct{} {
 	return r.mu.checked
 }
 
-// How often the other server is checked: now and then while it is available, and soon again, then more seldom, while it
-// is not. A request for it brings the next check forward, but not more often than each checkAtMost.
+// The intervals of checks: checkEvery while the server is available, else a growing back-off. A request for the server
+// brings the next check forward, but not below checkAtMost.
 const (
 	checkEvery   = 30 * time.Second
 	recheckFirst = 100 * time.Millisecond
@@ -129,14 +129,14 @@ func (r *remote) pause() time.Duration {
 	return min(checkEvery, recheckFirst<<min(failures-1, 10))
 }
 
-// How long a request waits for a check: for the first one, and for one more of a server that was not available.
+// The time that a request waits for a check: for the first one, and for a new one of an unavailable server.
 const (
 	patienceFirst = 6 * time.Second
 	patienceAgain = 250 * time.Millisecond
 )
 
-// await returns how the other server is. If it was not available it is checked once more, so that the first request
-// after it has come back finds it.
+// await returns the state of the other server. If it was unavailable, await waits for another check, so that the first
+// request after its recovery succeeds.
 func (a *aggregator) await(ctx context.Context, r *remote) *state {
 	s := r.state.Load()
 	if s.available() {

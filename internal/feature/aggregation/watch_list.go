@@ -15,11 +15,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// wantsInitialEvents reports whether a request is a watch that begins with what is there and a bookmark that says when
-// that is all (KEP-3157), in a form in which this server can put it together.
+// wantsInitialEvents reports whether a request is a watch that begins with the existing objects and a bookmark at their
+// end (KEP-3157), in a form that this server can produce itself.
 //
-// Servers that do not know such watches answer them with a watch without the bookmark, for which client-go waits for
-// ever. So nothing is left to them: this server lists, and watches from there on.
+// Servers without such watches ignore the parameter and send no bookmark, and client-go then waits forever. So the
+// aggregator never forwards such a watch: it lists, and watches from there.
 func wantsInitialEvents(r *http.Request, info *request.Info) bool {
 	if info.Verb != "watch" || !strings.Contains(r.URL.RawQuery, "sendInitialEvents") || r.Header.Get("Upgrade") != "" {
 		return false
@@ -29,7 +29,7 @@ func wantsInitialEvents(r *http.Request, info *request.Info) bool {
 		(accept == "" || strings.Contains(accept, "json") || strings.Contains(accept, "*/*"))
 }
 
-// maxInitial bounds the list with which a watch begins.
+// maxInitial bounds the list at the begin of a watch.
 const maxInitial = 256 << 20
 
 // initial is a list of another server.
@@ -40,7 +40,7 @@ type initial struct {
 	Items      []json.RawMessage `json:"items"`
 }
 
-// watchList answers a watch that begins with what is there.
+// watchList answers a watch that begins with the existing objects.
 func (a *aggregator) watchList(w http.ResponseWriter, r *http.Request, d *delivery) {
 	resp, err := a.ask(r, d, listQuery(r.URL.Query()), true)
 	if err != nil {
@@ -91,12 +91,12 @@ func (a *aggregator) watchList(w http.ResponseWriter, r *http.Request, d *delive
 			return
 		}
 		if err != nil {
-			panic(http.ErrAbortHandler) // so that the client sees that the watch has not come to its end
+			panic(http.ErrAbortHandler) // shows the client that the watch ended early
 		}
 	}
 }
 
-// listQuery makes the query of a watch that of the list before it.
+// listQuery converts the query of a watch to the query of the preceding list.
 func listQuery(query url.Values) url.Values {
 	out := url.Values{}
 	for _, name := range []string{"labelSelector", "fieldSelector", "resourceVersion"} {
@@ -110,7 +110,7 @@ func listQuery(query url.Values) url.Values {
 	return out
 }
 
-// ask sends the client's request with another query. The answer is JSON.
+// ask sends the client's request with another query. The response is JSON.
 func (a *aggregator) ask(r *http.Request, d *delivery, query url.Values, list bool) (*http.Response, error) {
 	out := r.Clone(r.Context())
 	out.RequestURI, out.URL.RawQuery = "", query.Encode()
@@ -128,7 +128,7 @@ func (a *aggregator) ask(r *http.Request, d *delivery, query url.Values, list bo
 	return resp, nil
 }
 
-// jsonOnly returns what to accept so that the answer is JSON, and metadata alone if the client wants no more.
+// jsonOnly returns an Accept header for JSON, and for metadata only if the client asked for that.
 func jsonOnly(accept string, list bool) string {
 	if !strings.Contains(accept, "as=PartialObjectMetadata") {
 		return "application/json"
@@ -140,7 +140,7 @@ func jsonOnly(accept string, list bool) string {
 	return "application/json;as=" + as + ";g=meta.k8s.io;v=v1"
 }
 
-// relay hands an answer on as it is.
+// relay copies a response unchanged.
 func relay(w http.ResponseWriter, resp *http.Response) {
 	defer resp.Body.Close()
 	for _, name := range []string{"Content-Type", "Retry-After", "Warning"} {
@@ -168,7 +168,7 @@ func readInitial(resp *http.Response) (*initial, error) {
 	return list, nil
 }
 
-// write writes the objects of a list as events, and the bookmark that says that these were all.
+// write writes the objects of a list as events, and the bookmark at their end.
 func (l *initial) write(w io.Writer) error {
 	kind := strings.TrimSuffix(l.Kind, "List")
 	var b bytes.Buffer
@@ -194,14 +194,14 @@ func (l *initial) write(w io.Writer) error {
 	return err
 }
 
-// typed writes an object with its kind, which many servers leave out in lists.
+// typed writes an object with its kind, which many servers omit in lists.
 func (l *initial) typed(b *bytes.Buffer, item json.RawMessage, kind string) {
 	var compact bytes.Buffer
 	_ = json.Compact(&compact, item) // it has been parsed
 	item = compact.Bytes()
 	var have metav1.TypeMeta
 	if json.Unmarshal(item, &have) == nil && have.Kind == "" && len(item) > 0 && item[0] == '{' {
-		head, _ := json.Marshal(metav1.TypeMeta{Kind: kind, APIVersion: l.APIVersion}) // strings can be written
+		head, _ := json.Marshal(metav1.TypeMeta{Kind: kind, APIVersion: l.APIVersion}) // strings always encode
 		b.Write(head[:len(head)-1])
 		if item = item[1:]; item[0] != '}' {
 			b.WriteByte(',')
