@@ -1,10 +1,10 @@
-// Package bootstrap makes the roles and bindings that every cluster has.
+// Package bootstrap creates the default roles and bindings of a cluster.
 //
-// It is a part: policy.jsonl holds them as data, and Start brings what is stored up to it before the first request:
-// missing objects are made, missing rules and subjects are added, nothing is taken away, and what says that it is not
-// to be updated is left alone (rbac.authorization.kubernetes.io/autoupdate). It works by the rules of
-// k8s.io/component-helpers/auth/rbac/reconciliation. What fails is retried every second, and until all is there the
-// health check poststarthook/rbac/bootstrap-roles says so.
+// It is a part. policy.jsonl holds the roles and bindings, and Start reconciles the stored objects with them before the
+// first request: it creates missing objects, adds missing rules and subjects, removes nothing, and skips objects with
+// rbac.authorization.kubernetes.io/autoupdate set to "false". It follows
+// k8s.io/component-helpers/auth/rbac/reconciliation. Failures are retried every second, and reported by the health
+// check poststarthook/rbac/bootstrap-roles.
 package bootstrap
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// policy holds the roles and bindings, an object in each line, with sorted keys: those that Kubernetes makes with its
-// default features. test/oracle-builtins compares it with Kubernetes' own.
+// policy holds the roles and bindings of Kubernetes with its default features, one object a line, with sorted keys.
+// test/oracle-builtins compares it with Kubernetes' own.
 //
 //go:embed policy.jsonl
 var policy string
@@ -49,7 +49,7 @@ type Object struct {
 // lines are the objects of a policy as JSON.
 func lines(policy string) []string { return strings.Split(strings.TrimSuffix(policy, "\n"), "\n") }
 
-// Objects returns the policy with what features that are on add to it.
+// Objects returns the policy, with the additions of the given enabled features.
 func Objects(features ...string) ([]Object, error) {
 	policy, err := policyWith(features)
 	if err != nil {
@@ -66,7 +66,7 @@ func Objects(features ...string) ([]Object, error) {
 	return all, nil
 }
 
-// resource returns the plural name of the object's kind, which is that of its collection too.
+// resource returns the plural name of the object's kind, which is also the name of its collection.
 func (o *Object) resource() string { return strings.ToLower(o.Kind) + "s" }
 
 const (
@@ -80,7 +80,7 @@ const Check = "poststarthook/rbac/bootstrap-roles"
 
 var errNotFinished = errors.New("not finished")
 
-// Part brings the roles and bindings, with those of Kubernetes' features of these names.
+// Part adds the roles and bindings, with the additions of the named Kubernetes features.
 func Part(features []string) part.Part {
 	var done atomic.Bool
 	return part.Part{
@@ -120,7 +120,7 @@ type bootstrap struct {
 	policy []string // objects as JSON
 }
 
-// retry runs until everything is there, or ctx ends.
+// retry runs until everything is reconciled, or ctx ends.
 func (b *bootstrap) retry(ctx context.Context, done func()) {
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
@@ -141,7 +141,7 @@ func (b *bootstrap) retry(ctx context.Context, done func()) {
 	}
 }
 
-// run looks at every object of the policy once. It writes nothing if all is there.
+// run reconciles every object of the policy once. It writes nothing if all are up to date.
 func (b *bootstrap) run(ctx context.Context) error {
 	var (
 		wg   sync.WaitGroup
@@ -155,7 +155,7 @@ func (b *bootstrap) run(ctx context.Context) error {
 			}
 		}
 	}
-	places := make(chan struct{}, writers) // so many write at a time
+	places := make(chan struct{}, writers) // bounds concurrent writes
 	for _, line := range b.policy {
 		if b.current(line) {
 			continue
@@ -174,8 +174,8 @@ func (b *bootstrap) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// current reports whether an object is stored just as the policy has it, but for what may be there besides. It decodes
-// little, and takes an object that it cannot be sure about for one that has to be looked at.
+// current reports whether a stored object equals the policy's, apart from additions. It decodes little; if in doubt it
+// returns false, and the object is reconciled.
 func (b *bootstrap) current(line string) bool {
 	doc := []byte(line)
 	var head struct {
@@ -206,7 +206,7 @@ func (b *bootstrap) current(line string) bool {
 	for _, name := range []string{"aggregationRule", "roleRef", "subjects", "rules"} {
 		want, _ := codec.Field(doc, name)
 		have, _ := codec.Field(e.Peek(), name)
-		if string(want) == "null" { // an aggregated role's rules: whatever the controller has found
+		if string(want) == "null" { // the rules of an aggregated role are the controller's
 			continue
 		}
 		if string(want) != string(have) {

@@ -10,13 +10,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// gated holds what Kubernetes adds to the policy with features that are off by default, an object in each line with the
-// name of its feature gate. Rules of a role that the policy has are added to it.
+// gated holds the additions of Kubernetes features that are off by default, one object a line, with the name of the
+// feature gate. The rules of a role that the policy contains are added to it.
 //
 //go:embed gates.jsonl
 var gated string
 
-// policyWith returns the policy with what features that are on add to it. test/oracle-builtins compares it with
+// policyWith returns the policy with the additions of the given enabled features. test/oracle-builtins compares it with
 // Kubernetes' own for each of them.
 func policyWith(features []string) ([]string, error) {
 	all := lines(policy)

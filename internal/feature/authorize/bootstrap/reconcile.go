@@ -27,7 +27,7 @@ const manager = "kube-apiserver"
 // attempts is how often an object is looked at that others write at the same time.
 const attempts = 5
 
-// reconcile makes an object of the policy, or adds to the stored one what it lacks.
+// reconcile creates an object of the policy, or adds missing parts to the stored one.
 func (b *bootstrap) reconcile(ctx context.Context, line string) error {
 	want := Object{json: line}
 	if err := json.Unmarshal([]byte(line), &want); err != nil {
@@ -66,7 +66,7 @@ func (b *bootstrap) reconcileOnce(ctx context.Context, want *Object) error {
 	if have.Annotations[rbacv1.AutoUpdateAnnotationKey] == "false" {
 		return nil
 	}
-	if want.RoleRef != have.RoleRef { // which cannot be changed
+	if want.RoleRef != have.RoleRef { // roleRef is immutable
 		uid := types.UID(e.UID)
 		if _, err := b.host.Verbs.Delete(ctx, call,
 			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}); err != nil {
@@ -114,8 +114,8 @@ func (b *bootstrap) make(ctx context.Context, call *verb.Call, obj object.Object
 	return err
 }
 
-// split gives what an older binding was divided into the subjects, labels and annotations that the older one has, which
-// an administrator may have cut down.
+// split copies subjects, labels and annotations of the older binding to a binding that was split off from it: an
+// administrator may have restricted the older one.
 func (b *bootstrap) split(ctx context.Context, line string) error {
 	bindings := b.host.View.Collection(ref.ClusterRoleBindings.Prefix).Snapshot()
 	from := bindings.Get("", "system:discovery")
@@ -142,10 +142,10 @@ func (b *bootstrap) split(ctx context.Context, line string) error {
 	return control.IgnoreExists(b.make(ctx, call, obj))
 }
 
-// splitOff is the binding that was a part of another one until Kubernetes 1.14.
+// splitOff is a binding that was part of another one until Kubernetes 1.14.
 const splitOff = "system:public-info-viewer"
 
-// complete adds to an object what the wanted one has and it lacks, and reports whether that was anything.
+// complete adds the missing parts of want to have, and reports whether there were any.
 func complete(have, want *Object) (changed bool) {
 	changed = addMissing(&have.Annotations, want.Annotations)
 	changed = addMissing(&have.Labels, want.Labels) || changed
@@ -180,7 +180,7 @@ func complete(have, want *Object) (changed bool) {
 	return changed
 }
 
-// addMissing adds the keys that a map lacks. What it has stays: an administrator's word counts for more.
+// addMissing adds missing keys to a map. It keeps existing values, since an administrator may have set them.
 func addMissing(have *map[string]string, want map[string]string) (changed bool) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if _, ok := (*have)[key]; ok {
@@ -195,7 +195,7 @@ func addMissing(have *map[string]string, want map[string]string) (changed bool) 
 	return changed
 }
 
-// write puts what complete changes into the object.
+// write writes the fields that complete changes into obj.
 func write(obj object.Object, o *Object) (object.Object, error) {
 	raw, err := json.Marshal(map[string]any{
 		"metadata":        map[string]any{"labels": o.Labels, "annotations": o.Annotations},

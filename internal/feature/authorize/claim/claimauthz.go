@@ -1,12 +1,12 @@
-// Package claim decides who may write which part of the status of a ResourceClaim.
+// Package claim authorizes writes to the parts of a ResourceClaim's status.
 //
-// The permission for resourceclaims/status is not enough (KEP-4817, kube's feature gate
-// DRAResourceClaimGranularStatusAuthorization): what a claim has got, and for whom it is reserved, is for those who may
-// write resourceclaims/binding, which schedulers do; the state of a device is for those who may write
-// resourceclaims/driver of the name of its driver, with a verb that says on which nodes. Neither of them is served.
+// The permission for resourceclaims/status is not sufficient (KEP-4817, Kubernetes' feature gate
+// DRAResourceClaimGranularStatusAuthorization). Changes of allocation and reservedFor also require a permission for
+// resourceclaims/binding, as schedulers have. Changes of devices also require one for resourceclaims/driver with the
+// driver's name, with a verb that depends on the node. Neither subresource is served.
 //
-// It stands beside the validation of an update, as a limit of the verbs (verb.Limit). The rules and the texts are those
-// of k8s.io/kubernetes/pkg/registry/resource. All is safe for concurrent use.
+// It runs beside the validation of an update, as a limit of the verbs (verb.Limit). Source of rules and texts:
+// k8s.io/kubernetes/pkg/registry/resource. It is safe for concurrent use.
 package claim
 
 import (
@@ -35,7 +35,7 @@ func Part() part.Part {
 	}}
 }
 
-// Limit returns the limit of what a answers.
+// Limit returns a limit that asks the authorizer a.
 func Limit(a authz.Authorizer) verb.Limit {
 	return func(ctx context.Context, c *verb.Call, obj, old object.Object) field.ErrorList {
 		if c.User == nil {
@@ -46,7 +46,7 @@ func Limit(a authz.Authorizer) verb.Limit {
 			was: rule.As[resourcev1.ResourceClaimStatus](old["status"]),
 		}
 		errs := w.binding()
-		if w.now.Allocation != nil { // without one, the devices go with it
+		if w.now.Allocation != nil { // without an allocation, the devices go with it
 			errs = append(errs, w.devices()...)
 		}
 		return errs
@@ -61,7 +61,7 @@ type write struct {
 	now, was   resourcev1.ResourceClaimStatus
 }
 
-// binding refuses to change what a claim has got and who uses it. The permission is one for all claims.
+// binding checks changes of the claim's allocation and consumers. The permission covers all claims.
 func (w *write) binding() field.ErrorList {
 	if equality.Semantic.DeepEqual(w.now.Allocation, w.was.Allocation) &&
 		equality.Semantic.DeepEqual(w.now.ReservedFor, w.was.ReservedFor) {
@@ -76,7 +76,7 @@ func (w *write) binding() field.ErrorList {
 		w.call.Verb, err))}
 }
 
-// devices refuses to change what is said of a driver's devices.
+// devices checks changes of the device statuses of a driver.
 func (w *write) devices() (errs field.ErrorList) {
 	drivers := changedDrivers(w.now.Devices, w.was.Devices)
 	if len(drivers) == 0 {
@@ -95,7 +95,7 @@ func (w *write) devices() (errs field.ErrorList) {
 	return errs
 }
 
-// driver returns nil if one of the verbs is allowed, else what is said of the first.
+// driver returns nil if one of the verbs is allowed, else the error for the first verb.
 func (w *write) driver(name string, verbs []string) error {
 	var first error
 	for _, v := range verbs {
@@ -131,7 +131,7 @@ func (w *write) require(verb, subresource, namespace, name string) error {
 
 type deviceKey struct{ driver, pool, device, share string }
 
-// changedDrivers returns the drivers of the devices of which something else is said than before, sorted.
+// changedDrivers returns the sorted drivers of the devices with a changed status.
 func changedDrivers(now, was []resourcev1.AllocatedDeviceStatus) (drivers []string) {
 	before := map[deviceKey]resourcev1.AllocatedDeviceStatus{}
 	for _, d := range was {
@@ -159,7 +159,7 @@ func keyOf(d resourcev1.AllocatedDeviceStatus) deviceKey {
 	return k
 }
 
-// onlyNode returns the node that a claim is bound to, "" if it is not one by its name.
+// onlyNode returns the node that a claim is bound to by name, or "" if there is none.
 func onlyNode(a *resourcev1.AllocationResult) string {
 	if a == nil || a.NodeSelector == nil || len(a.NodeSelector.NodeSelectorTerms) != 1 {
 		return ""

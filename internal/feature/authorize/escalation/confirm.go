@@ -35,8 +35,8 @@ func refusal(r Request, lacking []rbacv1.PolicyRule, missing []rbacv1.RoleRef) e
 	return fmt.Errorf("%s", text)
 }
 
-// resolutionErrors are the errors about roles that bindings of the user name and that are not there. They
-// call each after what is written, resource, as Kubernetes' storage does, which knows nothing but the request.
+// resolutionErrors returns the errors about missing roles that bindings of the user name. As in Kubernetes' storage,
+// which knows only the request, they call each role by the resource of the request.
 func resolutionErrors(missing []rbacv1.RoleRef, resource string) string {
 	var texts []string
 	for _, ref := range missing {
@@ -51,7 +51,7 @@ func resolutionErrors(missing []rbacv1.RoleRef, resource string) string {
 	return strings.Join(texts, "")
 }
 
-// compact joins rules about the same resource, of which each has one verb.
+// compact merges rules about the same resource, each with one verb.
 func compact(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	type resource struct {
 		group, resource, name string
@@ -79,7 +79,7 @@ func compact(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return out
 }
 
-// describe prints a rule without what it does not have.
+// describe formats a rule without its empty fields.
 func describe(r rbacv1.PolicyRule) string {
 	var parts []string
 	for _, field := range []struct {

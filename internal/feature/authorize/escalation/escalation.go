@@ -1,9 +1,9 @@
-// Package escalation keeps users from giving rights that they do not have.
+// Package escalation prevents users from granting permissions that they do not have.
 //
-// It stands between admission and validation of a write, as guards of the verbs (verb.Guard): who writes a role needs
-// every permission in it, or the verb escalate; who writes a binding needs those of the role that it names, or the verb
-// bind. Members of system:masters may do both. The rules and the texts are those of Kubernetes
-// (k8s.io/kubernetes/pkg/registry/rbac), held by the tables of the tests.
+// It runs between admission and validation of a write, as guards of the verbs (verb.Guard). To write a role, a user
+// needs all of its permissions, or the verb escalate. To write a binding, a user needs all permissions of the role, or
+// the verb bind. Members of system:masters may do both. The rules and texts are Kubernetes'
+// (k8s.io/kubernetes/pkg/registry/rbac); the tables in the tests check them.
 //
 // A Checker is safe for concurrent use.
 package escalation
@@ -45,24 +45,24 @@ func Part() part.Part {
 	}}
 }
 
-// Checker decides whether a user may give rights.
+// Checker decides whether a user may grant permissions.
 type Checker struct {
 	Authorizer authz.Authorizer
 	Roles      *rbac.Evaluator
-	// Fresh waits until Roles knows what other servers have written before.
+	// Fresh waits until Roles includes the completed writes of other servers.
 	Fresh func(context.Context) error
 }
 
-// Request is the write that is asked about.
+// Request is the write to check.
 type Request struct {
 	User     user.Info
-	Resource string // what is written: "roles", "clusterroles", "rolebindings", "clusterrolebindings"
-	// Namespace and Name are those of the request; a POST has no name.
+	Resource string // "roles", "clusterroles", "rolebindings" or "clusterrolebindings"
+	// Namespace and Name are the request's; a POST has no name.
 	Namespace, Name string
 }
 
-// Role returns nil if the user may write a role of these rules, which is called name, and a 403 if not. aggregates is
-// true if it gathers the rules of others, or did.
+// Role returns nil if the user may write a role with these rules and name, and otherwise a 403. aggregates is true if
+// the role has an aggregation rule before or after the write.
 func (c *Checker) Role(
 	ctx context.Context, r Request, name string, rules []rbacv1.PolicyRule, aggregates bool,
 ) error {
@@ -75,7 +75,7 @@ func (c *Checker) Role(
 	if err := c.confirm(r, rules); err != nil {
 		return apierrors.NewForbidden(rbacv1.Resource(r.Resource), name, err)
 	}
-	// It can gather anything, so it takes everything.
+	// An aggregation rule can collect anything, so it requires all permissions.
 	if aggregates && c.confirm(r, everything) != nil {
 		return apierrors.NewForbidden(rbacv1.Resource(r.Resource), name,
 			errors.New("must have cluster-admin privileges to use the aggregationRule"))
@@ -88,9 +88,9 @@ var everything = []rbacv1.PolicyRule{
 	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
 }
 
-// Binding returns nil if the user may write a binding to the role, which is called name, and a 403 if not.
-// If that depends on a role that is not there, it is a 404, about the resource that is written as in Kubernetes, or a
-// 400 where no role can be.
+// Binding returns nil if the user may write a binding with this name to the role ref, and otherwise a 403. If the
+// decision depends on a missing role, the error is a 404 about the resource of the request, as in Kubernetes. It is a
+// 400 if ref cannot name a role.
 func (c *Checker) Binding(ctx context.Context, r Request, name string, ref rbacv1.RoleRef) error {
 	if master(r.User) {
 		return nil
@@ -115,7 +115,7 @@ func (c *Checker) Binding(ctx context.Context, r Request, name string, ref rbacv
 	return nil
 }
 
-// master reports whether a user may do everything whatever the roles say.
+// master reports whether a user is in system:masters, which may do everything.
 func master(who user.Info) bool { return slices.Contains(who.GetGroups(), user.SystemPrivilegedGroup) }
 
 func (c *Checker) allowed(ctx context.Context, r Request, verb, resource, name string) bool {
@@ -126,7 +126,7 @@ func (c *Checker) allowed(ctx context.Context, r Request, verb, resource, name s
 	return d.Allowed()
 }
 
-// request makes the Request of a call.
+// requestOf returns the Request of a call.
 func requestOf(c *verb.Call) Request {
 	return Request{User: c.User, Resource: c.Resource.Plural, Namespace: c.Namespace, Name: c.Name}
 }
@@ -175,7 +175,7 @@ func guardClusterRoleBinding(check *Checker) verb.Guard {
 	}
 }
 
-// read makes Go values of an object and the one before it, which may be nil.
+// read decodes an object and its former state, which may be nil.
 func read[T any](obj, old object.Object) (now, before *T, err error) {
 	now = new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, now); err != nil {
@@ -191,7 +191,8 @@ func read[T any](obj, old object.Object) (now, before *T, err error) {
 	return now, before, nil
 }
 
-// collectable reports whether an update changes nothing but what the garbage collector changes to let the object go.
+// collectable reports whether an update changes only the fields that the garbage collector changes to release the
+// object.
 func collectable[T any, P interface {
 	*T
 	metav1.Object

@@ -1,5 +1,5 @@
-// Package marks tells those who write definitions with sensitive fields what they may not expect: that a keyword which
-// they leave out goes away, and that values are encrypted where nothing is.
+// Package marks warns authors of CustomResourceDefinitions with sensitive fields: that an omitted keyword is lost, and
+// that values are encrypted although nothing encrypts.
 package marks
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// Part warns; it refuses nothing.
+// Part adds the warnings; it rejects nothing.
 func Part() part.Part {
 	return part.Part{Name: "sensitive fields", Handlers: func(h *part.Host) part.Handlers {
 		return part.Handlers{Guards: map[string]verb.Guard{
@@ -34,8 +34,8 @@ func Part() part.Part {
 	}}
 }
 
-// warnings returns what is said of a definition that takes the place of old, which may be nil: that a keyword
-// which it leaves out stays, and that its objects are not encrypted.
+// warnings returns the warnings for a definition that replaces old, which may be nil: that an omitted keyword stays,
+// and that its objects are not encrypted.
 func warnings(obj, old object.Object, encrypts func(prefix string) bool) (out []string) {
 	was := old != nil && crd.MentionsSensitive(old)
 	if was {

@@ -70,7 +70,7 @@ func environment(from []corev1.EnvFromSource, env []corev1.EnvVar, add func(reso
 	}
 }
 
-// mounted finds the secrets and config maps of a volume. Of several sources, which are not valid, the first counts.
+// mounted finds the secrets and config maps of a volume. Of several sources, which are invalid, the first counts.
 func mounted(v *corev1.VolumeSource, add func(resource, name string)) {
 	local := func(r *corev1.LocalObjectReference) {
 		if r != nil {
@@ -117,7 +117,7 @@ func mounted(v *corev1.VolumeSource, add func(resource, name string)) {
 	}
 }
 
-// claims finds the resource claims of a pod: those that it names, and those that were made for it.
+// claims finds the resource claims of a pod: the ones that it names, and the ones created for it.
 func claims(pod *corev1.Pod, add func(resource, name string)) {
 	for _, c := range pod.Spec.ResourceClaims {
 		switch {

@@ -1,11 +1,12 @@
-// Package node decides about the requests of kubelets: the authorization mode Node.
+// Package node implements the authorization mode Node, for the requests of kubelets.
 //
-// It is one of the modes that authz.Union asks. A kubelet may use what the pods on its node need, and what is about the
-// node itself. Kubernetes keeps a graph of that; here a question is answered from the view, which finds the pods of a
-// node by an index, and what a pod needs is found once for each version of it (Entry.Encoded). So nothing is kept or
-// followed while no kubelet asks, and an answer is never older than the view. What may be created for a node is
-// checked by the admission plugin NodeRestriction. Rules and texts: plugin/pkg/auth/authorizer/node of Kubernetes
-// 1.36; test/oracle-builtins compares both. Authorizer is safe for concurrent use.
+// It is one of the modes of authz.Union. A kubelet may use the objects that the pods on its node need, and the objects
+// of the node itself. Kubernetes maintains a graph of these relations. This package evaluates each request on the view
+// instead: an index finds the pods of a node, and the needs of a pod are computed once for each version of it
+// (Entry.Encoded). So it has no state while no kubelet asks, and its answers are as current as the view. The admission
+// plugin NodeRestriction checks the content of created objects. Source of rules and texts:
+// plugin/pkg/auth/authorizer/node of Kubernetes 1.36; test/oracle-builtins compares both. Authorizer is safe for
+// concurrent use.
 package node
 
 import (
@@ -27,15 +28,15 @@ import (
 // Authorizer decides about the requests of kubelets, and has no opinion about others.
 type Authorizer struct {
 	View *watchcache.View
-	// PodCertificates says that PodCertificateRequests are served: kubelets make them.
+	// PodCertificates is set if PodCertificateRequests are served: kubelets create them.
 	PodCertificates bool
-	// TrustBundles says that kubelets read ClusterTrustBundles, for volumes of pods.
+	// TrustBundles is set if kubelets read ClusterTrustBundles, for volumes of pods.
 	TrustBundles bool
 }
 
 var _ authz.Mode = Authorizer{}
 
-// NodeName returns the node whose kubelet a user is: a member of system:nodes whose name is system:node:NAME. The name
+// NodeName returns the node name of a kubelet's user: a member of system:nodes with the name system:node:NAME. The name
 // may be empty.
 func NodeName(who user.Info) (name string, isNode bool) {
 	name, isNode = strings.CutPrefix(who.GetName(), "system:node:")
@@ -45,7 +46,7 @@ func NodeName(who user.Info) (name string, isNode bool) {
 	return name, true
 }
 
-// Rules implements authz.Ruler: what a kubelet may do depends on pods.
+// Rules implements authz.Ruler. It is incomplete for kubelets, since their permissions depend on pods.
 func (Authorizer) Rules(_ context.Context, who user.Info, _ string) (authz.Rules, error) {
 	if _, isNode := NodeName(who); isNode {
 		return authz.Rules{Incomplete: true}, errors.New("node authorizer does not support user rule resolution")
@@ -84,7 +85,7 @@ func isBundle(what *request.Info) bool {
 	return what.Group == "certificates.k8s.io" && what.Resource == "clustertrustbundles" && what.Subresource == ""
 }
 
-// question is what the kubelet of a node wants to do.
+// question is the request of a node's kubelet.
 type question struct {
 	*request.Info
 	node string
@@ -184,7 +185,7 @@ func (q question) serviceAccount() authz.Decision {
 	return q.related()
 }
 
-// owns reports whether a verb is one by which a kubelet keeps an object of its node.
+// owns reports whether a verb is one that a kubelet uses on an object of its own node.
 func (q question) owns() bool {
 	return slices.Contains([]string{"get", "create", "update", "patch", "delete"}, q.Verb)
 }
@@ -195,7 +196,7 @@ func (q question) lease() authz.Decision {
 		return no("can only get, create, update, patch, or delete a node lease")
 	case q.Namespace != "kube-node-lease":
 		return no(`can only access leases in the "kube-node-lease" system namespace`)
-	case q.Verb != "create" && q.Name != q.node: // the name of a new one is for NodeRestriction
+	case q.Verb != "create" && q.Name != q.node: // NodeRestriction checks the name of a new one
 		return no("can only access node lease with the same name as the requesting node")
 	}
 	return yes
@@ -207,7 +208,7 @@ func (q question) csiNode() authz.Decision {
 		return no("can only get, create, update, patch, or delete a CSINode")
 	case q.Subresource != "":
 		return no("cannot authorize CSINode subresources")
-	case q.Verb != "create" && q.Name != q.node: // the name of a new one is for NodeRestriction
+	case q.Verb != "create" && q.Name != q.node: // NodeRestriction checks the name of a new one
 		return no("can only access CSINode with the same name as the requesting node")
 	}
 	return yes
@@ -218,7 +219,7 @@ func (q question) slice() authz.Decision {
 		return no("cannot authorize ResourceSlice subresources")
 	}
 	switch q.Verb {
-	case "create": // for which node is for NodeRestriction
+	case "create": // NodeRestriction checks its node
 		return yes
 	case "get", "update", "patch", "delete":
 		return q.related()
@@ -232,7 +233,7 @@ func (q question) slice() authz.Decision {
 		"get, watch, list, create, update, patch, delete, deletecollection")
 }
 
-// selectsNode reports whether the request is about what has spec.nodeName of this node only.
+// selectsNode reports whether a field selector restricts the request to spec.nodeName of this node.
 func (q question) selectsNode() bool {
 	selector, err := fields.ParseSelector(q.FieldSelector)
 	return err == nil && slices.ContainsFunc(selector.Requirements(), func(r fields.Requirement) bool {
@@ -248,7 +249,7 @@ func (q question) podCertificate() authz.Decision {
 		return no("nodes may not access the status subresource of PodCertificateRequests")
 	}
 	switch q.Verb {
-	case "create": // for which pod is for NodeRestriction
+	case "create": // NodeRestriction checks its pod
 		return yes
 	case "get":
 		return q.related()
@@ -263,7 +264,7 @@ func (q question) podCertificate() authz.Decision {
 
 func (q question) nodeObject() authz.Decision {
 	switch q.Subresource + " " + q.Verb {
-	case " create", " update", " patch", "status update", "status patch": // of which node is for NodeRestriction
+	case " create", " update", " patch", "status update", "status patch": // NodeRestriction checks its node
 		return yes
 	case " get", " list", " watch":
 		switch q.Name {
@@ -290,7 +291,7 @@ func (q question) pod() authz.Decision {
 		}
 		return no("can only list/watch pods with spec.nodeName field selector")
 	case " create", " delete", "status update", "status patch", "eviction create":
-		return yes // of which node is for NodeRestriction
+		return yes // NodeRestriction checks its node
 	}
 	return authz.Decision{}
 }

@@ -27,7 +27,7 @@ func (q question) isNeeded() bool {
 		return q.isOfNode(ref.PodCertificateRequests.Prefix)
 	case "persistentvolumes":
 		volume := q.view.Collection(ref.PersistentVolumes.Prefix).Snapshot().Get("", q.Name)
-		if volume == nil || q.Namespace != "" { // a review can ask about a volume in a namespace
+		if volume == nil || q.Namespace != "" { // an access review can ask about a volume in a namespace
 			return false
 		}
 		v := volumeNeeds(volume)
@@ -78,7 +78,7 @@ func (q question) podNeeds(namespace string, wanted need) (found bool) {
 // byClaim finds volumes by the claim that they are for.
 type byClaim struct{}
 
-// volumeNeeds reports whether a volume whose claim is used by a pod of the node needs the secret.
+// volumeNeeds reports whether the secret is needed by a volume with a claim that a pod of the node uses.
 func (q question) volumeNeeds() (found bool) {
 	claimOf := func(e *watchcache.Entry) string {
 		namespace, _ := e.Field(".spec.claimRef.namespace")
@@ -116,20 +116,20 @@ func (q question) volumeNeeds() (found bool) {
 // need is an object of a pod's namespace that the pod needs.
 type need struct{ Resource, Name string }
 
-// needsKey is under which an entry keeps what its object needs, as JSON.
+// needsKey is the key of the cached needs of an entry's object, as JSON.
 type needsKey struct{}
 
-// podNeeds returns what a pod needs. One whose JSON cannot be read needs nothing.
+// podNeeds returns the needs of a pod. An unreadable pod needs nothing.
 func podNeeds(pod *watchcache.Entry) []need {
 	return kept(pod, func(p *corev1.Pod) []need {
 		if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
-			return nil // a kubelet made it: it must not give itself access by that
+			return nil // a mirror pod: a kubelet must not grant itself access with it
 		}
 		return needsOf(p)
 	})
 }
 
-// volume is what a persistent volume is for, and the secrets (namespace and name) that a node needs to mount it.
+// volume is the claim of a persistent volume, and the secrets (namespace and name) that a node needs to mount it.
 type volume struct {
 	ClaimNamespace, ClaimName string
 	Secrets                   [][2]string
@@ -144,7 +144,7 @@ func volumeNeeds(e *watchcache.Entry) volume {
 	})
 }
 
-// kept returns what find makes of an entry's object, and has the entry remember it.
+// kept returns the result of find on an entry's object, and caches it on the entry.
 func kept[Object, Found any](e *watchcache.Entry, find func(*Object) Found) (out Found) {
 	data, err := e.Encoded(needsKey{}, func() ([]byte, error) {
 		obj := new(Object)
