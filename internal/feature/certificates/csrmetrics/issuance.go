@@ -1,8 +1,8 @@
-// Package csrmetrics counts the certificates that signers issue for CertificateSigningRequests, and whether they last
-// as long as was asked for, by kube-apiserver's names (k8s.io/kubernetes/pkg/registry/certificates).
+// Package csrmetrics counts the certificates that signers issue for CertificateSigningRequests, and whether they have
+// the requested duration, with kube-apiserver's metric names (k8s.io/kubernetes/pkg/registry/certificates).
 //
-// It stands behind the verbs, which tell it of every status that they have written (verb.Config.Updated). A Counter is
-// safe for concurrent use.
+// The verbs call it for every status that they have written (verb.Config.Updated). A Counter is safe for concurrent
+// use.
 package csrmetrics
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Counter counts certificates for requests that said how long they should last.
+// Counter counts certificates for requests with a requested duration.
 type Counter struct{ requested, honored *prometheus.CounterVec }
 
 // New returns a counter that registry shows.
@@ -45,11 +45,11 @@ func (c *Counter) Updated(old, now catalog.Object) {
 	}
 	signer := object.String(old, "spec", "signerName")
 	if !strings.HasPrefix(signer, "kubernetes.io/") {
-		signer = "other" // any client may make up names
+		signer = "other" // clients can invent names
 	}
 	c.requested.WithLabelValues(signer).Inc()
 	want := time.Duration(seconds) * time.Second
-	if got, ok := life(issued); ok && (want-got).Abs() < 5*time.Minute+want/20 { // signers begin a little before now
+	if got, ok := life(issued); ok && (want-got).Abs() < 5*time.Minute+want/20 { // signers backdate certificates
 		c.honored.WithLabelValues(signer).Inc()
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// Part brings the metrics of certificates that are issued.
+// Part adds the metrics of issued certificates.
 func Part() part.Part {
 	return part.Part{Name: "certificate metrics", Handlers: func(h *part.Host) part.Handlers {
 		return part.Handlers{Updated: map[string]func(old, now object.Object){

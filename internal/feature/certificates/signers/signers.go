@@ -1,6 +1,6 @@
-// Package signers has the limit of the status of PodCertificateRequests: the permission for
-// podcertificaterequests/status is not enough (k8s.io/kubernetes/pkg/registry/certificates/podcertificaterequest). What
-// is asked about the other kinds of the group is in feature/plugins/certificates. It is safe for concurrent use.
+// Package signers restricts the status of PodCertificateRequests: the permission for podcertificaterequests/status is
+// not sufficient (k8s.io/kubernetes/pkg/registry/certificates/podcertificaterequest). Package
+// feature/plugins/certificates has the checks for the other kinds of the group. It is safe for concurrent use.
 package signers
 
 import (
@@ -27,7 +27,8 @@ func Part() part.Part {
 	}}
 }
 
-// Limit returns the limit of what a answers: only those who may sign for the signer that is asked change the status.
+// Limit returns a limit that asks the authorizer a: only users with the permission to sign for the signer may change
+// the status.
 func Limit(a authz.Authorizer) verb.Limit {
 	return func(ctx context.Context, c *verb.Call, obj, old object.Object) field.ErrorList {
 		signer := object.String(old, "spec", "signerName")

@@ -17,9 +17,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// approver approves the requests of kubelets for client certificates, if who made them may have them: those for the
-// node itself with the permission to create certificatesigningrequests/selfnodeclient, those for any with nodeclient.
-// Its keys are names.
+// approver approves the requests of kubelets for client certificates, by the permissions of the requester: create on
+// certificatesigningrequests/selfnodeclient for a node's own certificate, and on nodeclient for any. Its keys are
+// names.
 type approver struct{ *part.Host }
 
 func (a *approver) Observe(ev *watchcache.Event, need func(string)) { observe(ev, need) }
@@ -32,7 +32,7 @@ func (a *approver) Reconcile(ctx context.Context, name string) error {
 	}
 	asked, err := certificates.ParseRequest(r.Spec.Request)
 	if err != nil || checkKubeletClient(asked, r.Spec.Usages) != nil {
-		return nil // a person may decide
+		return nil // left to an administrator
 	}
 	subresources := []string{"nodeclient"}
 	message := "Auto approving kubelet client certificate after SubjectAccessReview."
@@ -55,7 +55,7 @@ func (a *approver) Reconcile(ctx context.Context, name string) error {
 	return nil
 }
 
-// may reports whether who made the request may create a subresource of such requests.
+// may reports whether the requester may create a subresource of such requests.
 func (a *approver) may(
 	ctx context.Context, r *certificatesv1.CertificateSigningRequest, subresource string,
 ) (bool, error) {
@@ -83,8 +83,8 @@ func (a *approver) approve(ctx context.Context, r *certificatesv1.CertificateSig
 	})
 }
 
-// update changes the status of r by way of a subresource, unless r has changed since it was read: then it is looked at
-// again because of that change.
+// update changes the status of r through a subresource. It does nothing if r has changed since it was read: that change
+// requeues it.
 func update(ctx context.Context, h *part.Host, r *certificatesv1.CertificateSigningRequest, subresource string,
 	change func(status object.Object),
 ) error {

@@ -25,11 +25,11 @@ const (
 	keepPending = 24 * time.Hour
 )
 
-// cleaner removes requests that were decided an hour ago, and those that have waited for a day. It works in rounds, as
-// kube's does, while there are requests. Its only key is "".
+// cleaner removes requests an hour after their decision, and undecided ones after a day. As in Kubernetes it works in
+// rounds, while there are requests. Its only key is "".
 type cleaner struct {
 	*part.Host
-	planned atomic.Bool // there is a next round
+	planned atomic.Bool // the next round is scheduled
 }
 
 func (c *cleaner) Observe(ev *watchcache.Event, need func(string)) {

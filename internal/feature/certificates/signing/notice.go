@@ -16,9 +16,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// notice records an Event at an approved request whose signer is not one of the server's: unless a controller for that
-// signer runs, the request waits for ever, and nothing else says why. It is Normal, since such a controller may be at
-// work. There is one Event a request, until it expires.
+// notice records an Event on an approved request for a signer that this server does not have. Without a controller for
+// that signer the request waits forever, and nothing else shows the reason. The type is Normal, since such a controller
+// may be running. There is one Event for each request, until it expires.
 func notice(ctx context.Context, h *part.Host, r *certificatesv1.CertificateSigningRequest) error {
 	name := r.Name + "." + string(r.UID)
 	if h.View.Collection(ref.Events.Prefix).Snapshot().Get(metav1.NamespaceDefault, name) != nil {
@@ -47,7 +47,7 @@ func notice(ctx context.Context, h *part.Host, r *certificatesv1.CertificateSign
 		return err
 	}
 	_, err = h.Verbs.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: manager})
-	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) { // there is one; there is no such namespace
+	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) { // there is one; or no namespace
 		return nil
 	}
 	return err

@@ -1,9 +1,9 @@
-// Package signing has the controllers of CertificateSigningRequests: one approves those of kubelets, one issues
-// certificates for Kubernetes' own signers with the server's authority, and one removes requests that are done with
+// Package signing implements the controllers of CertificateSigningRequests: one approves the requests of kubelets, one
+// issues certificates for Kubernetes' own signers with the server's authority, and one removes finished requests
 // (k8s.io/kubernetes/pkg/controller/certificates).
 //
-// They stand behind the verbs, as any client would: the admission plugins about certificates are asked about them too.
-// What they decide by (policy.go) is pure.
+// They write through the verbs, as any client, so the admission plugins for certificates apply to them too. Their
+// policy (policy.go) is pure.
 package signing
 
 import (
@@ -23,15 +23,15 @@ import (
 
 var requests = ref.CertificateSigningRequests.GroupResource()
 
-// manager is the field manager of what the controllers write.
+// manager is the field manager of the controllers.
 const manager = "kube-controller-manager"
 
-// Settings say with what is signed.
+// Settings configure the signing authorities.
 type Settings struct {
-	// Authorities are those of signers, by their names. Without any, the server's own authority signs for all of
-	// Kubernetes' signers; with some, signers that are not here are left to others.
+	// Authorities are the authorities of signers, by name. If empty, the server's own authority signs for all of
+	// Kubernetes' signers; otherwise missing signers are left to other controllers.
 	Authorities map[string]pki.Authority
-	// Duration is how long certificates last at most, a year if zero.
+	// Duration is the longest duration of certificates, a year if zero.
 	Duration time.Duration
 }
 
@@ -53,7 +53,7 @@ func Part(settings Settings) part.Part {
 	}}
 }
 
-// read returns the request of a name in the view, nil if there is none or it cannot be read.
+// read returns the request of a name in the view, or nil if it is missing or unreadable.
 func read(h *part.Host, name string) *certificatesv1.CertificateSigningRequest {
 	e := h.View.Collection(ref.CertificateSigningRequests.Prefix).Snapshot().Get("", name)
 	if e == nil || e.Deleting {
@@ -73,8 +73,8 @@ func observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// has reports whether a request has a condition of one of the types, whatever its status: these are never false, but
-// for Failed, which no one may set to anything but True either.
+// has reports whether a request has a condition of one of the types, whatever its status. The status of these
+// conditions is always True; validation ensures it for Failed too.
 func has(r *certificatesv1.CertificateSigningRequest, types ...certificatesv1.RequestConditionType) bool {
 	return slices.ContainsFunc(r.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 		return slices.Contains(types, c.Type)

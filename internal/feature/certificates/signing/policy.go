@@ -15,8 +15,8 @@ import (
 // LegacyUnknown is the signer of requests that named none when that was allowed.
 const LegacyUnknown = "kubernetes.io/legacy-unknown"
 
-// Kube's times: how long a certificate lasts at most unless --cluster-signing-duration says otherwise, how long at
-// least, how far back it begins, and below which life that does not count.
+// Kubernetes' limits: the default of --cluster-signing-duration, the shortest duration, the backdating of certificates,
+// and the duration below which there is no backdating.
 const (
 	longest  = 365 * 24 * time.Hour
 	shortest = 10 * time.Minute
@@ -24,8 +24,7 @@ const (
 	short    = 8 * time.Hour
 )
 
-// checks are Kubernetes' signers, each with what it demands of a request. What is returned ends up in a condition of
-// the request.
+// checks are Kubernetes' signers, each with its requirements. An error is shown in a condition of the request.
 var checks = map[string]check{
 	certificatesv1.KubeAPIServerClientSignerName:        checkClient,
 	certificatesv1.KubeAPIServerClientKubeletSignerName: checkKubeletClient,
@@ -36,8 +35,8 @@ var checks = map[string]check{
 
 type check func(*x509.CertificateRequest, []certificatesv1.KeyUsage) error
 
-// Check returns what Kubernetes' signer of a name demands of a request and does not get, nil if it signs the request.
-// known is false for other signers.
+// Check returns the requirement of Kubernetes' signer that a request violates, or nil if the signer signs it. known is
+// false for other signers.
 func Check(name string, r *x509.CertificateRequest, usages []certificatesv1.KeyUsage) (known bool, err error) {
 	want := checks[name]
 	if want == nil {
@@ -110,7 +109,7 @@ func checkKubeletServing(r *x509.CertificateRequest, usages []certificatesv1.Key
 	return nil
 }
 
-// checkUsages wants digital signature and auth, and allows key encipherment, which keys other than RSA do not need.
+// checkUsages requires digital signature and auth, and allows key encipherment, which keys other than RSA do not need.
 func checkUsages(usages []certificatesv1.KeyUsage, auth certificatesv1.KeyUsage) error {
 	all := []string{string(auth), string(certificatesv1.UsageDigitalSignature),
 		string(certificatesv1.UsageKeyEncipherment)}
@@ -129,14 +128,14 @@ func checkUsages(usages []certificatesv1.KeyUsage, auth certificatesv1.KeyUsage)
 	return nil
 }
 
-// Validity says when a certificate is valid.
+// Validity determines the validity of a certificate.
 type Validity struct {
 	Now     time.Time
-	Longest time.Duration // how long it lasts at most, a year if zero
-	End     time.Time     // when the authority ends
+	Longest time.Duration // longest duration, a year if zero
+	End     time.Time     // end of the authority
 }
 
-// life returns how long a certificate lasts for which seconds are wished, nil for no wish.
+// life returns the duration of a certificate for the requested seconds; nil means no preference.
 func (v Validity) life(seconds *int32) time.Duration {
 	most := cmp.Or(v.Longest, longest)
 	if seconds == nil {
@@ -152,8 +151,8 @@ func (v Validity) life(seconds *int32) time.Duration {
 	return wish
 }
 
-// Template returns the certificate for a request. Of what the request wants, only the subject, the alternative names
-// and the key count.
+// Template returns the certificate for a request. It takes only the subject, the alternative names and the key from the
+// request.
 func Template(
 	r *x509.CertificateRequest, spec *certificatesv1.CertificateSigningRequestSpec, v Validity,
 ) (*x509.Certificate, error) {
@@ -213,7 +212,7 @@ var extendedUsages = map[certificatesv1.KeyUsage]x509.ExtKeyUsage{
 	certificatesv1.UsageNetscapeSGC:     x509.ExtKeyUsageNetscapeServerGatedCrypto,
 }
 
-// keyUsages returns what usages are in a certificate, the extended ones sorted.
+// keyUsages converts usages to their form in a certificate, the extended ones sorted.
 func keyUsages(usages []certificatesv1.KeyUsage) (bits x509.KeyUsage, extended []x509.ExtKeyUsage, err error) {
 	var unknown []certificatesv1.KeyUsage
 	for _, u := range usages {

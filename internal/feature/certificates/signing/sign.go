@@ -15,8 +15,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// signer issues certificates for approved requests to Kubernetes' own signers, and says at those to other signers that
-// it does not. Its keys are names.
+// signer issues certificates for approved requests to Kubernetes' own signers, and records events on requests to
+// signers that it does not have. Its keys are names.
 type signer struct {
 	*part.Host
 	settings Settings
@@ -54,12 +54,12 @@ func (s *signer) Reconcile(ctx context.Context, name string) error {
 	})
 }
 
-// authority is what signs: the server's own, or one of files.
+// authority signs certificates: the server's own authority, or one from files.
 type authority interface {
 	SignRequest(r *x509.CertificateRequest, template func(end time.Time) (*x509.Certificate, error)) ([]byte, error)
 }
 
-// authority returns what signs for the signer of a name, nil if that is for others to do.
+// authority returns the authority for the signer of a name, or nil if the server does not sign for it.
 func (s *signer) authority(name string) authority {
 	if checks[name] == nil {
 		return nil

@@ -26,7 +26,7 @@ var (
 // defaultAccount is the service account that every namespace has.
 const defaultAccount = "default"
 
-// accounts gives every namespace its default service account. Its keys are names of namespaces.
+// accounts creates the default service account of every namespace. Its keys are names of namespaces.
 type accounts struct{ *part.Host }
 
 func (a accounts) Observe(ev *watchcache.Event, need func(string)) {
@@ -40,7 +40,7 @@ func (a accounts) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// needActive asks for a look at a namespace that is new or has changed.
+// needActive requests a new or changed namespace.
 func needActive(ev *watchcache.Event, need func(string)) {
 	if ev.Type != watchcache.Deleted && !ev.Entry.Deleting {
 		need(ev.Entry.Name)
@@ -67,7 +67,8 @@ func active(h *part.Host, namespace string) bool {
 	return phase == string(corev1.NamespaceActive)
 }
 
-// create makes an object that another writer may have made meanwhile, in a namespace that may be going away meanwhile.
+// create creates an object. It is no error if another writer has created it meanwhile, or the namespace is being
+// deleted.
 func create(ctx context.Context, h *part.Host, gr catalog.GroupResource, controller string, obj object.Object) error {
 	namespace, _ := obj["metadata"].(object.Object)["namespace"].(string)
 	call, err := h.Verbs.Call(gr, namespace, "", control.ControllerUser(controller))
@@ -93,7 +94,7 @@ const (
 		"No other usage is guaranteed across distributions of Kubernetes clusters."
 )
 
-// rootCA puts what proves the server into every namespace. Its keys are names of namespaces.
+// rootCA publishes the server's root certificates in every namespace. Its keys are names of namespaces.
 type rootCA struct{ *part.Host }
 
 func (r rootCA) Observe(ev *watchcache.Event, need func(string)) {

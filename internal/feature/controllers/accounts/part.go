@@ -1,7 +1,7 @@
-// Package accounts gives every namespace its default service account and the certificate that proves the server, fills
-// secrets with tokens of service accounts, and notes which of these tokens are used.
+// Package accounts creates the default service account and the root certificate ConfigMap of every namespace, fills
+// secrets with service account tokens, and records the use of these tokens.
 //
-// It is a part: loops that act through the verbs, and a ConfigMap that is made before the first request.
+// It is a part: loops that write through the verbs, and a ConfigMap that is created before the first request.
 package accounts
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Controller is kube's name for the loop that makes default service accounts.
+// Controller is Kubernetes' name for the loop that creates default service accounts.
 const Controller = "serviceaccount-controller"
 
 // Part brings the loops, and the ConfigMap.

@@ -56,7 +56,7 @@ func accountOf(secret *watchcache.Entry) string {
 	return name
 }
 
-// Requests tells the loop how to name keys at other times than in Observe.
+// Requests implements control.Requester.
 func (t *tokenSecrets) Requests(need func(string)) { t.need = need }
 
 func (t *tokenSecrets) Reconcile(ctx context.Context, key string) error {
@@ -78,9 +78,9 @@ func (t *tokenSecrets) Reconcile(ctx context.Context, key string) error {
 	return t.fill(ctx, parts[0], parts[1])
 }
 
-// fill gives a secret what it lacks, or deletes it if its service account is not there.
+// fill completes a secret, or deletes it if its service account does not exist.
 func (t *tokenSecrets) fill(ctx context.Context, namespace, name string) error {
-	// A secret may be made right after its service account, on another replica.
+	// On another replica, a secret may be created right after its service account.
 	if _, err := t.View.Fresh(ctx); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (t *tokenSecrets) fill(ctx context.Context, namespace, name string) error {
 		id := types.UID(secret.UID)
 		_, err := t.Verbs.Delete(ctx, call, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &id}})
 		if apierrors.IsConflict(err) {
-			return nil // another secret has taken its place
+			return nil // another secret has replaced it
 		}
 		return control.IgnoreNotFound(err)
 	}
@@ -110,7 +110,7 @@ func (t *tokenSecrets) fill(ctx context.Context, namespace, name string) error {
 	return control.IgnoreNotFound(err)
 }
 
-// complete puts what is missing into a secret. A token that is there stays, wherever it came from.
+// complete adds missing data to a secret. It keeps an existing token, whatever its source.
 func (t *tokenSecrets) complete(
 	ctx context.Context, secret object.Object, namespace, name string, account serviceaccount.Named,
 ) error {
@@ -147,7 +147,7 @@ func (t *tokenSecrets) complete(
 	return nil
 }
 
-// dropReference takes a deleted secret out of its service account's list.
+// dropReference removes a deleted secret from its service account's list.
 func (t *tokenSecrets) dropReference(ctx context.Context, namespace, account, secret string) error {
 	if account == "" || t.View.Collection(ref.Secrets.Prefix).Snapshot().Get(namespace, secret) != nil {
 		return nil

@@ -18,14 +18,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
-// trackingConfigMap says since which day uses of tokens in secrets are noted, under the key trackingSince: what has no
-// note and is older was not used. Kubernetes' cleaner of such tokens reads it.
+// trackingConfigMap holds, under the key trackingSince, the day from which the use of tokens in secrets is recorded: an older
+// token without a record has not been used since. Kubernetes' cleaner of such tokens reads it.
 const (
 	trackingConfigMap = "kube-apiserver-legacy-service-account-token-tracking"
 	trackingSince     = "since"
 )
 
-// trackingSettled reports whether the ConfigMap says a day.
+// trackingSettled reports whether the ConfigMap holds a day.
 func trackingSettled(r *verb.Verbs) bool {
 	entry := r.View().Collection(ref.ConfigMaps.Prefix).Snapshot().Get(metav1.NamespaceSystem, trackingConfigMap)
 	if entry == nil {
@@ -36,7 +36,7 @@ func trackingSettled(r *verb.Verbs) bool {
 	return err == nil
 }
 
-// makeTracking makes the ConfigMap, or corrects it.
+// makeTracking creates or corrects the ConfigMap.
 func makeTracking(ctx context.Context, r *verb.Verbs) error {
 	if trackingSettled(r) {
 		return nil
@@ -78,8 +78,8 @@ func trackToday(ctx context.Context, r *verb.Verbs) error {
 	return control.IgnoreExists(err)
 }
 
-// noteTokenUse labels a secret with the day on which its token was used; what keeps it from that is logged, and no
-// reason to refuse the token. ctx is that of the request that came with it, which hears nothing of the write.
+// noteTokenUse labels a secret with the day on which its token was used. It logs failures: they are no reason to reject
+// the token. ctx is the context of the authenticated request, which does not see the write.
 func noteTokenUse(ctx context.Context, r *verb.Verbs, secret *watchcache.Entry, day string) {
 	call, err := r.Call(secretsResource, secret.Namespace, secret.Name, verb.ServerUser())
 	if err == nil {

@@ -49,7 +49,7 @@ func (c *cleaner) remove(ctx context.Context, name string, uid types.UID) error 
 	}
 	_, err = c.Verbs.Delete(ctx, call, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if apierrors.IsConflict(err) {
-		return nil // another secret has taken its place
+		return nil // another secret has replaced it
 	}
 	return control.IgnoreNotFound(err)
 }

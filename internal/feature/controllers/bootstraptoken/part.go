@@ -1,9 +1,9 @@
-// Package bootstraptoken has the controllers of the tokens by which nodes join: of the ConfigMap
-// kube-public/cluster-info, by which a node that knows a token finds out whom to trust, the one that signs it with
-// every token, and the one that deletes tokens which have expired (pkg/controller/bootstrap of Kubernetes 1.36, and
-// what kubeadm adds to a cluster).
+// Package bootstraptoken implements the controllers of bootstrap tokens, by which nodes join. One publishes the
+// ConfigMap kube-public/cluster-info, from which a node with a token learns the cluster's authority. One signs it with
+// every token, and one deletes expired tokens (pkg/controller/bootstrap of Kubernetes 1.36, and the additions of
+// kubeadm).
 //
-// What the tokens and their secrets are, and who authenticates by one, is package auth/token's matter.
+// Package auth/token defines the tokens and their secrets, and authenticates by them.
 package bootstraptoken
 
 import (
@@ -27,12 +27,12 @@ var (
 	secrets    = ref.Secrets.GroupResource()
 )
 
-// Settings say what the part does.
+// Settings configure the part.
 type Settings struct {
-	// Publish makes the ConfigMap cluster-info, for everyone to read. It is left to others without the controller that
-	// signs it.
+	// Publish creates the ConfigMap cluster-info, readable by everyone. Without the controller that signs it, it is not
+	// published.
 	Publish bool
-	// URL returns where nodes reach the server that is at url for itself.
+	// URL returns the URL by which nodes reach the server, given the server's own URL.
 	URL func(url string) string
 }
 

@@ -19,14 +19,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// publisher is the field manager of the ConfigMap's kubeconfig as long as it is the server's own. Once another client
-// has written it, for a load balancer perhaps, it is left alone.
+// publisher is the field manager of the ConfigMap's kubeconfig while the server owns it. Once another client has
+// written it, perhaps for a load balancer, the server leaves it alone.
 const publisher = "bowsprit"
 
-// readRole is the name that kubeadm gives the role by which everyone may read the ConfigMap, and its binding.
+// readRole is kubeadm's name of the role, and its binding, by which everyone may read the ConfigMap.
 const readRole = "kubeadm:bootstrap-signer-clusterinfo"
 
-// made is an object that is made if it is missing.
+// made is an object that is created if it is missing.
 type made struct {
 	resource catalog.GroupResource
 	prefix   string // of its collection
@@ -55,14 +55,14 @@ func binding() made {
 	}
 }
 
-// published is what the ConfigMap was last made of, and looked for in.
+// published holds the inputs of the last successful publish.
 type published struct {
 	url         string
 	authorities []byte
 	maps        *watchcache.Snapshot // of all ConfigMaps; nil before
 }
 
-// publish is publish, unless nothing that it depends on has changed since it last succeeded.
+// publish is the function publish, but does nothing while its inputs are unchanged since the last success.
 func (p *published) publish(ctx context.Context, h *part.Host, url string, starting bool) error {
 	now := published{url, h.Certificates.ServerCA(), h.View.Collection(ref.ConfigMaps.Prefix).Snapshot()}
 	if !starting && p.maps != nil && p.url == url && bytes.Equal(p.authorities, now.authorities) &&
@@ -72,13 +72,13 @@ func (p *published) publish(ctx context.Context, h *part.Host, url string, start
 	if err := publish(ctx, h, url, starting); err != nil {
 		return err
 	}
-	*p = now // before what was written by this
+	*p = now // the snapshot precedes this call's own writes
 	return nil
 }
 
-// publish makes the ConfigMap and lets everyone read it, or brings its kubeconfig up to date. It writes nothing if all
-// is there. A kubeconfig with another URL is replaced when the server starts; later it is that of a server which shares
-// the etcd and has started since.
+// publish creates the ConfigMap and lets everyone read it, or updates its kubeconfig. It writes nothing if all is up to
+// date. It replaces a kubeconfig with another URL only when the server starts: later the URL belongs to a server that
+// shares the etcd and has started since.
 func publish(ctx context.Context, h *part.Host, url string, starting bool) error {
 	content, err := kubeconfig(url, h.Certificates.ServerCA())
 	if err != nil {
@@ -88,7 +88,7 @@ func publish(ctx context.Context, h *part.Host, url string, starting bool) error
 		"metadata": object.Object{"name": clusterInfo, "namespace": metav1.NamespacePublic},
 		"data":     object.Object{keyKubeconfig: content},
 	}}
-	fresh := get(h, info) == nil // the role is the administrator's to take away as long as the ConfigMap is there
+	fresh := get(h, info) == nil // while the ConfigMap exists, an administrator may remove the role
 	if fresh {
 		for _, one := range []made{role(), binding(), info} {
 			if err := create(ctx, h, one); err != nil {
@@ -124,7 +124,7 @@ func create(ctx context.Context, h *part.Host, m made) error {
 	return control.IgnoreExists(err)
 }
 
-// update writes the kubeconfig if it is the server's own and has become another.
+// update writes the kubeconfig if the server owns it and it has changed.
 func update(ctx context.Context, h *part.Host, m made, content string) error {
 	e := get(h, m)
 	if there, _ := e.Field("data." + keyKubeconfig); there == content || !ours(e.JSON()) {

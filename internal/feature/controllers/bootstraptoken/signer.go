@@ -20,7 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// What the ConfigMap cluster-info holds: a kubeconfig without users, and its signatures by the IDs of tokens.
+// The content of the ConfigMap cluster-info: a kubeconfig without users, and its signatures by token ID.
 const (
 	clusterInfo     = "cluster-info"
 	keyKubeconfig   = "kubeconfig"
@@ -30,7 +30,7 @@ const (
 // mark is in every secret with a token; most secrets have it nowhere and need no further look.
 var mark = []byte(`"` + string(token.BootstrapType) + `"`)
 
-// tokenSecret returns the secret of a token, nil if e holds something else.
+// tokenSecret returns the secret of a token, or nil if e is another object.
 func tokenSecret(e *watchcache.Entry) *corev1.Secret {
 	if e.Namespace != metav1.NamespaceSystem || !bytes.Contains(e.JSON(), mark) {
 		return nil
@@ -42,7 +42,7 @@ func tokenSecret(e *watchcache.Entry) *corev1.Secret {
 	return &s
 }
 
-// signer signs the ConfigMap cluster-info with every token that is good for it. Its only key is "".
+// signer signs the ConfigMap cluster-info with every valid signing token. Its only key is "".
 type signer struct{ *part.Host }
 
 func (s *signer) Observe(ev *watchcache.Event, need func(string)) {
@@ -56,8 +56,8 @@ func (s *signer) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// Reconcile compares the signatures that are there with those that there should be. A token that has expired and is
-// still there has none: when the next one of them expires there is another look.
+// Reconcile updates the signatures. An expired token has none, even while it exists. The next expiry schedules another
+// reconcile.
 func (s *signer) Reconcile(ctx context.Context, _ string) error {
 	entry := s.View.Collection(ref.ConfigMaps.Prefix).Snapshot().Get(metav1.NamespacePublic, clusterInfo)
 	if entry == nil || entry.Deleting {
@@ -75,7 +75,7 @@ func (s *signer) Reconcile(ctx context.Context, _ string) error {
 	return nil
 }
 
-// tokens returns those that sign, and when the first of them ends, 0 for never.
+// tokens returns the signing tokens, and the time until the first of them expires; 0 means never.
 func (s *signer) tokens() (all []token.BootstrapToken, next time.Duration) {
 	s.View.Collection(ref.Secrets.Prefix).Snapshot().Scan(metav1.NamespaceSystem, "", func(e *watchcache.Entry) bool {
 		secret := tokenSecret(e)
@@ -122,7 +122,7 @@ func (s *signer) write(ctx context.Context, tokens []token.BootstrapToken) error
 			return obj, nil
 		})
 	if apierrors.IsConflict(err) {
-		return nil // it has changed, and is looked at again
+		return nil // it has changed, which requeues it
 	}
 	return control.IgnoreNotFound(err)
 }
@@ -136,8 +136,8 @@ func sign(doc []byte, tokens []token.BootstrapToken) (want map[string]string, ch
 	return signatures(m.Data, tokens)
 }
 
-// signatures returns those that a ConfigMap with data should have, and whether it has others. Without a kubeconfig
-// there is nothing to sign, and what is there stays.
+// signatures returns the wanted signatures of a ConfigMap with the given data, and whether they differ. Without a
+// kubeconfig there is nothing to sign, and existing data stays.
 func signatures(data map[string]string, tokens []token.BootstrapToken) (want map[string]string, changed bool) {
 	have := maps.Clone(data)
 	maps.DeleteFunc(have, func(key, _ string) bool { return !strings.HasPrefix(key, signaturePrefix) })

@@ -1,8 +1,8 @@
-// Package clusterroles keeps in aggregated ClusterRoles the rules of the roles that they select.
+// Package clusterroles aggregates into ClusterRoles the rules of the roles that they select.
 //
-// It is a loop beside the requests, Kubernetes' clusterrole-aggregation-controller: whenever a ClusterRole changes, all
-// aggregated ones are looked at, and applied anew if their rules are not those of the selected roles. Its keys are
-// names of aggregated roles. The rules are those of k8s.io/kubernetes/pkg/controller/clusterroleaggregation.
+// It is Kubernetes' clusterrole-aggregation-controller as a loop: every change of a ClusterRole requests all aggregated
+// roles, and the loop applies changed rules. Its keys are names of aggregated roles. Source:
+// k8s.io/kubernetes/pkg/controller/clusterroleaggregation.
 package clusterroles
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
-// Controller is kube's name for the loop, and manager that of the user and of what it owns of roles.
+// Controller is Kubernetes' name for the loop; manager is the name of its user and field manager.
 const (
 	Controller = "clusterrole-aggregation-controller"
 	manager    = "clusterrole-aggregation-controller"
@@ -46,7 +46,7 @@ type loop struct {
 	aggregated map[string]bool
 }
 
-// Observe asks for a look at every aggregated role: which of them a change concerns is found out there.
+// Observe requests every aggregated role: Reconcile finds out which of them a change concerns.
 func (l *loop) Observe(ev *watchcache.Event, need func(string)) {
 	if ev.Collection.Prefix() != rbac.ClusterRolesPrefix {
 		return
@@ -62,7 +62,7 @@ func (l *loop) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// content is what the loop needs of a role.
+// content is the part of a role that the loop needs.
 type content struct {
 	AggregationRule *rbacv1.AggregationRule `json:"aggregationRule"`
 	Rules           []rbacv1.PolicyRule     `json:"rules"`
@@ -92,8 +92,8 @@ func (l *loop) Reconcile(ctx context.Context, name string) error {
 	return l.apply(ctx, name, want)
 }
 
-// gather returns the rules of the roles that one of the selectors selects, each rule once: selector by selector, the
-// roles in the order of their names.
+// gather returns the rules of the roles that the selectors select, without duplicates: selector by selector, each with
+// its roles by name.
 func gather(
 	roles *watchcache.Snapshot, self string, selectors []metav1.LabelSelector,
 ) (rules []rbacv1.PolicyRule, err error) {
@@ -134,7 +134,7 @@ func contains(rules []rbacv1.PolicyRule, r rbacv1.PolicyRule) bool {
 	return false
 }
 
-// apply takes the rules of a role over from any other field manager.
+// apply applies the rules of a role, taking them over from any other field manager.
 func (l *loop) apply(ctx context.Context, name string, rules []rbacv1.PolicyRule) error {
 	call, err := l.host.Verbs.Call(ref.ClusterRoles.GroupResource(), "", name,
 		control.ControllerUser(manager))

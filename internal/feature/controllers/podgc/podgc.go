@@ -19,11 +19,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// podCollector removes the pods that no kubelet will: those on nodes that do not exist, those that are being deleted
-// though no node has them or their node is out of service, and the oldest of very many that have ended.
+// podCollector removes the pods that no kubelet will remove: pods on missing nodes, terminating pods without a node or
+// on a node that is out of service, and the oldest ended pods beyond a limit.
 //
-// It works in rounds, as kube's does, while there are pods. A pod that is being deleted on a node that does not exist
-// does not wait for one. Its keys are "" for a round, else "namespace/name" of such a pod.
+// As in Kubernetes it works in rounds, while there are pods. A terminating pod on a missing node does not wait for a
+// round. Its keys are "" for a round, else "namespace/name" of such a pod.
 type podCollector struct {
 	*part.Host
 	// absent are the nodes that pods name and that do not exist, with the time when that was first seen.
@@ -59,7 +59,7 @@ func (p *podCollector) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// waits reports whether a pod that is being deleted has time to end, on a node that does not exist.
+// waits reports whether a terminating pod on a missing node is still within its grace period.
 func (p *podCollector) waits(e *watchcache.Entry) bool {
 	node := nodeOf(e)
 	return node != "" && field(e, "metadata.deletionGracePeriodSeconds") != "0" &&
@@ -104,7 +104,7 @@ func (p *podCollector) Reconcile(ctx context.Context, key string) error {
 	return control.Again(podRoundEvery)
 }
 
-// remove lets a pod fail, so that the controller that counts it knows what became of it, and deletes it.
+// remove marks a pod as failed, so that the controller that counts it sees the outcome, and deletes it.
 func (p *podCollector) remove(ctx context.Context, s stray) error {
 	call, err := p.Verbs.Call(podsResource, s.pod.Namespace, s.pod.Name,
 		control.ControllerUser("pod-garbage-collector"))
@@ -129,7 +129,7 @@ func (p *podCollector) remove(ctx context.Context, s stray) error {
 			metav1.DeleteOptions{GracePeriodSeconds: &none, Preconditions: &metav1.Preconditions{UID: &uid}})
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, perhaps made anew
+		return nil // it is gone, perhaps recreated
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// podRound is what one round of the pod collector looks at.
+// podRound is the input of one round of the pod collector.
 type podRound struct {
 	now   time.Time
 	pods  []*watchcache.Entry
@@ -24,13 +24,13 @@ type podRound struct {
 	terminated int
 }
 
-// nodeState is what decides about the pods of a node.
+// nodeState is the part of a node's state that decides about its pods.
 type nodeState struct {
-	// outOfService is true if the node is not ready and an administrator has declared it lost by a taint.
+	// outOfService is true if the node is not ready and an administrator has tainted it as out of service.
 	outOfService bool
 }
 
-// stray is a pod to be removed. because is the message of the condition that says so, "" for none.
+// stray is a pod to be removed. because is the message of its condition, "" for none.
 type stray struct {
 	pod     *watchcache.Entry
 	because string
@@ -67,7 +67,7 @@ func (r *podRound) strays() []stray {
 	return out
 }
 
-// surplus returns those beyond the limit of the pods that have ended: evicted ones first, then the oldest.
+// surplus returns the ended pods beyond the limit: evicted ones first, then the oldest.
 func (r *podRound) surplus() []*watchcache.Entry {
 	var all []*watchcache.Entry
 	for _, e := range r.pods {
@@ -91,7 +91,7 @@ func (r *podRound) surplus() []*watchcache.Entry {
 	return all[:len(all)-r.terminated]
 }
 
-// gone notes which nodes do not exist, and returns those of which that has been so for long enough.
+// gone tracks missing nodes, and returns the ones that have been missing for long enough.
 func (r *podRound) gone() map[string]bool {
 	named, gone := map[string]bool{}, map[string]bool{}
 	for _, e := range r.pods {
@@ -158,7 +158,7 @@ func stateOfNode(e *watchcache.Entry) nodeState {
 	return nodeState{outOfService: lost && !ready}
 }
 
-// fail makes a pod one that has failed, because of the deletion of which a condition then speaks.
+// fail sets the phase of a pod to Failed, with a condition about the deletion.
 func fail(pod object.Object, because string, now time.Time) {
 	meta, _ := pod["metadata"].(object.Object)
 	status, ok := pod["status"].(object.Object)

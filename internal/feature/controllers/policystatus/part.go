@@ -1,5 +1,4 @@
-// Package policystatus checks the types of expressions in ValidatingAdmissionPolicies and says in their status what is
-// wrong.
+// Package policystatus type-checks the expressions of ValidatingAdmissionPolicies and reports errors in their status.
 package policystatus
 
 import (

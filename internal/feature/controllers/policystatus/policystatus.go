@@ -26,9 +26,9 @@ const policyManager = "validatingadmissionpolicy-status"
 // policyCheckers is how many policies are checked at a time, as in Kubernetes.
 const policyCheckers = 5
 
-// policyTypes says in the status of ValidatingAdmissionPolicies what is wrong with their expressions if objects are as
-// the schemas of their kinds say. As in Kubernetes a policy is checked when its spec has changed; a change of a
-// schema, or a new kind, brings no new check.
+// policyTypes reports in the status of ValidatingAdmissionPolicies the type errors of their expressions, by the schemas
+// of the matched kinds. As in Kubernetes a policy is checked when its spec has changed; a changed schema or a new kind
+// causes no new check.
 type policyTypes struct {
 	*part.Host
 }
@@ -55,8 +55,7 @@ func (p *policyTypes) Reconcile(ctx context.Context, name string) error {
 	return p.report(ctx, &policy, warnings)
 }
 
-// schemaOf returns the schema of a kind that is served. One that cannot be made is as if there were none: it must not
-// block any other work.
+// schemaOf returns the schema of a served kind, or nil if it cannot be built: this must not block other work.
 func (p *policyTypes) schemaOf(kind schema.GroupVersionKind) *spec.Schema {
 	r := p.Catalog.Snapshot().ByKind(kind.Group, kind.Kind)
 	if r == nil {

@@ -22,7 +22,7 @@ func newClaimProtection(h *part.Host) *protection {
 	}
 }
 
-// newVolumeProtection keeps volumes that are bound.
+// newVolumeProtection returns the protection of bound volumes.
 func newVolumeProtection(h *part.Host) *protection {
 	return &protection{
 		Host: h, resource: ref.PersistentVolumes.GroupResource(), prefix: ref.PersistentVolumes.Prefix,
@@ -44,7 +44,7 @@ func newAttributesProtection(h *part.Host) *protection {
 	}
 }
 
-// claimsFreed names the claims of a pod that is gone, or that a node is done with.
+// claimsFreed requests the claims of a pod that was deleted or has ended on its node.
 func claimsFreed(ev *watchcache.Event, need func(string)) {
 	if ev.Collection.Prefix() != ref.Pods.Prefix {
 		return
@@ -52,7 +52,7 @@ func claimsFreed(ev *watchcache.Event, need func(string)) {
 	pod := ev.Entry
 	switch {
 	case ev.Type == watchcache.Deleted || pod.Deleting:
-	case ev.Prev != nil && ev.Prev.UID != pod.UID: // it was deleted and made again, seen as one change
+	case ev.Prev != nil && ev.Prev.UID != pod.UID: // deleted and recreated, seen as one change
 		pod = ev.Prev
 	default:
 		return
@@ -62,10 +62,10 @@ func claimsFreed(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// volume is one of a pod that is a claim.
+// volume is a pod volume with a claim.
 type volume struct {
 	claim string
-	own   bool // made for this pod
+	own   bool // created for this pod
 }
 
 func volumesOf(pod *watchcache.Entry) []volume {
@@ -97,8 +97,8 @@ func volumesOf(pod *watchcache.Entry) []volume {
 	return out
 }
 
-// claimUsed reports whether a pod on a node has the claim. One that waits for a node does not get started any more.
-// What a claim was made for stops to use it when its node is done with it, even if the pod is still there.
+// claimUsed reports whether a pod on a node uses the claim. A pod without a node will not start any more. An ephemeral
+// claim is no longer used once the pod has ended on its node, even if the pod still exists.
 func claimUsed(v *watchcache.View, claim *watchcache.Entry) bool {
 	used := false
 	v.Collection(ref.Pods.Prefix).Snapshot().Scan(claim.Namespace, "", func(pod *watchcache.Entry) bool {

@@ -11,7 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// newGroupProtection keeps groups that have pods which have not ended. Only admission gives groups the finalizer.
+// newGroupProtection returns the protection of groups with pods that have not ended. Only admission gives groups the
+// finalizer.
 func newGroupProtection(h *part.Host) *protection {
 	return &protection{
 		Host: h, resource: ref.PodGroups.GroupResource(),
@@ -20,7 +21,7 @@ func newGroupProtection(h *part.Host) *protection {
 	}
 }
 
-// groupsFreed names the group of a pod that is gone or has ended.
+// groupsFreed requests the group of a pod that was deleted or has ended.
 func groupsFreed(ev *watchcache.Event, need func(string)) {
 	if ev.Collection.Prefix() != ref.Pods.Prefix {
 		return
@@ -28,7 +29,7 @@ func groupsFreed(ev *watchcache.Event, need func(string)) {
 	if ev.Type == watchcache.Deleted || ended(ev.Entry) {
 		needGroup(ev.Entry, need)
 	}
-	if ev.Prev != nil && ev.Prev.UID != ev.Entry.UID { // it was deleted and made again, seen as one change
+	if ev.Prev != nil && ev.Prev.UID != ev.Entry.UID { // deleted and recreated, seen as one change
 		needGroup(ev.Prev, need)
 	}
 }
@@ -39,7 +40,7 @@ func needGroup(pod *watchcache.Entry, need func(string)) {
 	}
 }
 
-// groupOf returns the group of a pod, empty if it is in none.
+// groupOf returns the group of a pod, or "" if it has none.
 func groupOf(pod *watchcache.Entry) string {
 	data := pod.JSON()
 	if !bytes.Contains(data, []byte(`"podGroupName"`)) {

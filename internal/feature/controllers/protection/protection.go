@@ -14,17 +14,17 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// protection keeps the objects of one kind while something uses them: they have a finalizer, which it takes away when
-// they are being deleted and nothing uses them any more. Admission adds it to new objects; it adds it to those from
-// before, unless only those that were admitted have it. Its keys are those of the objects.
+// protection keeps the objects of one kind while they are used. They have a finalizer, which protection removes when
+// they are being deleted and are not used any more. Admission adds it to new objects, and protection adds it to older
+// ones unless admitted is set. Its keys are the keys of the objects.
 type protection struct {
 	*part.Host
 	resource  catalog.GroupResource
 	prefix    string
 	finalizer string
-	as        string // who it is
-	admitted  bool   // objects that admission has not given the finalizer stay without it
-	// freed names the objects that an event of another kind may have been the end of a use of. It may be nil.
+	as        string // the controller's name
+	admitted  bool   // objects without the finalizer stay without it
+	// freed requests the objects that may be unused after an event of another kind. It may be nil.
 	freed func(ev *watchcache.Event, need func(key string))
 	used  func(v *watchcache.View, e *watchcache.Entry) bool
 }
@@ -50,7 +50,7 @@ func (p *protection) has(e *watchcache.Entry) bool {
 }
 
 func (p *protection) Reconcile(ctx context.Context, key string) error {
-	if _, err := p.View.Fresh(ctx); err != nil { // or a use that has just begun would be missed
+	if _, err := p.View.Fresh(ctx); err != nil { // else a use that has just begun would be missed
 		return err
 	}
 	namespace, name, namespaced := strings.Cut(key, "/")
@@ -70,7 +70,7 @@ func (p *protection) Reconcile(ctx context.Context, key string) error {
 			meta, _ := obj["metadata"].(object.Object)
 			list, _ := meta["finalizers"].([]any)
 			switch has, deleting := slices.Contains(list, any(p.finalizer)), meta["deletionTimestamp"] != nil; {
-			case meta["uid"] != e.UID || has != deleting: // another object by now, or another writer has done it
+			case meta["uid"] != e.UID || has != deleting: // it was recreated, or another writer has done it
 			case deleting:
 				meta["finalizers"] = slices.DeleteFunc(list, func(f any) bool { return f == p.finalizer })
 			default:

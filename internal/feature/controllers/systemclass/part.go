@@ -1,4 +1,4 @@
-// Package systemclass makes the priority classes that every cluster has.
+// Package systemclass creates the system's priority classes.
 package systemclass
 
 import (

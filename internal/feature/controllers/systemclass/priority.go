@@ -20,9 +20,9 @@ var systemClasses = [][2]string{
 		"Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."},
 }
 
-// makeClasses makes the system's priority classes, before the first request that may name one. They cannot be deleted,
-// but by a deletecollection; then the next start makes them again. One that admission refuses does not keep the server
-// from starting: an administrator who has configured it so must be able to change that.
+// makeClasses creates the system's priority classes before the first request that may name one. They can be deleted
+// only by a deletecollection; the next start creates them again. A class that admission rejects does not prevent the
+// start: the administrator must be able to change that configuration.
 func makeClasses(ctx context.Context, r *verb.Verbs) error {
 	for _, class := range systemClasses {
 		name, description := class[0], class[1]
