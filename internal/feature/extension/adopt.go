@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// adopt writes to the log what a storage has under the names of the call: obj, in place of what is there; nil if it is
-// gone. Nothing is written if the log has it already.
+// adopt writes the state of an external storage to the log: obj replaces the object that the call names; nil means that
+// it is gone. It writes nothing if the log is up to date.
 func adopt(ctx context.Context, h *part.Host, c *verb.Call, obj object.Object) error {
 	if _, err := h.View.Fresh(ctx); err != nil {
 		return err
@@ -46,10 +46,10 @@ func adopt(ctx context.Context, h *part.Host, c *verb.Call, obj object.Object) e
 
 var errNotOfKind = errors.New("not an object of the kind")
 
-// kept are the metadata that stay as the log has them if a storage does not say them.
+// kept are the metadata that the log keeps if a storage does not set them.
 var kept = []string{"uid", "creationTimestamp", "generation", "managedFields"}
 
-// complete gives an object that comes from a storage what all objects have. e is what the log has of it, or nil.
+// complete adds the metadata common to all objects to an object of a storage. e is the log's state of it, or nil.
 func complete(h *part.Host, c *verb.Call, obj object.Object, e *watchcache.Entry) error {
 	meta := object.Meta(obj)
 	delete(meta, "resourceVersion")

@@ -13,13 +13,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// Pauses before a storage that does not tell of changes any more is asked again.
+// Back-off of the watch of a storage.
 const (
 	followAgainFirst = 100 * time.Millisecond
 	followAgainMost  = 30 * time.Second
 )
 
-// changes are what a Teller tells from a moment on, until they are ended.
+// changes is the stream of changes of a Teller, until it is ended.
 type changes struct {
 	told iter.Seq2[types.NamespacedName, error]
 	end  context.CancelFunc
@@ -31,7 +31,7 @@ func (k *keeper) start(ctx context.Context, h *part.Host) error {
 	if c, ok := k.storage.(io.Closer); ok {
 		h.OnStop(c.Close)
 	}
-	// Changes are told for longer than the start takes, whose context ends with it.
+	// The stream outlives the start and its context.
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	unbind := context.AfterFunc(ctx, end)
 	first, err := k.subscribe(running)
@@ -57,7 +57,7 @@ func (k *keeper) start(ctx context.Context, h *part.Host) error {
 	return nil
 }
 
-// subscribe has the storage tell of changes, if it can, and lists it then: so none is missed.
+// subscribe opens the storage's stream of changes, if it has one, and then lists it, so that no change is missed.
 func (k *keeper) subscribe(ctx context.Context) (c changes, err error) {
 	ctx, c.end = context.WithCancel(ctx)
 	if k.teller != nil {
@@ -74,7 +74,7 @@ func (k *keeper) subscribe(ctx context.Context) (c changes, err error) {
 
 var errTellsNoMore = errors.New("it tells of no more changes")
 
-// follow brings changes into the log until ctx ends. When the storage tells of no more it is listed again.
+// follow applies changes to the log until ctx ends. When the stream ends, it lists the storage again.
 func (k *keeper) follow(ctx context.Context, c changes) error {
 	pause := followAgainFirst
 	for {
@@ -102,7 +102,7 @@ func (k *keeper) follow(ctx context.Context, c changes) error {
 	}
 }
 
-// take brings changes into the log until no more are told.
+// take applies changes to the log until the stream ends.
 func (k *keeper) take(ctx context.Context, c changes) error {
 	defer c.end()
 	for name, err := range c.told {
@@ -116,7 +116,7 @@ func (k *keeper) take(ctx context.Context, c changes) error {
 	return errTellsNoMore
 }
 
-// refresh brings one object into the log as the storage has it now.
+// refresh writes the storage's current state of one object to the log.
 func (k *keeper) refresh(ctx context.Context, name types.NamespacedName) error {
 	key := keyOf(name.Namespace, name.Name)
 	defer k.lock(key)()
@@ -124,7 +124,7 @@ func (k *keeper) refresh(ctx context.Context, name types.NamespacedName) error {
 	if err != nil {
 		return err
 	}
-	k.noteWritten(key) // a list that is under way may have an older state
+	k.noteWritten(key) // a list in progress may have an older state
 	return k.adoptLocked(ctx, name.Namespace, name.Name, obj)
 }
 

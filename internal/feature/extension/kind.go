@@ -1,11 +1,11 @@
-// Package extension brings kinds that are written in Go, or described by a manifest that a program holds, into a
-// server: what the public package of the same name is made of.
+// Package extension adds kinds that are written in Go, or described by an embedded manifest, to a server. The public
+// package of the same name is based on it.
 //
 // It is a part beside the core. A Kind becomes a resource of the catalog as a CustomResourceDefinition does, with the
-// same schemas, rules, columns and subresources, but there is no such object in the store, and no client can change
-// it. What the definition cannot say is added as functions: defaults, validation, and paths below objects.
+// same schemas, rules, columns and subresources. But there is no such object in the store, and clients cannot change
+// it. Go functions add defaults, validation and subresources that a definition cannot express.
 //
-// Kinds are read only once the server has been made. Their functions are called by many goroutines at a time.
+// Kinds are immutable once the server is created. Their functions must be safe for concurrent use.
 package extension
 
 import (
@@ -31,37 +31,36 @@ import (
 
 // Kind is one kind of object.
 type Kind struct {
-	// Definition is a CustomResourceDefinition, decoded JSON. It is not changed.
+	// Definition is a CustomResourceDefinition, as decoded JSON. It is not modified.
 	Definition object.Object
-	// Default fills in what the schema's defaults cannot say, by version; it runs on each write, and on reads.
+	// Default adds defaults beyond the schema, by version; it runs on each write and read.
 	Default map[string]func(obj object.Object)
-	// Validate returns what is wrong with an object beyond its schema, by version.
+	// Validate returns the errors of an object beyond its schema, by version.
 	Validate map[string]Check
-	// Paths are subresources beside status and scale, by name.
+	// Paths are subresources other than status and scale, by name.
 	Paths map[string]Path
-	// Storage is where the objects are kept; nil is the server's own store.
+	// Storage stores the objects; nil means the server's own store.
 	Storage Storage
 	// Poll is how often Storage is listed again; 0 is never.
 	Poll time.Duration
-	// ReadOnly is true if clients change nothing.
+	// ReadOnly prevents writes by clients.
 	ReadOnly bool
 }
 
-// Check returns what is wrong with an object; old is nil for a creation, and subresource is "" or "status".
+// Check validates an object; old is nil for a creation, and subresource is "" or "status".
 type Check func(obj, old object.Object, subresource string) field.ErrorList
 
-// Path is a subresource that a function answers.
+// Path is a subresource that a function serves.
 type Path struct {
-	// Methods are those that it answers, such as POST; without any it is GET.
+	// Methods are its HTTP methods, such as POST; empty means GET.
 	Methods []string
-	// LongRunning is true if a request may last as long as its client wants.
+	// LongRunning exempts its requests from the request timeout.
 	LongRunning bool
-	// Serve answers. obj is the object, which it does not change.
+	// Serve answers a request. It must not modify obj.
 	Serve func(ctx context.Context, obj object.Object, w http.ResponseWriter, r *http.Request) error
 }
 
-// Resource makes the catalog's entry. Its errors say what is wrong with the definition, as a server would that is
-// asked to create it.
+// Resource returns the catalog's entry. Its errors equal a server's errors on the creation of the definition.
 func (k *Kind) Resource() (*catalog.Resource, error) {
 	raw, err := k.established()
 	if err != nil {
@@ -125,7 +124,7 @@ func (k *Kind) established() ([]byte, error) {
 	return json.Marshal(obj)
 }
 
-// strategy returns what is checked and set beyond the schema of a version, nil if nothing.
+// strategy returns the checks and defaults of a version beyond its schema, or nil if there are none.
 func (k *Kind) strategy(v *catalog.Version) *catalog.Strategy {
 	fill, check := k.Default[v.Name], k.Validate[v.Name]
 	if fill == nil && check == nil {
@@ -150,7 +149,7 @@ func (k *Kind) strategy(v *catalog.Version) *catalog.Strategy {
 	return s
 }
 
-// bySchema returns what the schema says of an object, as is said of objects without a strategy.
+// bySchema returns the schema errors of an object, as for objects without a strategy.
 func bySchema(ctx context.Context, v *catalog.Version, obj, old object.Object, subresource string) field.ErrorList {
 	sch, err := v.Schema()
 	if err != nil {
@@ -171,7 +170,7 @@ func bySchema(ctx context.Context, v *catalog.Version, obj, old object.Object, s
 	return errs
 }
 
-// verbs returns the verbs by which requests with the path's methods are authorized, sorted.
+// verbs returns the sorted verbs that authorize requests with the path's methods.
 func (p Path) verbs() []string {
 	known := map[string]string{
 		http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",

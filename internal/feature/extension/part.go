@@ -12,7 +12,7 @@ import (
 	outer "github.com/bowsprit/bowsprit/internal/verb/keeper"
 )
 
-// Part brings kinds into a server. The error says what is wrong with one of them.
+// Part adds kinds to a server. It returns an error if one of them is invalid.
 func Part(kinds []*Kind) (part.Part, error) {
 	p := part.Part{Name: "extension"}
 	connections := map[string]rest.Connection{}
@@ -36,7 +36,7 @@ func Part(kinds []*Kind) (part.Part, error) {
 	}
 	p.Resources = func(_ *part.Host, resources []*catalog.Resource) []*catalog.Resource {
 		for _, k := range kinds {
-			if r, err := k.Resource(); err == nil { // which has been looked at above
+			if r, err := k.Resource(); err == nil { // it was checked above
 				resources = append(resources, r)
 			}
 		}
@@ -62,7 +62,7 @@ func Part(kinds []*Kind) (part.Part, error) {
 	return p, nil
 }
 
-// connection answers a path below an object by a function.
+// connection serves a subresource by a function.
 func connection(p Path) rest.Connection {
 	return rest.Connection{Serve: func(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, _ any,
 	) error {

@@ -24,34 +24,33 @@ import (
 	outer "github.com/bowsprit/bowsprit/internal/verb/keeper"
 )
 
-// Storage is where the objects of a kind are kept, if that is not the server's own store. The public package describes
-// what it has to do.
+// Storage stores the objects of a kind outside of the server's own store. The public package documents its contract.
 type Storage interface {
 	List(ctx context.Context) iter.Seq2[*unstructured.Unstructured, error]
 	Write(ctx context.Context, old, now *unstructured.Unstructured) error
 }
 
-// Teller is a Storage that tells of changes.
+// Teller is a Storage with a stream of changes.
 type Teller interface {
 	Storage
 	Get(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error)
 	Changes(ctx context.Context) (iter.Seq2[types.NamespacedName, error], error)
 }
 
-// ErrConflict is what a Storage says of an object that is not there as the server takes it for.
+// ErrConflict is the error of a Storage if an object's state differs from the expected one.
 var ErrConflict = errors.New("the object was changed meanwhile")
 
 var errElsewhere = errors.New("the object has been modified where it is kept; please apply your changes to the latest " +
 	"version and try again")
 
-// keeper writes through to a Storage, and brings into the log what others have changed there.
+// keeper writes through to a Storage, and applies changes by others to the log.
 //
-// The lock of an object is held while it is written to the storage and then to the log, so both have the same last
-// change. What a list says of an object that has been written since the list began is older, and left out. What a
-// Teller tells is only that an object has changed: it is read under the lock, so that it is never older than the log.
+// The lock of an object is held during the write to the storage and then to the log, so both end with the same change.
+// A list that began before a write of an object is outdated for this object, and is ignored for it. A Teller reports
+// only that an object has changed: keeper reads the object under the lock, so the log never goes backwards.
 type keeper struct {
 	storage  Storage
-	teller   Teller // storage, if it tells of changes
+	teller   Teller // storage, if it has a stream of changes
 	resource catalog.GroupResource
 	prefix   string
 	poll     time.Duration
@@ -64,7 +63,7 @@ type keeper struct {
 	mu      struct {
 		sync.Mutex
 		written map[string]bool // since the list began; nil if there is none
-		// versions are what the storage calls the states of objects that the log has, if it calls them anything.
+		// versions are the storage's resource versions of the objects in the log, if it has any.
 		versions map[string]string
 	}
 }
@@ -105,8 +104,8 @@ func (k *keeper) Write(ctx context.Context, w outer.Change, commit func() (int64
 	return revision, err
 }
 
-// repair has the log follow the storage after a write that has come to only one of them. It goes on if the
-// client leaves.
+// repair resynchronizes the log with the storage after a write that reached only one of them. It continues if the
+// client disconnects.
 func (k *keeper) repair(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), repairLimit)
 	defer cancel()
@@ -122,7 +121,7 @@ const repairLimit = 30 * time.Second
 func (k *keeper) write(ctx context.Context, w outer.Change, commit func() (int64, error)) (int64, error) {
 	key := keyOf(w.Namespace, w.Name)
 	defer k.lock(key)()
-	// The log says who comes first. Whoever comes later has changed nothing.
+	// The log decides which write is first. The later one has changed nothing.
 	r, err := k.host.Store.Get(ctx, k.prefix+"/"+key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -170,8 +169,8 @@ func (k *keeper) noteWritten(key string) {
 	}
 }
 
-// noteVersion remembers what the storage calls the state of an object that the log has, or is about to get. The
-// object's lock is held.
+// noteVersion records the storage's resource version of an object in the log, or about to be. The caller holds the
+// object's lock.
 func (k *keeper) noteVersion(key, version string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -188,7 +187,7 @@ func (k *keeper) version(key string) string {
 	return k.mu.versions[key]
 }
 
-// sync brings into the log what the storage has.
+// sync applies the state of the storage to the log.
 func (k *keeper) sync(ctx context.Context) error {
 	k.syncing.Lock()
 	defer k.syncing.Unlock()
@@ -228,7 +227,7 @@ func (k *keeper) note(written map[string]bool) {
 	k.mu.written = written
 }
 
-// adopt brings one object into the log, nil if it is gone, unless it has been written since the list began.
+// adopt applies one object to the log, nil if it is gone, unless it was written since the list began.
 func (k *keeper) adopt(ctx context.Context, namespace, name string, obj *unstructured.Unstructured) error {
 	key := keyOf(namespace, name)
 	defer k.lock(key)()
@@ -241,8 +240,8 @@ func (k *keeper) adopt(ctx context.Context, namespace, name string, obj *unstruc
 	return k.adoptLocked(ctx, namespace, name, obj)
 }
 
-// adoptLocked is adopt with the object's lock held. An object that is not of the kind is left out, and what the log has
-// of it stays: one bad object must not keep the others from being served.
+// adoptLocked is adopt with the object's lock held. It skips an object of another kind, and keeps the log's state of
+// it: one bad object must not prevent the others from being served.
 func (k *keeper) adoptLocked(ctx context.Context, namespace, name string, obj *unstructured.Unstructured) error {
 	call, err := k.host.Verbs.Call(k.resource, namespace, name, verb.ServerUser())
 	if err != nil {

@@ -18,15 +18,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// follower follows what lies at a path of the host.
+// follower lists and watches a path of the host.
 type follower struct {
 	host  *Host
 	path  string // of a collection: "/api/v1/namespaces"
 	query url.Values
-	// replace gets everything that is there, and change each change after it. An error of either begins anew.
+	// replace receives all objects, and change each later event. After an error of either, the follower lists again.
 	replace func(ctx context.Context, items []object.Object) error
 	change  func(ctx context.Context, event watch.EventType, obj object.Object) error
-	// failed is told of each error; nil once it goes well.
+	// failed receives each error, and nil after a success.
 	failed func(error)
 }
 
@@ -46,7 +46,7 @@ func (f *follower) run(ctx context.Context) error {
 			return nil
 		}
 		if err == nil {
-			pause = retryFirst // the watch has come to its end
+			pause = retryFirst // the watch has ended
 			continue
 		}
 		f.failed(err)
@@ -83,14 +83,14 @@ func (f *follower) once(ctx context.Context) error {
 	f.failed(nil)
 	for revision := all.Metadata.ResourceVersion; ; {
 		next, err := f.watch(ctx, revision)
-		if err != nil || next == revision { // a watch without an event: see whether it can still be listed
+		if err != nil || next == revision { // a watch without an event: check whether the list still works
 			return err
 		}
 		revision = next
 	}
 }
 
-// watch hands on events until the host ends the watch, and returns the revision of the last one.
+// watch passes on events until the host ends the watch, and returns the revision of the last one.
 func (f *follower) watch(ctx context.Context, revision string) (last string, err error) {
 	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {revision}}
 	for key, values := range f.query {
@@ -108,7 +108,7 @@ func (f *follower) watch(ctx context.Context, revision string) (last string, err
 			Object object.Object   `json:"object"`
 		}
 		if err := decoder.Decode(&event); err != nil {
-			return revision, nil // the end of the stream, in order or not: the next watch goes on from here
+			return revision, nil // end of the stream, clean or not: the next watch continues from here
 		}
 		if event.Type == watch.Error {
 			return revision, fmt.Errorf("watch of %s: %s", f.path, object.String(event.Object, "message"))
@@ -141,7 +141,7 @@ func (h *Host) get(ctx context.Context, path string, query url.Values, into any)
 // getTimeout bounds one read of the host.
 const getTimeout = 30 * time.Second
 
-// do sends a request, and makes an error of an answer that is one.
+// do sends a request, and turns a failure status into an error.
 func (h *Host) do(ctx context.Context, method, path string, query url.Values) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, h.url+path+"?"+query.Encode(), nil)
 	if err != nil {
@@ -167,7 +167,7 @@ func (h *Host) send(r *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("%s: %w: %s", r.URL.Path, errAnswer, res.Status)
 }
 
-// apply makes an object be at the host as obj says.
+// apply applies an object at the host.
 func (h *Host) apply(ctx context.Context, path string, obj object.Object) error {
 	body, err := json.Marshal(obj)
 	if err != nil {

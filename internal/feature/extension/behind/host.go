@@ -1,13 +1,13 @@
-// Package behind is what an extension API server takes from the API server behind which it stands, the host: who sends
-// a request and whether they may, which namespaces there are, and what admission is configured to do.
+// Package behind connects an extension API server to the API server in front of it, the host: for authentication,
+// authorization, namespaces, and the configuration of admission.
 //
-// Users are named by the host, in headers, with the client certificate that the ConfigMap
-// kube-system/extension-apiserver-authentication tells of; clients that come directly have certificates of the
-// authority that it names, or tokens, about which the host is asked (TokenReview). Whether they may is the host's to
-// say too (SubjectAccessReview). Namespaces, policies and webhooks are mirrored: a list and a watch of each keep copies
-// in the store of this server, in the places where a whole server has them, so admission works as it does there.
+// The host names users in headers, and authenticates with the client certificate described by the ConfigMap
+// kube-system/extension-apiserver-authentication. Clients that connect directly have certificates of the authority in
+// that ConfigMap, or tokens, which the host reviews (TokenReview). The host also authorizes requests
+// (SubjectAccessReview). Namespaces, policies and webhooks are mirrored: a list and a watch of each maintain copies in
+// the store of this server, at their usual keys, so admission works as on the host.
 //
-// Rules: the delegating options of k8s.io/apiserver 1.36. A Host is safe for concurrent use.
+// Source: the delegating options of k8s.io/apiserver 1.36. A Host is safe for concurrent use.
 package behind
 
 import (
@@ -41,7 +41,7 @@ type Host struct {
 	client *http.Client
 	url    string
 
-	registration *Registration // nil if the host is not told
+	registration *Registration // nil if the server does not register itself
 	hosts        []string      // names of this server in its serving certificate
 
 	trusted atomic.Pointer[trusted]
@@ -72,7 +72,7 @@ func New(config *rest.Config) (*Host, error) {
 	return h, nil
 }
 
-// Behind returns what the server takes from the host.
+// Behind returns the parts of the server that the host provides.
 func (h *Host) Behind() *part.Behind {
 	return &part.Behind{
 		Part:          h.part(),
@@ -83,13 +83,13 @@ func (h *Host) Behind() *part.Behind {
 			return lifecycle{Lifecycle: admit.Lifecycle{View: own.View}, host: h}
 		},
 		Resolve: func(_ context.Context, namespace, name string, port int32) (string, error) {
-			return fmt.Sprintf("%s.%s.svc:%d", name, namespace, port), nil // as in kube's: by the cluster's DNS
+			return fmt.Sprintf("%s.%s.svc:%d", name, namespace, port), nil // as in Kubernetes: by the cluster's DNS
 		},
 	}
 }
 
-// startLimit bounds how long the start waits for the host. It may come later, or be this server's own client: then
-// readiness says what is missing.
+// startLimit bounds how long the start waits for the host. The host may start later, or be a client of this server;
+// then readiness reports the missing parts.
 const startLimit = 30 * time.Second
 
 // part follows the host while the server runs.
@@ -124,7 +124,7 @@ func (h *Host) part() part.Part {
 	}
 }
 
-// wait returns when the host has been read once. The error says what is missing.
+// wait waits until the host has been read once. The error names the missing part.
 func (h *Host) wait(ctx context.Context) error {
 	if err := h.known.wait(ctx); err != nil {
 		return fmt.Errorf("the ConfigMap %s/%s of the API server in front: %w", trustNamespace, trustName, err)
@@ -151,7 +151,7 @@ func (h *Host) authenticator(own *part.Host) (*authn.Authenticator, error) {
 	}), nil
 }
 
-// authorizer asks the host.
+// authorizer returns an authorizer that asks the host.
 func (h *Host) authorizer(own *part.Host) (authz.Mode, error) {
 	remote, err := modes.Delegate(h.config)
 	if err != nil {
@@ -160,7 +160,7 @@ func (h *Host) authorizer(own *part.Host) (authz.Mode, error) {
 	return always{remote}, nil
 }
 
-// always lets all ask whether the server is well, as kube's extension API servers do.
+// always lets everyone read the health endpoints, as extension API servers of Kubernetes do.
 type always struct{ authz.Mode }
 
 // Authorize implements authz.Authorizer.
@@ -174,7 +174,7 @@ func (a always) Authorize(ctx context.Context, who user.Info, what *request.Info
 	return a.Mode.Authorize(ctx, who, what)
 }
 
-// latch tells that something has been read for the first time, and of what went wrong until then.
+// latch signals the first success of a reader, and holds the last error before it.
 type latch struct {
 	state *latchState
 }
@@ -197,7 +197,7 @@ func (l latch) set(err error) {
 	l.state.err = err
 }
 
-// wait returns when it is done, or the last error when ctx ends.
+// wait waits for the success, or returns the last error when ctx ends.
 func (l latch) wait(ctx context.Context) error {
 	select {
 	case <-l.state.open:

@@ -18,16 +18,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// resource is a kind of the host whose objects are mirrored. All are without namespaces.
+// resource is a mirrored kind of the host. All are cluster-scoped.
 type resource struct {
 	plural, path, kind string
-	// optional is true if a host may not have it, or not let this server read it.
+	// optional is true if a host may lack it, or deny this server the read.
 	optional bool
 }
 
 const registration = "/apis/admissionregistration.k8s.io/v1/"
 
-// mirrored is what this server must know of the host.
+// mirrored are the kinds of the host that this server needs.
 var mirrored = []resource{
 	{plural: "namespaces", path: "/api/v1/namespaces", kind: "Namespace"},
 	{plural: "validatingwebhookconfigurations", kind: "ValidatingWebhookConfiguration"},
@@ -87,7 +87,7 @@ func (m *mirror) prefix() string {
 	return m.resource.plural
 }
 
-// replace makes the copies equal to what the host has.
+// replace makes the copies equal to the objects of the host.
 func (m *mirror) replace(ctx context.Context, items []object.Object) error {
 	there := map[string]bool{}
 	for _, item := range items {
@@ -118,7 +118,7 @@ func (m *mirror) replace(ctx context.Context, items []object.Object) error {
 // put copies one object.
 func (m *mirror) put(ctx context.Context, obj object.Object) error {
 	name := object.String(obj, "metadata", "name")
-	delete(object.Meta(obj), "managedFields") // nothing here looks at them
+	delete(object.Meta(obj), "managedFields") // nothing here reads them
 	obj["kind"] = m.resource.kind
 	obj["apiVersion"] = "v1"
 	if m.resource.path == "" {
@@ -145,7 +145,7 @@ func (m *mirror) put(ctx context.Context, obj object.Object) error {
 	}
 }
 
-// drop removes the copy of what the host has no more.
+// drop removes the copy of a deleted object.
 func (m *mirror) drop(ctx context.Context, name string) error {
 	for {
 		r, err := m.own.Store.Get(ctx, m.key(name))
@@ -162,8 +162,8 @@ func (m *mirror) drop(ctx context.Context, name string) error {
 	}
 }
 
-// lifecycle keeps objects out of namespaces that the host does not have, or that are being deleted there. One that is
-// not mirrored yet is looked for at the host: it may have been made a moment ago.
+// lifecycle rejects objects in namespaces that the host does not have or is deleting. It looks for a namespace that is
+// not mirrored yet at the host, since it may be new.
 type lifecycle struct {
 	admit.Lifecycle
 	host *Host

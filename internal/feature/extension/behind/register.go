@@ -13,30 +13,30 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// Registration is what the host is told of this server, so that it sends requests here.
+// Registration is the registration of this server at the host, which then forwards requests here.
 type Registration struct {
-	// Versions are the groups and versions that this server answers for.
+	// Versions are the group versions that this server serves.
 	Versions []schema.GroupVersion
-	// Namespace and Name are those of the service by which the host reaches it, and Port is the service's port; 0 is
-	// that on which this server listens.
+	// Namespace and Name are the service by which the host reaches this server, and Port is the service's port; 0 means
+	// the port on which this server listens.
 	Namespace, Name string // see Versions
 	Port            int    // see Versions
-	// Address is where the host finds this server without a network of pods: a host name. The service is then made, of
-	// type ExternalName. "" for a service that is there.
+	// Address is the host name of this server, for a host without a pod network. The service is then created, with type
+	// ExternalName. "" means that the service exists.
 	Address string
 }
 
-// registerPause is how long it is waited at most before the host is told again of what it could not be told.
+// registerPause bounds the back-off of failed registrations.
 const registerPause = 10 * time.Second
 
-// Register has the server tell the host of itself while it runs.
+// Register makes the server register itself at the host while it runs.
 func (h *Host) Register(r Registration) {
 	h.registration = &r
 	h.hosts = []string{r.Name + "." + r.Namespace + ".svc", r.Name + "." + r.Namespace + ".svc.cluster.local"}
 }
 
-// register registers until ctx ends: at once, and as soon as the authority of the serving certificate has changed, for
-// the host does not believe the next one before.
+// register registers until ctx ends: at once, and whenever the authority of the serving certificate has changed, since
+// the host does not trust the new one before.
 func (h *Host) register(own *part.Host) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var told []byte
@@ -64,7 +64,7 @@ func (h *Host) register(own *part.Host) func(context.Context) error {
 	}
 }
 
-// tell makes the APIServices, and the service if it is wanted.
+// tell creates the APIServices, and the service if it is requested.
 func (h *Host) tell(ctx context.Context, own *part.Host, authority []byte) error {
 	r := h.registration
 	port := r.Port

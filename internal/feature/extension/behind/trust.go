@@ -17,20 +17,20 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// The ConfigMap by which an API server tells others whom they may trust.
+// The ConfigMap in which an API server publishes its authentication settings for extension servers.
 const (
 	trustNamespace = "kube-system"
 	trustName      = "extension-apiserver-authentication"
 )
 
-// trusted is what the ConfigMap says. It is never changed.
+// trusted is the parsed ConfigMap. It is immutable.
 type trusted struct {
 	data    map[string]string
 	clients *x509.CertPool
 	proxy   *authn.FrontProxy // nil if it names none
 }
 
-// followTrust keeps what the ConfigMap says.
+// followTrust follows the ConfigMap.
 func (h *Host) followTrust(ctx context.Context) error {
 	f := follower{
 		host: h, path: "/api/v1/namespaces/" + trustNamespace + "/configmaps",
@@ -46,7 +46,7 @@ func (h *Host) followTrust(ctx context.Context) error {
 		},
 		change: func(_ context.Context, event watch.EventType, obj object.Object) error {
 			if event == watch.Deleted {
-				return nil // the host makes it again; what it said stays true meanwhile
+				return nil // the host recreates it; its content stays valid meanwhile
 			}
 			h.trust(object.StringMap(obj, "data"))
 			return nil
@@ -64,9 +64,9 @@ func (h *Host) followTrust(ctx context.Context) error {
 	return f.run(ctx)
 }
 
-// trust believes what the data of the ConfigMap says from now on. New pools mean that certificates are checked again.
-// Data with a value that cannot be read changes nothing: without it the rest may mean more than its author wants, as
-// authorities without the list of names that they vouch for.
+// trust applies the data of the ConfigMap. New pools cause certificates to be verified again. Data with an unreadable
+// value is ignored as a whole: the rest alone may trust more than intended, such as authorities without their list of
+// allowed names.
 func (h *Host) trust(data map[string]string) {
 	if now := h.trusted.Load(); now != nil && reflect.DeepEqual(now.data, data) {
 		return
@@ -80,8 +80,8 @@ func (h *Host) trust(data map[string]string) {
 	h.trusted.Store(next)
 }
 
-// readTrust reads the data of the ConfigMap. A key that is missing or empty has no values; without a list of names, all
-// names are allowed.
+// readTrust parses the data of the ConfigMap. A missing or empty key has no values; without a list of names, all names
+// are allowed.
 func readTrust(data map[string]string) (*trusted, error) {
 	t := &trusted{data: data}
 	var err error
@@ -108,7 +108,7 @@ func readTrust(data map[string]string) (*trusted, error) {
 	return t, nil
 }
 
-// readPool returns the certificates of a bundle in PEM, none if the key is missing. Each of them must be readable.
+// readPool returns the certificates of a PEM bundle, or none if the key is missing. Each of them must be readable.
 func readPool(data map[string]string, key string) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if data[key] == "" {

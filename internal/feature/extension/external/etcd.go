@@ -1,7 +1,6 @@
-// Package external has storages of kinds outside of the server: an etcd, and another API server.
+// Package external provides storages of kinds outside of the server: an etcd, and another API server.
 //
-// Both tell of changes, and know by revisions whether an object is there as the server takes it for. Their methods may
-// be called by many goroutines at a time.
+// Both stream changes, and use revisions to detect conflicts. Their methods are safe for concurrent use.
 package external
 
 import (
@@ -31,7 +30,7 @@ type Etcd struct {
 	closed bool
 }
 
-// NewEtcd returns the storage. It is connected when it is first used.
+// NewEtcd returns the storage. It connects at its first use.
 func NewEtcd(c store.Config) *Etcd { return &Etcd{config: c} }
 
 var _ kinds.Teller = (*Etcd)(nil)
@@ -119,7 +118,7 @@ func (e *Etcd) Write(ctx context.Context, old, now *unstructured.Unstructured) e
 	var revision int64
 	if old != nil {
 		if revision, err = strconv.ParseInt(old.GetResourceVersion(), 10, 64); err != nil {
-			return kinds.ErrConflict // nothing is known of how it is there
+			return kinds.ErrConflict // its state is unknown
 		}
 	}
 	switch {
@@ -183,7 +182,7 @@ func nameOf(key string) types.NamespacedName {
 	return types.NamespacedName{Name: key}
 }
 
-// decode returns the object of a record, which is the one that its key names.
+// decode decodes the object of a record and checks it against the record's key.
 func decode(record store.Record) (*unstructured.Unstructured, error) {
 	v, err := codec.DecodeJSON(record.Value)
 	if err != nil {

@@ -27,7 +27,7 @@ type Remote struct {
 	Client    dynamic.Interface
 	Resource  schema.GroupVersionResource
 	Kind      string
-	Namespace string // of all objects there, if the kind here has no namespaces and the one there has
+	Namespace string // of all objects there, if only the remote kind is namespaced
 	Prefix    string
 	Labels    map[string]string
 	Status    bool
@@ -37,10 +37,10 @@ type Remote struct {
 
 var _ kinds.Teller = (*Remote)(nil)
 
-// ours is an annotation of objects there, which holds what of the metadata here the other server has its own of.
+// ours is an annotation on remote objects with the local metadata that the remote server does not store itself.
 const ours = "extension.bowsprit.dev/metadata"
 
-// objects are those there, of a namespace here.
+// objects returns the remote objects for a local namespace.
 func (r *Remote) objects(namespace string) dynamic.ResourceInterface {
 	if r.Namespace != "" {
 		namespace = r.Namespace
@@ -120,7 +120,7 @@ func (r *Remote) Write(ctx context.Context, old, now *unstructured.Unstructured)
 	return nil
 }
 
-// put writes an object there, and its status too if that is written by itself.
+// put writes a remote object, and its status if that is a subresource.
 func (r *Remote) put(
 	ctx context.Context, objects dynamic.ResourceInterface, there *unstructured.Unstructured, fresh bool,
 ) (done *unstructured.Unstructured, err error) {
@@ -182,7 +182,7 @@ var (
 	errNoEvents = errors.New("the watch has ended without an event")
 )
 
-// tell yields what a watch tells until it ends, and returns the revision from which the next one goes on.
+// tell yields the changes of a watch until it ends, and returns the revision from which the next one continues.
 func (r *Remote) tell(w watch.Interface, yield func(types.NamespacedName, error) bool) (revision string, err error) {
 	defer w.Stop()
 	for event := range w.ResultChan() {
@@ -209,8 +209,7 @@ func (r *Remote) tell(w watch.Interface, yield func(types.NamespacedName, error)
 	return revision, nil
 }
 
-// failed makes a conflict of what the other server says of an object that is not as it was expected, and says of other
-// errors where they come from.
+// failed turns the remote server's precondition failures into conflicts, and adds the origin to other errors.
 func (r *Remote) failed(err error) error {
 	switch {
 	case err == nil:
@@ -228,7 +227,7 @@ func aboutObject(err error, resource string) bool {
 	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == resource
 }
 
-// load returns what an object there is here, nil if it is none of this kind.
+// load converts a remote object to a local one, or returns nil if it is not of this kind.
 func (r *Remote) load(there *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	name, ok := strings.CutPrefix(there.GetName(), r.Prefix)
 	if !ok || !labels.SelectorFromSet(r.Labels).Matches(labels.Set(there.GetLabels())) {
@@ -260,7 +259,7 @@ func (r *Remote) load(there *unstructured.Unstructured) (*unstructured.Unstructu
 	return obj, nil
 }
 
-// without returns a map without some keys, nil if nothing is left.
+// without returns a map without the keys of another, nil if nothing is left.
 func without(all, some map[string]string) map[string]string {
 	out := maps.Clone(all)
 	maps.DeleteFunc(out, func(key, _ string) bool { _, ok := some[key]; return ok })
@@ -270,7 +269,7 @@ func without(all, some map[string]string) map[string]string {
 	return out
 }
 
-// save makes an object there what obj is here.
+// save writes the content of the local obj to the remote object there.
 func (r *Remote) save(obj, there *unstructured.Unstructured) error {
 	save := r.Save
 	if save == nil {
@@ -306,7 +305,7 @@ func (r *Remote) save(obj, there *unstructured.Unstructured) error {
 	return nil
 }
 
-// loadSame and saveSame are for kinds that have the same fields here and there.
+// loadSame and saveSame convert between kinds with equal fields.
 func loadSame(there *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	delete(there.Object, "apiVersion")
 	delete(there.Object, "kind")
