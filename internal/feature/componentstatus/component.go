@@ -1,9 +1,9 @@
-// Package componentstatus finds out how the processes of a cluster are: the objects of kind ComponentStatus, which are
-// not stored but made at each read.
+// Package componentstatus checks the health of the processes of a cluster: the objects of kind ComponentStatus, which
+// are computed at each read and not stored.
 //
-// It stands behind package verb, which asks for them as a verb.Finder. The components and their addresses are
-// kube-apiserver's: the store, and a controller manager and a scheduler on this machine, whether there are any or not.
-// Rules: pkg/registry/core/componentstatus and pkg/probe of Kubernetes 1.36.
+// It is a verb.Finder. The components and their addresses are kube-apiserver's: the store, and a controller manager and
+// a scheduler on this machine, whether or not they exist. Source: pkg/registry/core/componentstatus and pkg/probe of
+// Kubernetes 1.36.
 package componentstatus
 
 import (
@@ -28,15 +28,15 @@ import (
 // timeout of a look at a component.
 const timeout = 20 * time.Second
 
-// Config is what Find works with.
+// Config configures Find.
 type Config struct {
-	// Store reports whether the store answers.
+	// Store checks whether the store answers.
 	Store func(context.Context) error
-	// ControllerManager and Scheduler are where they say that they are well, where they usually are if empty.
+	// ControllerManager and Scheduler are their health URLs; "" means the usual ones.
 	ControllerManager, Scheduler string
 }
 
-// component is one that can be looked at.
+// component is a component with its check.
 type component struct {
 	name string
 	look func(context.Context) corev1.ComponentCondition
@@ -66,11 +66,11 @@ func Find(c Config) verb.Finder {
 				return statuses(ctx, all[i:i+1]), nil
 			}
 		}
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "componentstatus"}, name) // kube's word for it
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "componentstatus"}, name) // as in Kubernetes
 	}
 }
 
-// statuses looks at all components at once.
+// statuses checks all components concurrently.
 func statuses(ctx context.Context, of []component) []object.Object {
 	out := make([]object.Object, len(of))
 	var wg sync.WaitGroup
@@ -92,7 +92,7 @@ func statusOf(name string, c corev1.ComponentCondition) object.Object {
 	return object.Object{"metadata": object.Object{"name": name}, "conditions": []any{condition}}
 }
 
-// answer is the condition of the store.
+// answer returns the condition of the store.
 func answer(ctx context.Context, check func(context.Context) error) corev1.ComponentCondition {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -104,8 +104,8 @@ func answer(ctx context.Context, check func(context.Context) error) corev1.Compo
 	return corev1.ComponentCondition{Status: corev1.ConditionTrue, Message: "ok"}
 }
 
-// probe is the condition of a component that says it by HTTPS. As for a kubelet's probe, any server may answer: it is
-// trusted with nothing.
+// probe returns the condition of a component with an HTTPS health check. As in a kubelet's probe the server certificate
+// is not verified: nothing secret is sent.
 func probe(ctx context.Context, client *http.Client, url string) corev1.ComponentCondition {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -138,7 +138,7 @@ func probe(ctx context.Context, client *http.Client, url string) corev1.Componen
 	return corev1.ComponentCondition{Status: corev1.ConditionTrue, Message: string(body)}
 }
 
-// maxAnswer is how much of an answer becomes the message.
+// maxAnswer bounds the part of a response that becomes the message.
 const maxAnswer = 10 << 10
 
 // newClient returns a client that keeps no connections.

@@ -24,7 +24,7 @@ const consumer = "api-priority-and-fairness-config-consumer-v1"
 // conditions writes into each FlowSchema whether its level exists. Its keys are names of FlowSchemas.
 type conditions struct {
 	*part.Host
-	written map[string][]time.Time // by name, when in the last minute; the worker's only
+	written map[string][]time.Time // by name, times within the last minute; used only by the worker
 }
 
 func newConditions(h *part.Host) control.Reconciler {
@@ -85,7 +85,7 @@ func (c *conditions) Reconcile(ctx context.Context, name string) error {
 	return control.IgnoreNotFound(c.write(ctx, name, want))
 }
 
-// condition says whether the level of a schema exists.
+// condition returns the condition about the existence of a schema's level.
 func condition(level string, exists bool) flowcontrolv1.FlowSchemaCondition {
 	out := flowcontrolv1.FlowSchemaCondition{
 		Type: flowcontrolv1.FlowSchemaConditionDangling, Status: flowcontrolv1.ConditionFalse, Reason: "Found",
@@ -100,7 +100,7 @@ func condition(level string, exists bool) flowcontrolv1.FlowSchemaCondition {
 	return out
 }
 
-// write applies the condition, and no other: those of other managers stay.
+// write applies the condition; conditions of other managers stay.
 func (c *conditions) write(ctx context.Context, name string, want flowcontrolv1.FlowSchemaCondition) error {
 	call, err := c.Verbs.Call(resource(schemas), "", name, verb.ServerUser())
 	if err != nil {

@@ -22,16 +22,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// producer is the manager of what this file writes, kube's name for it.
+// producer is the field manager of these writes, as in Kubernetes.
 const producer = "api-priority-and-fairness-config-producer-v1"
 
-// wanted is an object that every server has.
+// wanted is a default object of every server.
 type wanted struct {
 	plural, name string
-	// mandatory ones are put right whatever their annotation says.
+	// mandatory objects are restored whatever their annotation.
 	mandatory bool
 	spec      any
-	// same reports whether what is stored has the spec.
+	// same reports whether the stored object has the spec.
 	same func(e *watchcache.Entry) bool
 }
 
@@ -59,7 +59,7 @@ func everything() (out []wanted) {
 	return out
 }
 
-// sameLevel compares a level with what is stored. How many seats the exempt level has, and lends, is the user's to say.
+// sameLevel compares a level with the stored one. The shares and the lending of the exempt level are the user's.
 func sameLevel(want *flowcontrolv1.PriorityLevelConfigurationSpec, stored *flowcontrolv1.PriorityLevelConfiguration,
 ) bool {
 	if stored == nil {
@@ -72,26 +72,27 @@ func sameLevel(want *flowcontrolv1.PriorityLevelConfigurationSpec, stored *flowc
 	return equality.Semantic.DeepEqual(want, &stored.Spec)
 }
 
-// ensure makes what is missing, and puts right what has been changed and is not the user's: the mandatory objects, and
-// of the others those with the annotation apf.kubernetes.io/autoupdate-spec, which they get as long as they are as they
-// were made. What a former version made and this one does not know goes. If all is as it should be, nothing is written.
+// ensure creates missing objects and restores changed ones that the server owns. It owns the mandatory objects, and the
+// others with the annotation apf.kubernetes.io/autoupdate-spec, which they have while unchanged since their creation.
+// ensure deletes owned objects of an earlier version that this one does not have. It writes nothing if all is up to
+// date.
 func ensure(ctx context.Context, h *part.Host) error {
 	if h.Catalog.Snapshot().Resource(flowcontrolv1.GroupName, schemas) == nil {
-		return nil // --runtime-config has switched them off
+		return nil // --runtime-config has disabled them
 	}
 	var wg sync.WaitGroup
 	list := everything()
 	errs := make([]error, len(list))
-	for i, w := range list { // at once: at the first start all are made, and a write waits for the disk
+	for i, w := range list { // concurrently: the first start creates all of them, and each write waits for the disk
 		wg.Go(func() { errs[i] = w.ensure(ctx, h) })
 	}
 	wg.Wait()
 	return errors.Join(append(errs, removeUnknown(ctx, h, list))...)
 }
 
-// keeper looks at the objects again when others than the server may have written them. It belongs to one goroutine.
+// keeper reconciles the objects after changes by others. It belongs to one goroutine.
 type keeper struct {
-	seen [2]*watchcache.Snapshot // levels and schemas when all was as it should be; nil before
+	seen [2]*watchcache.Snapshot // levels and schemas when all was up to date; nil before
 }
 
 func (k *keeper) keep(ctx context.Context, h *part.Host) error {
@@ -102,7 +103,7 @@ func (k *keeper) keep(ctx context.Context, h *part.Host) error {
 	if err := ensure(ctx, h); err != nil {
 		return err
 	}
-	k.seen = now // before what was written by this
+	k.seen = now // the snapshots precede this call's own writes
 	return nil
 }
 
@@ -122,7 +123,7 @@ func (w *wanted) ensure(ctx context.Context, h *part.Host) error {
 	_, err = h.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: producer},
 		func(obj object.Object) (object.Object, error) {
 			if object.String(object.Meta(obj), "resourceVersion") != strconv.FormatInt(e.Revision, 10) {
-				return obj, nil // another writer came between; the next time will tell
+				return obj, nil // another writer was faster; the next run decides
 			}
 			if update {
 				obj["spec"] = toObject(w.spec)
@@ -163,7 +164,7 @@ func (w *wanted) create(ctx context.Context, h *part.Host) error {
 	return err
 }
 
-// automatic reports whether the server keeps the spec of an object as it is here, and whether the object says so.
+// automatic reports whether the server owns the spec of an object, and whether the object has the annotation.
 func (w *wanted) automatic(e *watchcache.Entry) (auto, said bool) {
 	var stored metav1.PartialObjectMetadata
 	if json.Unmarshal(e.Peek(), &stored) != nil {
@@ -172,7 +173,7 @@ func (w *wanted) automatic(e *watchcache.Entry) (auto, said bool) {
 	value, err := strconv.ParseBool(stored.Annotations[flowcontrolv1.AutoUpdateAnnotationKey])
 	auto = w.mandatory
 	if !auto {
-		// Without an annotation it is the user's once it has been changed.
+		// Without the annotation, a changed object is the user's.
 		auto = err == nil && value || err != nil && e.Generation == 1
 	}
 	return auto, err == nil && value == auto
@@ -184,8 +185,7 @@ func (w *wanted) revise(e *watchcache.Entry) (update, annotate bool) {
 	return auto && !w.same(e), !said
 }
 
-// removeUnknown deletes the objects of which the server keeps the spec and which it does not know: those of another
-// version.
+// removeUnknown deletes the owned objects that this version does not have.
 func removeUnknown(ctx context.Context, h *part.Host, list []wanted) error {
 	known := map[[2]string]bool{}
 	for _, w := range list {

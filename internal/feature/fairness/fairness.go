@@ -1,10 +1,10 @@
-// Package fairness keeps API Priority and Fairness going: it makes the FlowSchemas and PriorityLevelConfigurations that
-// every server has, has the server go by those that are there, and writes into each FlowSchema whether its level
-// exists.
+// Package fairness manages the objects of API Priority and Fairness: it creates the default FlowSchemas and
+// PriorityLevelConfigurations, configures the server from the stored ones, and writes into each FlowSchema whether its
+// level exists.
 //
-// What decides about requests is package front/flow, which knows nothing of stored objects. It learns of them here, in
-// the view's goroutine, before the view shows their revision: a schema or a level is in force when the write that made
-// it returns, on this replica.
+// Package front/flow schedules the requests and knows nothing of stored objects. This package configures it in the
+// view's goroutine, before the view shows the revision: a schema or level is in force on this replica when its write
+// returns.
 package fairness
 
 import (
@@ -37,8 +37,8 @@ func resource(plural string) catalog.GroupResource {
 	return catalog.GroupResource{Group: flowcontrolv1.GroupName, Resource: plural}
 }
 
-// Part brings the objects, and what follows from them. It is for servers that have Host.Flow: in others FlowSchemas and
-// PriorityLevelConfigurations are stored and mean nothing.
+// Part adds the objects and their effect. It is for servers with Host.Flow: in others, FlowSchemas and
+// PriorityLevelConfigurations are stored without effect.
 func Part() part.Part {
 	return part.Part{
 		Name:      "priority and fairness",
@@ -66,7 +66,7 @@ func Part() part.Part {
 // Controller is the name of the loop.
 const Controller = "priority-and-fairness-config-controller"
 
-// visible has a write of a schema or a level return when it is in force.
+// visible makes a write of a schema or level return only when it is in force.
 func visible(_ *part.Host, resources []*catalog.Resource) []*catalog.Resource {
 	for _, r := range resources {
 		if r.Group == flowcontrolv1.GroupName {
@@ -100,7 +100,7 @@ func pages(h *part.Host) map[string]front.Handler {
 	return out
 }
 
-// configure has the server go by what is in the view.
+// configure configures the server from the objects in the view.
 func configure(h *part.Host) {
 	broken := h.Flow.Configure(all[flowcontrolv1.FlowSchema](h, schemas),
 		all[flowcontrolv1.PriorityLevelConfiguration](h, levels))
@@ -110,7 +110,7 @@ func configure(h *part.Host) {
 	}
 }
 
-// all returns the objects of a kind. What cannot be decoded is left out: it was not written through the API.
+// all returns the objects of a kind. It skips unreadable ones, which were not written through the API.
 func all[T any](h *part.Host, prefix string) (out []*T) {
 	h.View.Collection(prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		if obj := objectOf[T](e); obj != nil {
@@ -121,7 +121,7 @@ func all[T any](h *part.Host, prefix string) (out []*T) {
 	return out
 }
 
-// objectOf returns the object of an entry; nil if there is none, or it is none.
+// objectOf decodes an entry; it returns nil for a nil or unreadable one.
 func objectOf[T any](e *watchcache.Entry) *T {
 	if e == nil {
 		return nil
@@ -133,7 +133,7 @@ func objectOf[T any](e *watchcache.Entry) *T {
 	return obj
 }
 
-// concerns reports whether an event is about what the server goes by.
+// concerns reports whether an event is about a schema or a level.
 func concerns(ev *watchcache.Event) bool {
 	prefix := ev.Collection.Prefix()
 	return prefix == schemas || prefix == levels

@@ -13,11 +13,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/forward"
 )
 
-// errAddress is about an address that only programs on the server's own machine or link should reach: the status of a
-// node or a pod must not lead the server there.
+// errAddress is the error for an address that is only reachable on the server's own machine or link: the status of a
+// node or pod must not direct the server there.
 var errAddress = errors.New("address not allowed")
 
-// allowed reports whether a connection may go to an address. Loopback addresses are a kubelet's only if local says so.
+// allowed reports whether a connection to an address is allowed. local allows loopback addresses.
 func allowed(ip netip.Addr, local bool) bool {
 	ip = ip.Unmap()
 	if ip.IsLoopback() {
@@ -26,9 +26,10 @@ func allowed(ip netip.Addr, local bool) bool {
 	return ip.IsGlobalUnicast()
 }
 
-// checked returns dial without the addresses that are not allowed. A name counts by the address at which the connection
-// ends, since it may have another one at each look; through a Konnectivity server, an agent looks names up. The name of
-// the server's own machine may be a loopback address other than 127.0.0.1, as on Debian: nothing listens there alone.
+// checked wraps dial with a check of the address. A host name is checked by the address of the established connection,
+// since each look-up may return another one; with a Konnectivity server, the agent resolves names. The host name of the
+// server's own machine may resolve to a loopback address other than 127.0.0.1, as on Debian; such an address is
+// allowed, since no service listens only there.
 func (y *way) checked(dial egress.Dial, local bool) egress.Dial {
 	own, err := os.Hostname()
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -54,7 +55,7 @@ func (y *way) checked(dial egress.Dial, local bool) egress.Dial {
 	}
 }
 
-// clean is a transport without the headers of an answer that only this server may send. An upgrade uses its dialer.
+// clean is a transport that removes response headers reserved for this server. Upgrades use its dialer.
 type clean struct{ *http.Transport }
 
 // RoundTrip implements http.RoundTripper.

@@ -8,14 +8,14 @@ import (
 	"net/http"
 )
 
-// leaving returns the writer and the request with which a client's connection is taken over, so that the request ends
-// when its client leaves. net/http notices that only as long as the connection is its own.
+// leaving returns a writer and a request for a connection that will be hijacked. The request ends when the client
+// disconnects; net/http detects that only until the hijacking.
 func leaving(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), boundKey{}, true))
 	return &leaver{w, cancel}, r.WithContext(ctx), cancel
 }
 
-// leaver is a writer whose connection, once it is taken over, ends the request at the end of what the client sends.
+// leaver is a writer that, once its connection is hijacked, ends the request at the end of the client's data.
 type leaver struct {
 	http.ResponseWriter
 	leave func()
@@ -33,7 +33,7 @@ func (l *leaver) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// What has been read already is in the reader, which reads from the connection itself.
+	// The reader has the buffered data, and reads on from the connection itself.
 	heard := &listened{Conn: conn, from: rw.Reader, leave: l.leave}
 	return heard, bufio.NewReadWriter(bufio.NewReader(heard), rw.Writer), nil
 }

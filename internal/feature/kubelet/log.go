@@ -21,10 +21,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// maxRefusal is how much is read of what a kubelet says of a request that it refuses.
+// maxRefusal bounds the part of a kubelet's error response that is read.
 const maxRefusal = 50000
 
-// logOptions reads what a client asks of a log. Booleans are never wrong, as in Kubernetes.
+// logOptions parses the query of a log request. As in Kubernetes, every boolean value is valid.
 func logOptions(query url.Values) (*corev1.PodLogOptions, error) {
 	o := &corev1.PodLogOptions{
 		Container: query.Get("container"), Follow: truth(query, "follow"), Previous: truth(query, "previous"),
@@ -53,7 +53,7 @@ func logOptions(query url.Values) (*corev1.PodLogOptions, error) {
 	return o, nil
 }
 
-// check returns what is wrong with the options. Without the gate there is one stream and no choice.
+// check validates the options. Without the feature gate, stream cannot be chosen.
 func (y *way) check(o *corev1.PodLogOptions) (errs field.ErrorList) {
 	if o.TailLines != nil && *o.TailLines < 0 {
 		errs = append(errs,
@@ -88,7 +88,7 @@ func (y *way) check(o *corev1.PodLogOptions) (errs field.ErrorList) {
 	return errs
 }
 
-// serveLog answers with what the kubelet has of a container's log.
+// serveLog answers with the kubelet's log of a container.
 func (y *way) serveLog(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, _ any) error {
 	o, err := logOptions(r.URL.Query())
 	if err != nil {
@@ -114,7 +114,7 @@ func (y *way) serveLog(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c 
 	if err != nil {
 		return err
 	}
-	if pod.Spec.NodeName == "" { // it has not said anything
+	if pod.Spec.NodeName == "" { // it has no output yet
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
@@ -140,14 +140,14 @@ func (y *way) serveLog(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c 
 	return nil
 }
 
-// logRequest is what a client wants to read.
+// logRequest is the request for a log.
 type logRequest struct {
 	pod       *corev1.Pod
 	container string
 	options   *corev1.PodLogOptions
 }
 
-// logQuery is how kubelets are asked.
+// logQuery returns the query for the kubelet.
 func logQuery(o *corev1.PodLogOptions) url.Values {
 	query := url.Values{}
 	for name, set := range map[string]bool{"follow": o.Follow, "previous": o.Previous, "timestamps": o.Timestamps} {
@@ -171,7 +171,7 @@ func logQuery(o *corev1.PodLogOptions) url.Values {
 	return query
 }
 
-// askLog asks a kubelet for a log. It ends with the client's request.
+// askLog requests a log from a kubelet. It ends with the client's request.
 func (y *way) askLog(r *http.Request, o *corev1.PodLogOptions, where *url.URL) (*http.Response, error) {
 	transport := y.verified
 	if o.InsecureSkipTLSVerifyBackend {
@@ -191,7 +191,7 @@ func (y *way) askLog(r *http.Request, o *corev1.PodLogOptions, where *url.URL) (
 	return resp, err
 }
 
-// refused returns what a kubelet says if it does not answer the request.
+// refused turns an error response of the kubelet into an error.
 func refused(resp *http.Response, name string) error {
 	if resp.StatusCode >= http.StatusOK && resp.StatusCode <= http.StatusPartialContent {
 		return nil

@@ -1,12 +1,12 @@
-// Package kubelet is the way to nodes: logs of pods, commands in their containers, their ports, and proxies to pods,
-// services and nodes.
+// Package kubelet connects clients to nodes: logs of pods, exec, attach and port-forward, and proxies to pods, services
+// and nodes.
 //
-// It stands beside package rest, which asks admission about such a request (as CONNECT, with the options that the query
-// says) and then calls the function for the subresource from the table that Part brings. That reads the objects, finds
-// out where to send the request (way.pod, way.node, way.service), and hands it to Kubernetes' own proxies: an upgrade
-// must be passed on, translated from WebSockets to SPDY or tunnelled exactly as kube-apiserver does, or clients hang.
+// Package rest calls admission for such a request (as CONNECT, with the options from the query), and then the function
+// for the subresource, from the table of Part. The function reads the objects, finds the address (way.pod, way.node,
+// way.service), and passes the request to Kubernetes' own proxies: clients hang unless an upgrade is forwarded,
+// translated from WebSockets to SPDY, or tunnelled exactly as kube-apiserver does.
 //
-// A request runs in the goroutine of its client and in those that copy its bytes, which end with it. The types are safe
+// A request runs in its client's goroutine and in goroutines that copy its data, which end with it. The types are safe
 // for concurrent use.
 package kubelet
 
@@ -25,35 +25,35 @@ import (
 	"github.com/bowsprit/bowsprit/internal/rest"
 )
 
-// What is so if nothing is said: kube-apiserver's.
+// The defaults of kube-apiserver.
 const (
 	DefaultPort    = uint(10250)
 	DefaultTimeout = 5 * time.Second
 )
 
-// AddressTypes returns all types of addresses that there are, in the order in which Kubernetes wants them.
+// AddressTypes returns all types of addresses, in Kubernetes' order.
 func AddressTypes() []string {
 	return []string{string(corev1.NodeHostName), string(corev1.NodeInternalDNS), string(corev1.NodeInternalIP),
 		string(corev1.NodeExternalDNS), string(corev1.NodeExternalIP)}
 }
 
-// Settings say how kubelets are reached. Zero values of Port, AddressTypes and Timeout mean the defaults.
+// Settings configure the connections to kubelets. Zero values of Port, AddressTypes and Timeout mean the defaults.
 type Settings struct {
-	// CertFile and KeyFile are the client certificate that kubelets see; none for the server's own, if it has one.
+	// CertFile and KeyFile are the client certificate for kubelets; empty means the server's own, if it has one.
 	CertFile, KeyFile string
-	// CAFile has the authorities that sign the certificates of kubelets; "" believes any, as Kubernetes does.
+	// CAFile is a file with the authorities of kubelets' certificates; "" accepts every certificate, as in Kubernetes.
 	CAFile string
-	// Port is that of kubelets whose Node does not say it.
+	// Port is the port of kubelets with a Node that sets none.
 	Port uint
-	// AddressTypes are the types of addresses of a Node, the most wanted first.
+	// AddressTypes are the types of node addresses, in order of preference.
 	AddressTypes []string
-	// Timeout bounds how long it takes to reach a kubelet.
+	// Timeout bounds the connection to a kubelet.
 	Timeout time.Duration
-	// BytesPerSecond bounds what a connection carries in each direction; 0 does not.
+	// BytesPerSecond limits a connection in each direction; 0 means no limit.
 	BytesPerSecond int64
-	// Local lets kubelets have loopback addresses.
+	// Local allows loopback addresses of kubelets.
 	Local bool
-	// Simulation answers for nodes without kubelets; nil if there are none.
+	// Simulation answers for simulated nodes; may be nil.
 	Simulation Simulation
 
 	Gates
@@ -61,20 +61,20 @@ type Settings struct {
 
 // Gates are kube's feature gates.
 type Gates struct {
-	// UpgradeNeedsCreate has those who want exec, attach or portforward by a GET hold the permission to create it too:
+	// UpgradeNeedsCreate requires the permission create for exec, attach or portforward by GET:
 	// AuthorizePodWebsocketUpgradeCreatePermission.
 	UpgradeNeedsCreate bool
-	// Translate speaks SPDY with the kubelet for clients that speak WebSockets: TranslateStreamCloseWebsocketRequests.
+	// Translate translates WebSockets of clients to SPDY for the kubelet: TranslateStreamCloseWebsocketRequests.
 	Translate bool
-	// Tunnel carries SPDY for portforward in WebSockets: PortForwardWebsockets.
+	// Tunnel tunnels SPDY for portforward in WebSockets: PortForwardWebsockets.
 	Tunnel bool
-	// Extend leaves both to kubelets that say that they can do it: ExtendWebSocketsToKubelet.
+	// Extend leaves both to kubelets that declare the feature: ExtendWebSocketsToKubelet.
 	Extend bool
-	// SplitLogs lets clients ask for one of the streams of a log: PodLogsQuerySplitStreams.
+	// SplitLogs lets clients request one stream of a log: PodLogsQuerySplitStreams.
 	SplitLogs bool
 }
 
-// Metrics returns how the names of what Kubernetes' proxies count begin, in the registry that libraries share.
+// Metrics returns the name prefixes of the metrics of Kubernetes' proxies, in the global registry.
 func Metrics() []string {
 	return []string{"apiserver_stream_t", "apiserver_websocket_streaming_requests_"}
 }

@@ -25,7 +25,7 @@ func decode(e *watchcache.Entry, into any) error {
 	return nil
 }
 
-// named returns the call about the object of a proxy's path, whose name may stand between a scheme and a port.
+// named returns the call about the object in a proxy's path, where the name may stand between a scheme and a port.
 func named(c *verb.Call) (about *verb.Call, scheme, port string, err error) {
 	scheme, name, port, valid := utilnet.SplitSchemeNamePort(c.Name)
 	if !valid {
@@ -46,7 +46,7 @@ func (y *way) pod(r *http.Request, v *verb.Verbs, c *verb.Call) (*corev1.Pod, er
 	return pod, decode(e, pod)
 }
 
-// container returns the name of the container that is meant: the one that is asked for, or the only one.
+// container returns the requested container, or the only one.
 func container(asked string, pod *corev1.Pod) (string, error) {
 	var names []string
 	for _, c := range pod.Spec.InitContainers {

@@ -23,16 +23,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// Where the objects are stored that proxies look at beside their own.
-// upgrader returns what passes requests on to one place, over a connection of its own for those that take it over.
-// only refuses all others.
+// upgrader returns the proxy to one address. It uses a connection of its own for each upgraded request. only rejects
+// requests without an upgrade.
 func (y *way) upgrader(where *url.URL, over *http.Transport, only bool) *proxy.UpgradeAwareHandler {
 	h := proxy.NewUpgradeAwareHandler(where, clean{over}, !only, only, responder{})
 	h.MaxBytesPerSec = y.settings.BytesPerSecond
 	return h
 }
 
-// responder answers requests that could not be passed on.
+// responder answers requests that could not be forwarded.
 type responder struct{}
 
 // Error implements proxy.ErrorResponder.
@@ -71,13 +70,13 @@ func (y *way) servePodProxy(w http.ResponseWriter, r *http.Request, v *verb.Verb
 	}
 	where := &url.URL{Scheme: scheme, Host: net.JoinHostPort(ip, port)}
 	if port == "" {
-		where.Host = where.Host[:len(where.Host)-1] // with the brackets that IPv6 has
+		where.Host = where.Host[:len(where.Host)-1] // the brackets of an IPv6 address stay
 	}
 	y.pass(w, r, where, y.direct, options.(*corev1.PodProxyOptions).Path)
 	return nil
 }
 
-// firstPort returns the first port that a container of the pod names, "" if there is none.
+// firstPort returns the first port of the pod's containers, or "" if there is none.
 func firstPort(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		if len(c.Ports) > 0 {
@@ -87,7 +86,7 @@ func firstPort(pod *corev1.Pod) string {
 	return ""
 }
 
-// serveNodeProxy passes a request on to the kubelet of a node, or to another port of it.
+// serveNodeProxy forwards a request to the kubelet of a node, or to another port of the node.
 func (y *way) serveNodeProxy(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any) error {
 	c, scheme, port, err := named(c)
 	if err != nil {
@@ -165,8 +164,8 @@ func portName(ctx context.Context, v *verb.Verbs, c *verb.Call, number int64) (s
 	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", number, c.Name))
 }
 
-// behind returns the address of a ready pod behind the call's service, by chance. Only addresses of pods count: who may
-// write Endpoints must not reach other hosts through the server.
+// behind returns the address of a random ready pod of the call's service. Only addresses of pods count: a user with
+// access to Endpoints must not reach other hosts through the server.
 func (y *way) behind(ctx context.Context, v *verb.Verbs, c *verb.Call, port, asked string) (string, error) {
 	e, err := current(ctx, v, ref.Endpoints.Prefix, c.Namespace, c.Name)
 	if err != nil {

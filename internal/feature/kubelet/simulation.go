@@ -19,23 +19,23 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// Simulation answers in the place of the kubelets of nodes on which nothing runs.
+// Simulation answers in the place of the kubelets of simulated nodes.
 type Simulation interface {
-	// Simulates reports whether a node is such a node.
+	// Simulates reports whether a node is simulated.
 	Simulates(node *watchcache.Entry) bool
-	// HasPod reports whether a pod on such a node has an address.
+	// HasPod reports whether a pod on a simulated node has an address.
 	HasPod(ip string) bool
-	// Log returns the log of a container of a pod on such a node, or what a kubelet would answer. It ends with ctx.
+	// Log returns the log of a container on a simulated node, or the kubelet's error. It ends with ctx.
 	Log(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions) (io.ReadCloser, error)
 }
 
-// simulates reports whether the node of an entry, which may be nil, has no kubelet.
+// simulates reports whether the node of an entry, which may be nil, is simulated.
 func (y *way) simulates(node *watchcache.Entry) bool {
 	return node != nil && y.settings.Simulation != nil && y.settings.Simulation.Simulates(node)
 }
 
-// refusing has connections to pods on nodes without kubelets refused, as by a host on which nothing listens: no host
-// has their addresses, so that dialing them would last until the request's time is over.
+// refusing wraps dial so that connections to pods on simulated nodes are refused at once: no host has their addresses,
+// and dialing would last until the timeout of the request.
 func (y *way) refusing(dial egress.Dial) egress.Dial {
 	if y.settings.Simulation == nil {
 		return dial
@@ -52,7 +52,7 @@ func (y *way) refusing(dial egress.Dial) egress.Dial {
 	}
 }
 
-// simulatedLog answers for a container on a node without a kubelet, and reports whether the node is such a one.
+// simulatedLog answers for a container on a simulated node, and reports whether the node is simulated.
 func (y *way) simulatedLog(
 	w http.ResponseWriter, r *http.Request, v *verb.Verbs, ask *logRequest,
 ) (answered bool, err error) {
@@ -72,7 +72,7 @@ func (y *way) simulatedLog(
 	return true, nil
 }
 
-// errSimulated is the answer to a request to a node on which nothing runs.
+// errSimulated is the error of a request to a simulated node.
 func errSimulated(node string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf(
 		"node %s is simulated: nothing runs there, so that logs can be read but nothing else can be reached", node))

@@ -19,7 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// extends is the feature of nodes whose kubelets speak WebSockets in all versions themselves.
+// extends is the feature of nodes with kubelets that support all versions of WebSockets.
 const extends = "ExtendWebSocketsToKubelet"
 
 // serveExec connects a client with a command in a container.
@@ -29,21 +29,21 @@ func (y *way) serveExec(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c
 	return y.serveStreams(w, r, v, c, wish{o.Container, streams, o.Command})
 }
 
-// serveAttach connects a client with what runs in a container.
+// serveAttach attaches a client to a running container.
 func (y *way) serveAttach(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any) error {
 	o := options.(*corev1.PodAttachOptions)
 	streams := proxy.Options{Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, Tty: o.TTY}
 	return y.serveStreams(w, r, v, c, wish{o.Container, streams, nil})
 }
 
-// wish is what a client wants to be connected with.
+// wish is the parsed exec or attach request.
 type wish struct {
 	container string // "" for the only one
 	streams   proxy.Options
-	command   []string // nil for what runs already
+	command   []string // nil for attach
 }
 
-// query is how kubelets are asked for it.
+// query returns the query for the kubelet.
 func (s *wish) query() url.Values {
 	query := url.Values{}
 	for name, set := range map[string]bool{
@@ -60,9 +60,9 @@ func (s *wish) query() url.Values {
 	return query
 }
 
-// serveStreams passes exec and attach on. A client may speak SPDY, or WebSockets in versions that kubelets have always
-// known, which are passed on as they are; or WebSockets in version 5, which can say that the input has ended: they are
-// translated to SPDY unless the kubelet knows them.
+// serveStreams forwards exec and attach. SPDY, and the WebSockets versions that every kubelet supports, are forwarded
+// unchanged. WebSockets of version 5, which can signal the end of the input, are translated to SPDY unless the kubelet
+// supports them.
 func (y *way) serveStreams(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, asked wish) error {
 	if err := y.mayCreate(r, c); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (y *way) serveStreams(w http.ResponseWriter, r *http.Request, v *verb.Verbs
 	return nil
 }
 
-// servePortForward connects a client with ports of a pod, by SPDY, which may be carried in a WebSocket.
+// servePortForward connects a client to ports of a pod, by SPDY, possibly tunnelled in a WebSocket.
 func (y *way) servePortForward(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any) error {
 	if err := y.mayCreate(r, c); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (y *way) servePortForward(w http.ResponseWriter, r *http.Request, v *verb.V
 	return nil
 }
 
-// extended reports whether the kubelet itself speaks what else would be translated here.
+// extended reports whether the kubelet itself supports the protocols that are otherwise translated here.
 func (y *way) extended(r *http.Request, c *verb.Call, node *endpoint) bool {
 	extended := y.settings.Extend && slices.Contains(node.features, extends)
 	by := "translated_at_apiserver"
@@ -141,8 +141,8 @@ func (y *way) extended(r *http.Request, c *verb.Call, node *endpoint) bool {
 	return extended
 }
 
-// mayCreate asks whether the user may create what a GET upgrades to: browsers cannot POST for a WebSocket, and a
-// permission to read shall not be enough to run commands.
+// mayCreate checks the permission to create for an upgrade by GET: browsers cannot POST for a WebSocket, and a
+// permission to read must not be enough to run commands.
 func (y *way) mayCreate(r *http.Request, c *verb.Call) error {
 	if !y.settings.UpgradeNeedsCreate || c.Verb == "create" {
 		return nil

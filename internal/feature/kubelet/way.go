@@ -24,18 +24,18 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// way opens connections to kubelets, and to what they run.
+// way opens connections to kubelets, pods and ports of nodes.
 type way struct {
 	settings   Settings
 	authorizer authz.Mode
 	metrics    *metrics
 
-	// verified and unverified lead to kubelets, the latter whatever their certificate is; direct leads to pods and
-	// ports of nodes, of which no certificate can be expected. open sets them.
+	// verified and unverified connect to kubelets, the latter without verifying their certificates; direct connects to
+	// pods and ports of nodes, without verification. open sets them.
 	verified, unverified, direct *http.Transport
 }
 
-// open makes the transports. own returns the server's own client certificate for kubelets, nil if it has none.
+// open creates the transports. own returns the server's own client certificate for kubelets, or nil if it has none.
 func (y *way) open(dial egress.Dial, own func() *tls.Certificate) error {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: y.settings.CAFile == ""}
 	if y.settings.CAFile != "" {
@@ -74,11 +74,11 @@ func (y *way) close() {
 	}
 }
 
-// boundKey marks the context of a request whose connection is for it alone.
+// boundKey marks the context of a request that has its own connection.
 type boundKey struct{}
 
-// bounded limits the time that it takes to connect. A connection for one request alone, which is to be taken over, ends
-// with the request: a kubelet that does not answer would else hold it, and what waits for it, for ever.
+// bounded limits the time to connect. A connection for a single request, which will be hijacked, ends with the request:
+// a kubelet that does not answer would otherwise hold it, and its waiters, forever.
 func (y *way) bounded(dial egress.Dial) egress.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		limited, cancel := context.WithTimeout(ctx, y.settings.Timeout)
@@ -91,8 +91,8 @@ func (y *way) bounded(dial egress.Dial) egress.Dial {
 	}
 }
 
-// answered limits the time that a kubelet takes for its part of the TLS handshake: the transport does that for the
-// connections that it makes itself, no one for those that are to be taken over.
+// answered limits the time of a kubelet's TLS handshake. The transport does so for its own connections, but nothing
+// does so for connections to be hijacked.
 func (y *way) answered(dial egress.Dial) egress.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -103,10 +103,10 @@ func (y *way) answered(dial egress.Dial) egress.Dial {
 	}
 }
 
-// unanswered is a connection that late closes unless something is read before. Reads follow one another.
+// unanswered is a connection that late closes unless some data is read before. Reads must be sequential.
 type unanswered struct {
 	net.Conn
-	late *time.Timer // nil once something was read
+	late *time.Timer // nil once data was read
 }
 
 func (c *unanswered) Read(p []byte) (int, error) {
@@ -122,7 +122,7 @@ func (c *unanswered) Read(p []byte) (int, error) {
 
 var errHandshake = errors.New("TLS handshake timeout")
 
-// alone returns the request with the mark by which its connection ends with it.
+// alone returns the request with the mark that ends its connection with it.
 func alone(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), boundKey{}, true))
 }
@@ -130,13 +130,13 @@ func alone(r *http.Request) *http.Request {
 // endpoint is where a kubelet listens.
 type endpoint struct {
 	host, port string
-	features   []string // what the node says that it can do
+	features   []string // status.declaredFeatures
 }
 
 func (e endpoint) address() string { return net.JoinHostPort(e.host, e.port) }
 
-// node returns where the kubelet of a node is. That the node is not there is said of the request's own resource, as in
-// Kubernetes.
+// node returns the address of a node's kubelet. As in Kubernetes, the error for a missing node is about the request's
+// own resource.
 func (y *way) node(ctx context.Context, v *verb.Verbs, c *verb.Call, name string) (*endpoint, error) {
 	e, err := current(ctx, v, ref.Nodes.Prefix, "", name)
 	if err != nil {
@@ -175,7 +175,7 @@ func (y *way) node(ctx context.Context, v *verb.Verbs, c *verb.Call, name string
 	return nil, fmt.Errorf("no preferred addresses found; known addresses: %v", node.Status.Addresses)
 }
 
-// current returns an entry of a built-in kind as it is now, nil if there is none.
+// current returns the current entry of a built-in kind, or nil if there is none.
 func current(ctx context.Context, v *verb.Verbs, prefix, namespace, name string) (*watchcache.Entry, error) {
 	if _, err := v.View().Fresh(ctx); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func current(ctx context.Context, v *verb.Verbs, prefix, namespace, name string)
 	return v.View().Collection(prefix).Snapshot().Get(namespace, name), nil
 }
 
-// clientCertificate is what kubelets see.
+// clientCertificate is the client certificate for kubelets.
 type clientCertificate struct {
 	certFile, keyFile string
 	own               func() *tls.Certificate
@@ -199,7 +199,8 @@ func newClientCertificate(certFile, keyFile string, own func() *tls.Certificate)
 	return c, nil
 }
 
-// get returns the certificate for a new connection. Files are read anew: connections are kept, so there are few.
+// get returns the certificate for a new connection. It rereads the files each time: connections are reused, so this is
+// rare.
 func (c *clientCertificate) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if c.certFile != "" {
 		pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
