@@ -8,16 +8,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// Settings are what a server's configuration says of the plugins. The zero value is kube's default.
+// Settings are the server's settings for the plugins. The zero value has Kubernetes' defaults.
 type Settings struct {
-	// AccountPatience is how long a pod waits for the default service account of its namespace, 1.5 seconds if zero.
+	// AccountPatience is how long a pod waits for the default service account of its namespace; zero means 1.5 seconds.
 	AccountPatience time.Duration
-	// NotReadySeconds and UnreachableSeconds are how long pods stay on nodes that are not ready or cannot be reached,
-	// 300 if nil.
+	// NotReadySeconds and UnreachableSeconds are how long pods stay on nodes that are not ready or unreachable; nil
+	// means 300.
 	NotReadySeconds, UnreachableSeconds *int64
-	// AnyAudience gives kubelets tokens of the pods on their nodes for any audience.
+	// AnyAudience lets kubelets request tokens of the pods on their nodes for any audience.
 	AnyAudience bool
-	// Features are the feature gates that are given, by Kubernetes' names.
+	// Features are the explicitly set feature gates, by Kubernetes' names.
 	Features map[string]bool
 }
 

@@ -1,5 +1,5 @@
-// Package plugins lists the admission plugins for single kinds in the order in which the chain calls them. The packages
-// below it hold the plugins, one package for each API group.
+// Package plugins lists the admission plugins for single kinds in the order of the chain. The packages below it hold
+// the plugins, one package for each API group.
 package plugins
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/storage"
 )
 
-// known are all plugins, in kube's order (AllOrderedPlugins in k8s.io/kubernetes/pkg/kubeapiserver/options).
+// known are all plugins, in Kubernetes' order (AllOrderedPlugins in k8s.io/kubernetes/pkg/kubeapiserver/options).
 var known = []struct {
 	name string
 	make func(plugin.Config) []plugin.Rule
@@ -43,7 +43,7 @@ var known = []struct {
 	{"PodResizeValidator", core.PodResize},
 }
 
-// Names returns the names of all plugins, which are kube's, in the order in which they are asked.
+// Names returns the names of all plugins, which are Kubernetes' names, in the order of the chain.
 func Names() []string {
 	var out []string
 	for _, p := range known {
@@ -52,7 +52,7 @@ func Names() []string {
 	return out
 }
 
-// All returns all plugins in the order in which they are asked.
+// All returns all plugins in the order of the chain.
 func All(c plugin.Config) []admit.Plugin {
 	var out []admit.Plugin
 	for _, p := range known {

@@ -17,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// gangs knows the groups of pods that are scheduled all or none.
+// gangs looks up the groups of pods that are scheduled all or none.
 type gangs struct{ groups *watchcache.Collection }
 
 // Job keeps a Job from asking for another number of pods at a time while these are scheduled as a gang.
@@ -37,8 +37,8 @@ func (g gangs) check(_ context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// of returns the gang that a Job's pods are, "" if they are none: the group that the template names, or else one that
-// the Job's controller has made.
+// of returns the gang of a Job's pods, or "" if there is none: the group that the template names, or else one that the
+// Job's controller has created.
 func (g gangs) of(a *admit.Attributes) (name string) {
 	s := g.groups.Snapshot()
 	spec := catalog.At(a.Old, "spec", "template", "spec")
@@ -60,7 +60,7 @@ func (g gangs) of(a *admit.Attributes) (name string) {
 	return name
 }
 
-// gang returns the group of an entry, nil if it is no gang.
+// gang returns the group of an entry, or nil if it is not a gang.
 func gang(e *watchcache.Entry) *v1alpha2.PodGroup {
 	group, err := plugin.Decode[v1alpha2.PodGroup](e)
 	if err != nil || group.Spec.SchedulingPolicy.Gang == nil {

@@ -22,7 +22,7 @@ const (
 	signingRequests   = "certificatesigningrequests"
 )
 
-// CertificateApproval lets only those approve and deny requests who may approve for their signer.
+// CertificateApproval requires the permission to approve for the signer, to approve or deny a request.
 func CertificateApproval(c plugin.Config) []plugin.Rule {
 	return []plugin.Rule{{
 		Group: certificatesGroup, Plural: signingRequests, Subresource: "approval", Operations: plugin.Updates,
@@ -35,7 +35,7 @@ func CertificateApproval(c plugin.Config) []plugin.Rule {
 		}}}
 }
 
-// CertificateSigning lets only those sign requests who may sign for their signer.
+// CertificateSigning requires the permission to sign for the signer, to write a request's status.
 func CertificateSigning(c plugin.Config) []plugin.Rule {
 	return []plugin.Rule{{
 		Group: certificatesGroup, Plural: signingRequests, Subresource: "status", Operations: plugin.Updates,
@@ -53,7 +53,7 @@ func CertificateSigning(c plugin.Config) []plugin.Rule {
 		}}}
 }
 
-// ClusterTrustBundleAttest lets only those name the authorities of a signer who may attest for it.
+// ClusterTrustBundleAttest requires the permission to attest for the signer of a bundle.
 func ClusterTrustBundleAttest(c plugin.Config) []plugin.Rule {
 	return []plugin.Rule{{
 		Group: certificatesGroup, Plural: "clustertrustbundles", Operations: plugin.Writes,
@@ -67,7 +67,7 @@ func ClusterTrustBundleAttest(c plugin.Config) []plugin.Rule {
 		}}}
 }
 
-// CertificateSubject keeps clients from asking for a certificate of system:masters, which may do everything.
+// CertificateSubject rejects requests for a certificate of system:masters, which may do everything.
 func CertificateSubject(plugin.Config) []plugin.Rule {
 	return []plugin.Rule{{Group: certificatesGroup, Plural: signingRequests, Operations: plugin.Creates,
 		Validate: func(_ context.Context, a *admit.Attributes) error {
@@ -87,7 +87,7 @@ func CertificateSubject(plugin.Config) []plugin.Rule {
 		}}}
 }
 
-// onlyCollected reports whether an update changes nothing but what the garbage collector and storage migration change.
+// onlyCollected reports whether an update changes only fields that the garbage collector and storage migration change.
 func onlyCollected(obj, old admit.Object) bool {
 	rest := func(of admit.Object) admit.Object {
 		of, meta := maps.Clone(of), maps.Clone(catalog.At(of, "metadata"))

@@ -16,11 +16,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// declaredFeatures lets the spec of a pod on a node change only as the node says (status.declaredFeatures) that it can
-// follow. Source: KEP-5328.
+// declaredFeatures checks changes of a running pod's spec against the features that its node declares
+// (status.declaredFeatures). Source: KEP-5328.
 type declaredFeatures struct{ view *watchcache.View }
 
-// DeclaredFeature refuses updates of pods that need a feature which their node does not declare.
+// DeclaredFeature rejects updates of pods that need a feature which their node does not declare.
 func DeclaredFeature(c plugin.Config) []plugin.Rule {
 	check := declaredFeatures{c.View}.check
 	return []plugin.Rule{
@@ -58,7 +58,7 @@ func (d declaredFeatures) check(ctx context.Context, a *admit.Attributes) error 
 	return nil
 }
 
-// featuresToUpdate returns what a kubelet must know to make one pod of the other, sorted.
+// featuresToUpdate returns the sorted features that a kubelet needs to apply the change.
 func featuresToUpdate(old, now *corev1.PodSpec) (features []string) {
 	if !equality.Semantic.DeepEqual(old.Resources, now.Resources) {
 		features = append(features, "InPlacePodLevelResourcesVerticalScaling")

@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// outside returns how what a container or pod requests, and may have at the most, breaks a limit. nil errors are no
-// errors.
+// outside returns the violations of a limit by the requests and limits of a container or pod. Nil errors mean none.
 func outside(limit *corev1.LimitRangeItem, requests, most amount) (errs []error) {
 	for name, bound := range sorted(limit.Min) {
 		errs = append(errs, below(limit.Type, name, bound, requests, most))
@@ -25,7 +24,7 @@ func outside(limit *corev1.LimitRangeItem, requests, most amount) (errs []error)
 	return errs
 }
 
-// sorted goes over a list in the order of names. Kubernetes' order is that of Go's maps.
+// sorted iterates over a list by name. In Kubernetes the order is random.
 func sorted(list corev1.ResourceList) iter.Seq2[string, resource.Quantity] {
 	return func(yield func(string, resource.Quantity) bool) {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
@@ -68,7 +67,7 @@ func above(of corev1.LimitType, name string, bound resource.Quantity, requests, 
 	return nil
 }
 
-// claimAbove is above for claims, which have requests only.
+// claimAbove is above for claims, which have only requests.
 func claimAbove(of corev1.LimitType, name string, bound resource.Quantity, requests amount) error {
 	request, asked := requests[name]
 	r, _, b := comparable3(request, resource.Quantity{}, bound)
@@ -107,7 +106,7 @@ func spread(of corev1.LimitType, name string, bound resource.Quantity, requests,
 	return nil
 }
 
-// comparable3 returns three quantities as numbers of one unit: thousandths, unless one of them is too large for that.
+// comparable3 returns three quantities in one unit: thousandths, unless one of them is too large.
 func comparable3(a, b, c resource.Quantity) (x, y, z int64) {
 	if x, y, z = a.Value(), b.Value(), c.Value(); max(x, y, z) <= resource.MaxMilliValue {
 		return a.MilliValue(), b.MilliValue(), c.MilliValue()

@@ -19,11 +19,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// limits gives containers the amounts that the LimitRanges of their namespace say, and refuses pods and claims outside
-// of them.
+// limits applies the LimitRanges of a namespace: it sets defaults of containers, and rejects violating pods and claims.
 type limits struct{ view *watchcache.View }
 
-// LimitRanger fills in what LimitRanges say and refuses what goes against them.
+// LimitRanger sets the defaults of LimitRanges and rejects violations.
 func LimitRanger(c plugin.Config) []plugin.Rule {
 	l := limits{c.View}
 	return []plugin.Rule{
@@ -50,7 +49,7 @@ func (l limits) of(a *admit.Attributes) ([]*corev1.LimitRange, error) {
 	return out, err
 }
 
-// limitAnnotation says what was filled in.
+// limitAnnotation lists the defaults that were set.
 const limitAnnotation = "kubernetes.io/limit-ranger"
 
 func (l limits) fill(_ context.Context, a *admit.Attributes) error {
@@ -82,7 +81,7 @@ func (l limits) fill(_ context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// containerDefaults returns what containers get that say nothing.
+// containerDefaults returns the default requests and limits of containers.
 func containerDefaults(r *corev1.LimitRange) (requests, most corev1.ResourceList) {
 	requests, most = corev1.ResourceList{}, corev1.ResourceList{}
 	for _, limit := range r.Spec.Limits {
@@ -94,7 +93,7 @@ func containerDefaults(r *corev1.LimitRange) (requests, most corev1.ResourceList
 	return requests, most
 }
 
-// fillContainer returns a container with the amounts that it lacks, and done with what has been filled in.
+// fillContainer returns a container with missing amounts set, and done with the amounts that were set.
 func fillContainer(c object, requests, most corev1.ResourceList, what string, done []string) (object, []string) {
 	for _, part := range []struct {
 		name, word string
@@ -143,7 +142,7 @@ func (l limits) checkPod(_ context.Context, a *admit.Attributes) error {
 	})
 }
 
-// podTotal is what a pod needs in all: what it says itself of processors and memory, else what its containers need.
+// podTotal is the total of a pod: its own values for CPU and memory if set, else the sum of its containers.
 func podTotal(spec object, list string) amount {
 	total := pod.Total(spec, list)
 	own := pod.Amounts(spec, list)
@@ -171,7 +170,7 @@ func (l limits) checkClaim(_ context.Context, a *admit.Attributes) error {
 	})
 }
 
-// check asks about each limit, and refuses the write with all that is wrong by the first LimitRange that it breaks.
+// check checks each limit, and rejects the write with all violations of the first violated LimitRange.
 func (l limits) check(a *admit.Attributes, broken func(*corev1.LimitRangeItem) []error) error {
 	ranges, err := l.of(a)
 	if err != nil {

@@ -20,12 +20,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// nodeLimits keep kubelets to their own node and what belongs to it: what the authorization mode Node cannot decide,
-// because it depends on the object that is written. Requests of other users pass.
+// nodeLimits restrict kubelets to their own node and its objects, as far as the decision depends on the written object
+// and the authorization mode Node cannot make it. Requests of other users pass.
 type nodeLimits struct {
 	view  *watchcache.View
 	authz authz.Authorizer
-	// anyAudience gives tokens also for audiences that no volume wants.
+	// anyAudience also allows tokens for audiences that no volume requests.
 	anyAudience bool
 }
 
@@ -69,7 +69,7 @@ func refuse(a *admit.Attributes, format string, args ...any) error {
 	return admit.Forbidden(a, fmt.Errorf(format, args...))
 }
 
-// parts reads the named parts of an object into its Go type, and leaves the rest of it empty.
+// parts decodes only the named parts of an object.
 func parts[T any](obj object, names ...string) (*T, error) {
 	some := object{}
 	for _, name := range names {
@@ -81,7 +81,7 @@ func parts[T any](obj object, names ...string) (*T, error) {
 	return out, runtime.DefaultUnstructuredConverter.FromUnstructured(some, out)
 }
 
-// node lets a kubelet write its own Node, without what decides which pods come to it and what it may read.
+// node lets a kubelet write its own Node, except the fields that attract pods or extend its permissions.
 func (n nodeLimits) node(_ context.Context, name string, a *admit.Attributes) error {
 	if a.Name != name {
 		return refuse(a, "node %q is not allowed to modify node %q", name, a.Name)
@@ -96,7 +96,7 @@ func (n nodeLimits) node(_ context.Context, name string, a *admit.Attributes) er
 	if a.Operation == admit.Create {
 		//lint:ignore SA1019 clients may still send it
 		if now.Spec.ConfigSource != nil {
-			return refuse(a, "node %q is not allowed to create pods with a non-nil configSource", name) // so it says
+			return refuse(a, "node %q is not allowed to create pods with a non-nil configSource", name) // Kubernetes' text
 		}
 		if labels := forbiddenLabels(now.Labels, nil); len(labels) > 0 {
 			return refuse(a, "node %q is not allowed to set the following labels: %s", name, strings.Join(labels, ", "))
@@ -123,8 +123,8 @@ func (n nodeLimits) node(_ context.Context, name string, a *admit.Attributes) er
 	return nil
 }
 
-// kubeletLabels are the labels of Kubernetes that a kubelet sets on its Node, besides those below kubelet.kubernetes.io
-// and node.kubernetes.io.
+// kubeletLabels are the Kubernetes labels that a kubelet may set on its Node, in addition to labels below
+// kubelet.kubernetes.io and node.kubernetes.io.
 var kubeletLabels = []string{
 	"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os",
 	"beta.kubernetes.io/arch",
@@ -132,7 +132,7 @@ var kubeletLabels = []string{
 	"failure-domain.beta.kubernetes.io/region", "beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type",
 }
 
-// forbiddenLabels returns the labels that differ and that no kubelet may set, change or take away, sorted.
+// forbiddenLabels returns the sorted labels that differ and that no kubelet may change.
 func forbiddenLabels(now, old map[string]string) (out []string) {
 	for key, value := range now {
 		if was, ok := old[key]; (!ok || was != value) && isForbiddenLabel(key) {
@@ -161,7 +161,7 @@ func isForbiddenLabel(key string) bool {
 		!below("kubelet.kubernetes.io") && !below("node.kubernetes.io")
 }
 
-// nameOf returns the name of the object of a write, "" while it is still to be generated.
+// nameOf returns the name of the object of a write, or "" while it is still to be generated.
 func nameOf(a *admit.Attributes) string {
 	if a.Operation == admit.Create {
 		return catalog.Text(a.Object, "metadata", "name")
@@ -186,7 +186,7 @@ func (n nodeLimits) csiNode(_ context.Context, node string, a *admit.Attributes)
 	return nil
 }
 
-// slice is about the node that a slice is for. Updates are a matter of authorization.
+// slice checks the node of a slice. Updates are left to authorization.
 func (n nodeLimits) slice(_ context.Context, node string, a *admit.Attributes) error {
 	switch {
 	case a.Operation == admit.Create && catalog.Text(a.Object, "spec", "nodeName") != node:

@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 )
 
-// podCertificate lets a kubelet ask for certificates of the pods on its node alone. What may be because the kubelet
-// knows more than the view, or less, is an error, after which it tries again; the rest is refused.
+// podCertificate lets a kubelet request certificates only for the pods on its node. If kubelet and view may be out of
+// sync, it returns an error that makes the kubelet retry; otherwise it rejects.
 func (n nodeLimits) podCertificate(ctx context.Context, node string, a *admit.Attributes) error {
 	switch {
 	case a.Operation != admit.Create:
@@ -47,7 +47,7 @@ func (n nodeLimits) podCertificate(ctx context.Context, node string, a *admit.At
 	return n.ofPod(ctx, a, spec)
 }
 
-// ofPod checks what a request says of its pod and of the pod's service account.
+// ofPod checks the pod and the service account in a request.
 func (n nodeLimits) ofPod(
 	ctx context.Context, a *admit.Attributes, spec *certificatesv1beta1.PodCertificateRequestSpec,
 ) error {

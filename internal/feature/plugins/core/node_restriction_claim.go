@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 )
 
-// claim lets a kubelet report how large the volume of a claim has become, and nothing else of it.
+// claim lets a kubelet report the new size of a claim's volume, and nothing else.
 func (n nodeLimits) claim(_ context.Context, node string, a *admit.Attributes) error {
 	switch {
 	case a.Subresource != "status":
@@ -35,8 +35,8 @@ func (n nodeLimits) claim(_ context.Context, node string, a *admit.Attributes) e
 	return nil
 }
 
-// fixedClaim is what a kubelet may not change of a claim. In JSON it is what Kubernetes shows in its refusal, which is
-// its internal type: field names without tags, and the fields that a kubelet may change as nulls.
+// fixedClaim is the part of a claim that a kubelet may not change. Its JSON is shown in the error, and equals
+// Kubernetes' internal type: field names without tags, and the fields that a kubelet may change as nulls.
 type fixedClaim struct {
 	metav1.ObjectMeta
 	Spec   fixedClaimSpec

@@ -17,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 )
 
-// pod lets a kubelet show its static pods, report about the pods on its node, and remove them.
+// pod lets a kubelet create mirror pods, report the status of the pods on its node, and delete them.
 func (n nodeLimits) pod(ctx context.Context, node string, a *admit.Attributes) error {
 	switch a.Subresource {
 	case "":
@@ -43,10 +43,10 @@ func (n nodeLimits) pod(ctx context.Context, node string, a *admit.Attributes) e
 	return refuse(a, "unexpected pod subresource %q, only 'status' and 'eviction' are allowed", a.Subresource)
 }
 
-// onNode refuses what is about a pod of another node, in the words of otherwise.
+// onNode rejects a write about a pod of another node, with the text otherwise.
 func (n nodeLimits) onNode(ctx context.Context, node string, a *admit.Attributes, otherwise string) error {
 	name := a.Name
-	if name == "" && a.Operation == admit.Create { // the eviction may be alone in saying
+	if name == "" && a.Operation == admit.Create { // only the eviction may have the name
 		if name = nameOf(a); name == "" {
 			return refuse(a, "could not determine pod from request data")
 		}
@@ -56,14 +56,15 @@ func (n nodeLimits) onNode(ctx context.Context, node string, a *admit.Attributes
 	case err != nil:
 		return err
 	case pod == nil:
-		return apierrors.NewNotFound(corev1.Resource("pod"), name) // so Kubernetes says
+		return apierrors.NewNotFound(corev1.Resource("pod"), name) // as in Kubernetes
 	case pod.Spec.NodeName != node:
 		return refuse(a, otherwise, node)
 	}
 	return nil
 }
 
-// mirrorPod lets a kubelet create mirror pods on its node that use nothing of the API: what its pods use, it may read.
+// mirrorPod lets a kubelet create mirror pods on its node without references to API objects, since a kubelet may read
+// the objects that its pods reference.
 func (n nodeLimits) mirrorPod(ctx context.Context, node string, a *admit.Attributes) error {
 	pod := new(corev1.Pod)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(a.Object, pod); err != nil {
@@ -89,7 +90,7 @@ func (n nodeLimits) mirrorPod(ctx context.Context, node string, a *admit.Attribu
 	return nil
 }
 
-// mirrorOwner refuses a mirror pod whose one owner is not its Node.
+// mirrorOwner rejects a mirror pod unless its only owner is its Node.
 func (n nodeLimits) mirrorOwner(ctx context.Context, node string, a *admit.Attributes, pod *corev1.Pod) error {
 	switch len(pod.OwnerReferences) {
 	case 0:
@@ -119,7 +120,8 @@ func (n nodeLimits) mirrorOwner(ctx context.Context, node string, a *admit.Attri
 	return nil
 }
 
-// Volumes that use nothing of the API, and what others use, by their names in a volume.
+// plainVolumes are volume types without references to API objects. The other tables map volume types to the referenced
+// resource.
 var (
 	plainVolumes = []string{
 		"awsElasticBlockStore", "azureDisk", "cephfs", "cinder", "downwardAPI", "emptyDir", "fc", "flexVolume",
@@ -192,7 +194,7 @@ func volumeUse(v object) (string, error) {
 	return "", nil
 }
 
-// firstUse returns what the first of the named fields that obj has means.
+// firstUse returns the meaning of the first of the named fields that obj has.
 func firstUse(obj object, meanings [][2]string) (used string, ok bool) {
 	for _, m := range meanings {
 		if obj[m[0]] != nil {
@@ -202,7 +204,7 @@ func firstUse(obj object, meanings [][2]string) (used string, ok bool) {
 	return "", false
 }
 
-// podStatus lets a kubelet report about a pod of its node, but not choose its labels and claims.
+// podStatus lets a kubelet report the status of a pod on its node, but not change its labels and claims.
 func podStatus(node string, a *admit.Attributes) error {
 	if catalog.Text(a.Old, "spec", "nodeName") != node {
 		return refuse(a, "node %q can only update pod status for pods with spec.nodeName set to itself", node)
@@ -220,14 +222,14 @@ func podStatus(node string, a *admit.Attributes) error {
 	case !maps.Equal(old.Labels, now.Labels):
 		return refuse(a, "node %q cannot update labels through pod status", node)
 	case !same(old.Status.ResourceClaimStatuses, now.Status.ResourceClaimStatuses):
-		return refuse(a, "node %q cannot update resource claim statues", node) // so it says
+		return refuse(a, "node %q cannot update resource claim statues", node) // as in Kubernetes
 	case !same(old.Status.ExtendedResourceClaimStatus, now.Status.ExtendedResourceClaimStatus):
 		return refuse(a, "node %q cannot update extended resource claim status", node)
 	}
 	return nil
 }
 
-// claimsAndLabels reads of a pod what its kubelet may not change.
+// claimsAndLabels decodes the parts of a pod that its kubelet may not change.
 func claimsAndLabels(obj object) (*corev1.Pod, error) {
 	status, some := catalog.At(obj, "status"), object{}
 	for _, name := range []string{"resourceClaimStatuses", "extendedResourceClaimStatus"} {

@@ -20,8 +20,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// token gives a kubelet tokens of service accounts for the pods on its node only, and for audiences that those want.
-// Other writes of service accounts are a matter of authorization.
+// token lets a kubelet request tokens of service accounts only for the pods on its node, and for their audiences. Other
+// writes of service accounts are left to authorization.
 func (n nodeLimits) token(ctx context.Context, node string, a *admit.Attributes) error {
 	if a.Operation != admit.Create || a.Subresource != "token" {
 		return nil
@@ -58,7 +58,7 @@ func (n nodeLimits) token(ctx context.Context, node string, a *admit.Attributes)
 	return nil
 }
 
-// audience refuses a token for whom no volume of the pod wants one, unless the kubelet has a permission for that.
+// audience rejects a token for an audience that no volume of the pod requests, unless the kubelet has the permission.
 func (n nodeLimits) audience(ctx context.Context, a *admit.Attributes, audiences []string, pod *corev1.Pod) error {
 	wanted := ""
 	switch len(audiences) {
@@ -90,8 +90,8 @@ func (n nodeLimits) audience(ctx context.Context, a *admit.Attributes, audiences
 		wanted, a.User.GetName())
 }
 
-// mounts reports whether a volume of the pod wants tokens for an audience. Errors about volumes before one that does
-// are no matter.
+// mounts reports whether a volume of the pod requests tokens for an audience. If one does, errors about earlier volumes
+// are dropped.
 func (n nodeLimits) mounts(ctx context.Context, pod *corev1.Pod, audience string) (bool, error) {
 	var errs []error
 	for i := range pod.Spec.Volumes {
@@ -114,7 +114,7 @@ func (n nodeLimits) mounts(ctx context.Context, pod *corev1.Pod, audience string
 	return false, utilerrors.NewAggregate(errs)
 }
 
-// driverWants reports whether the CSI driver of a volume wants tokens for an audience.
+// driverWants reports whether the CSI driver of a volume requests tokens for an audience.
 func (n nodeLimits) driverWants(ctx context.Context, pod *corev1.Pod, v *corev1.Volume, audience string) (bool, error) {
 	name, err := n.driver(ctx, pod, v)
 	if err != nil || name == "" {
@@ -135,7 +135,7 @@ func (n nodeLimits) driverWants(ctx context.Context, pod *corev1.Pod, v *corev1.
 	return false, nil
 }
 
-// driver returns the CSI driver of a volume, "" if it has none. Volumes of older types have those that have replaced
+// driver returns the CSI driver of a volume, or "" if it has none. Volumes of older types have the driver that replaces
 // them.
 func (n nodeLimits) driver(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (string, error) {
 	translator := csitranslation.New()

@@ -18,10 +18,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// podResizes lets pods grow only on nodes that can do it, and no larger than their node.
+// podResizes checks that the node of a resized pod supports resizing and is large enough.
 type podResizes struct{ view *watchcache.View }
 
-// PodResize lets pods grow only on nodes that can do it, and no larger than their node.
+// PodResize allows a resize only on a node that supports it and is large enough.
 func PodResize(c plugin.Config) []plugin.Rule {
 	return []plugin.Rule{{
 		Plural: "pods", Subresource: "resize", Operations: plugin.Updates, Validate: podResizes{c.View}.check,
@@ -61,7 +61,7 @@ func (p podResizes) check(ctx context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// refusedResize tells programs the reason as well, as a cause.
+// refusedResize adds the reason to the error as a cause, for programs.
 func refusedResize(a *admit.Attributes, err error, reason metav1.CauseType) error {
 	err = admit.Forbidden(a, err)
 	var status *apierrors.StatusError
@@ -71,7 +71,7 @@ func refusedResize(a *admit.Attributes, err error, reason metav1.CauseType) erro
 	return err
 }
 
-// respecified reports whether the spec of a pod changes that is on a node.
+// respecified reports whether the spec of a pod on a node changes.
 func respecified(a *admit.Attributes) bool {
 	return catalog.Text(a.Object, "spec", "nodeName") != "" &&
 		catalog.At(a.Object, "metadata")["generation"] != catalog.At(a.Old, "metadata")["generation"]

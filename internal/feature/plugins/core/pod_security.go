@@ -19,9 +19,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// security holds pods to the level that the labels of their namespace name, and warns about templates that would not
-// do. What a level demands is in k8s.io/pod-security-admission/policy. Without a configuration nothing is exempt, and
-// without labels everything is allowed.
+// security enforces the pod security level in the labels of a namespace, and warns about violating templates. The
+// levels are defined in k8s.io/pod-security-admission/policy. Without a configuration nothing is exempt, and without
+// labels everything is allowed.
 type security struct {
 	view       *watchcache.View
 	namespaces admit.Namespaces
@@ -31,7 +31,7 @@ type security struct {
 	metrics    *securityMetrics
 }
 
-// unrestricted is the policy of a namespace without labels if nothing else is configured.
+// unrestricted is the default policy of a namespace without labels.
 var unrestricted = func() api.Policy {
 	all := api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}
 	return api.Policy{Enforce: all, Audit: all, Warn: all}
@@ -41,7 +41,7 @@ var unrestricted = func() api.Policy {
 func PodSecurity(c plugin.Config) []plugin.Rule {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
-		panic(err) // the library's own checks contradict each other
+		panic(err) // the library contradicts itself
 	}
 	s := &security{
 		view: c.View, namespaces: admit.Namespaces{View: c.View}, evaluator: evaluator, unlabeled: unrestricted,
@@ -50,7 +50,7 @@ func PodSecurity(c plugin.Config) []plugin.Rule {
 	if own := c.PodSecurity; own != nil {
 		s.exempt = own.Exemptions
 		if s.unlabeled, err = podsecurity.ToPolicy(own.Defaults); err != nil {
-			panic(err) // package configuration has checked it
+			panic(err) // package configuration has validated it
 		}
 	}
 	rules := []plugin.Rule{
@@ -73,7 +73,7 @@ func PodSecurity(c plugin.Config) []plugin.Rule {
 	return rules
 }
 
-// podTemplates are the kinds that make pods, and where in them the pod is.
+// podTemplates are the kinds with pod templates, and the location of the template.
 var podTemplates = []struct {
 	group, plural string
 	path          []string
@@ -88,7 +88,7 @@ var podTemplates = []struct {
 	{"batch", "cronjobs", []string{"spec", "jobTemplate", "spec", "template"}},
 }
 
-// exempts reports whether nothing is checked about a write, because of where it is or who writes.
+// exempts reports whether a write is exempt by its namespace or user.
 func (s *security) exempts(a *admit.Attributes) bool {
 	switch {
 	case slices.Contains(s.exempt.Namespaces, a.Namespace):
@@ -102,7 +102,7 @@ func (s *security) exempts(a *admit.Attributes) bool {
 	return true
 }
 
-// exemptsClass reports whether nothing is checked about a pod because of how it is run.
+// exemptsClass reports whether a pod is exempt by its runtime class.
 func (s *security) exemptsClass(pod *corev1.PodSpec) bool {
 	return pod.RuntimeClassName != nil && slices.Contains(s.exempt.RuntimeClasses, *pod.RuntimeClassName)
 }
@@ -148,9 +148,9 @@ func (s *security) checkTemplate(ctx context.Context, a *admit.Attributes, templ
 	return s.evaluate(a, template, p, errs.ToAggregate(), false)
 }
 
-// evaluate refuses a pod that is not what the policy enforces, notes one that is not what it audits, and warns about
-// one that is not what it warns about. A template of a pod (enforce is false) is not refused. broken is what is wrong
-// with the namespace's labels, or nil.
+// evaluate rejects a pod that violates the enforced level, annotates the audit event by the audit level, and warns by
+// the warn level. A pod template (enforce is false) is not rejected. broken is the error in the namespace's labels, or
+// nil.
 func (s *security) evaluate(a *admit.Attributes, pod object, p api.Policy, broken error, enforce bool) error {
 	var typed corev1.Pod
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object{
@@ -207,8 +207,8 @@ func annotate(a *admit.Attributes, key, value string) {
 	a.Annotate(api.AuditAnnotationPrefix+key, value)
 }
 
-// imagesChange reports whether an update changes what a pod runs, which is all that can make it break a policy: the
-// rest of a pod that matters cannot be changed.
+// imagesChange reports whether an update changes an image. Only such a change can make a pod violate a policy: its
+// other relevant fields are immutable.
 func imagesChange(pod, old object) bool {
 	for _, list := range []string{"containers", "initContainers"} {
 		now, before := catalog.Objects(catalog.At(pod, "spec")[list]), catalog.Objects(catalog.At(old, "spec")[list])

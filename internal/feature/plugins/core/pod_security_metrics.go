@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 )
 
-// securityMetrics count what the plugin PodSecurity decides, with the names and labels of
+// securityMetrics count the decisions of the plugin PodSecurity, with the names and labels of
 // k8s.io/pod-security-admission/metrics. A nil one counts nothing.
 type securityMetrics struct {
 	evaluations, exemptions, errors *prometheus.CounterVec
@@ -36,7 +36,7 @@ func newSecurityMetrics(registry prometheus.Registerer) *securityMetrics {
 			"fatal"),
 	}
 	registry.MustRegister(m.evaluations, m.exemptions, m.errors)
-	for _, operation := range []string{"create", "update"} { // shown from the start, as kube does
+	for _, operation := range []string{"create", "update"} { // present from the start, as in Kubernetes
 		m.evaluations.WithLabelValues("allow", string(api.LevelPrivileged), api.VersionLatest, enforceMode,
 			operation, "pod", "")
 		m.exemptions.WithLabelValues(operation, "pod", "")
@@ -48,7 +48,7 @@ func newSecurityMetrics(registry prometheus.Registerer) *securityMetrics {
 // newest is the newest version of policies that counts under its own name.
 var newest = api.MajorMinorVersion(1, 36)
 
-// The modes in which a policy is asked.
+// The modes of a policy.
 const (
 	enforceMode = "enforce"
 	auditMode   = "audit"

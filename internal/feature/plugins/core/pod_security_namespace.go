@@ -29,7 +29,7 @@ const (
 	longestPodsCheck = time.Second
 )
 
-// checkLabels refuses a new namespace with labels that are no policy.
+// checkLabels rejects a new namespace with invalid labels.
 func (s *security) checkLabels(_ context.Context, a *admit.Attributes) error {
 	p, errs := s.policyOf(a.Object)
 	if len(errs) > 0 {
@@ -39,7 +39,7 @@ func (s *security) checkLabels(_ context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// exemptsNamespace reports whether labels of a namespace mean nothing, and its writer if they look as if they did.
+// exemptsNamespace reports whether a namespace or its writer is exempt, and warns if its labels have no effect.
 func (s *security) exemptsNamespace(a *admit.Attributes, p api.Policy) bool {
 	name := catalog.Text(a.Object, "metadata", "name")
 	if !slices.Contains(s.exempt.Namespaces, name) {
@@ -67,8 +67,8 @@ func (s *security) exemptsNamespace(a *admit.Attributes, p api.Policy) bool {
 	return true
 }
 
-// checkNamespace refuses labels that are no policy, unless they were none before, and warns about pods that a stricter
-// level would not let in. They stay.
+// checkNamespace rejects invalid labels, unless they were invalid before, and warns about existing pods that violate a
+// stricter level.
 func (s *security) checkNamespace(ctx context.Context, a *admit.Attributes) error {
 	now, errs := s.policyOf(a.Object)
 	before, oldErrs := s.policyOf(a.Old)
@@ -98,7 +98,7 @@ func invalidLabels(a *admit.Attributes, errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: "Namespace"}, a.Name, errs)
 }
 
-// violations says which pods of a namespace a level would not let in: one line for each kind of violation.
+// violations lists the pods of a namespace that violate a level: one line for each kind of violation.
 func (s *security) violations(ctx context.Context, namespace string, enforce api.LevelVersion) []string {
 	limit := longestPodsCheck
 	if deadline, ok := ctx.Deadline(); ok {
@@ -153,8 +153,7 @@ func (s *security) violations(ctx context.Context, namespace string, enforce api
 	return append(out, reasons...)
 }
 
-// pods returns the pods of a namespace, first those that differ: of those with one controller all but the first come
-// last.
+// pods returns the pods of a namespace. Pods that repeat a controller's first pod come last.
 func (s *security) pods(ctx context.Context, namespace string) (out []*corev1.Pod, err error) {
 	if _, err := s.view.Fresh(ctx); err != nil {
 		return nil, err

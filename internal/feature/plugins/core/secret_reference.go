@@ -34,7 +34,7 @@ func checkReferences(account *corev1.ServiceAccount, spec object) error {
 	return nil
 }
 
-// checkContainers is checkReferences for the environment of containers, which what calls in an error.
+// checkContainers is checkReferences for the environment of containers. The parameter what names their kind in errors.
 func checkContainers(account *corev1.ServiceAccount, what string, containers []object) error {
 	for _, c := range containers {
 		for _, env := range catalog.Objects(c["env"]) {
@@ -68,7 +68,7 @@ var secretsOfVolumes = [][]string{
 	{"scaleIO", "secretRef", "name"}, {"iscsi", "secretRef", "name"}, {"storageos", "secretRef", "name"},
 }
 
-// refersToSecret reports whether a pod names any secret, wherever that is possible.
+// refersToSecret reports whether a pod references any secret.
 func refersToSecret(spec object) bool {
 	if slices.ContainsFunc(catalog.Objects(spec["imagePullSecrets"]),
 		func(r object) bool { return catalog.Text(r, "name") != "" }) {

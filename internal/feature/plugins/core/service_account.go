@@ -21,8 +21,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// accounts gives pods the service account that they run as, with its token and its secrets for images, and holds them
-// to the secrets of the account where that wants it.
+// accounts sets the service account of pods, with its token and its image pull secrets, and restricts pods to the
+// secrets of the account if it requires that.
 type accounts struct {
 	view      *watchcache.View
 	newSuffix func() string
@@ -30,16 +30,15 @@ type accounts struct {
 }
 
 const (
-	// defaultAccount is the service account that every namespace has, a moment after it is there.
+	// defaultAccount is the service account that every namespace gets shortly after its creation.
 	defaultAccount = "default"
-	// defaultPatience is how long Kubernetes looks for it: ten times, with pauses of 100 to 200 ms.
+	// defaultPatience is how long Kubernetes waits for it: ten times, with pauses of 100 to 200 ms.
 	defaultPatience = 1500 * time.Millisecond
-	// enforceMountable is the annotation of accounts whose pods may refer to no other secrets than theirs.
+	// enforceMountable is the annotation of accounts that restrict their pods to the account's own secrets.
 	enforceMountable = "kubernetes.io/enforce-mountable-secrets"
 )
 
-// ServiceAccount gives pods the service account of their namespace and its token, and refuses accounts that are not
-// there.
+// ServiceAccount sets the service account of pods and mounts its token. It rejects pods with a missing account.
 func ServiceAccount(c plugin.Config) []plugin.Rule {
 	s := &accounts{c.View, c.NewSuffix, c.AccountPatience}
 	if s.patience == 0 {
@@ -51,8 +50,8 @@ func ServiceAccount(c plugin.Config) []plugin.Rule {
 	}
 }
 
-// isMirror reports whether a pod shows one that a node has been told of by a file. Nothing is added to it: the node
-// would find that it is not the same any more.
+// isMirror reports whether a pod is the mirror of a static pod. Nothing is added to it: its node would consider it
+// changed.
 func isMirror(pod object) bool {
 	_, ok := catalog.At(pod, "metadata", "annotations")[corev1.MirrorPodAnnotationKey]
 	return ok
@@ -73,7 +72,7 @@ func (s *accounts) set(ctx context.Context, a *admit.Attributes) error {
 	}
 	spec := a.Edit("spec")
 	if !named {
-		spec["serviceAccountName"], spec["serviceAccount"] = name, name // the second is its former name
+		spec["serviceAccountName"], spec["serviceAccount"] = name, name // serviceAccount is the deprecated alias
 	}
 	if automounts(account, spec) {
 		s.mount(spec)
@@ -87,8 +86,8 @@ func (s *accounts) set(ctx context.Context, a *admit.Attributes) error {
 	return holdTo(account, a)
 }
 
-// find returns an account, or the refusal of a pod whose account is missing. A pod that is written right after its
-// namespace waits for the default account.
+// find returns an account, or the error for a missing one. A pod that is written right after its namespace waits for
+// the default account.
 func (s *accounts) find(ctx context.Context, a *admit.Attributes, name string) (*corev1.ServiceAccount, error) {
 	account, err := plugin.Lookup[corev1.ServiceAccount](ctx, s.view, ref.ServiceAccounts.Prefix, a.Namespace, name)
 	if account == nil && err == nil && name == defaultAccount {
@@ -103,7 +102,7 @@ func (s *accounts) find(ctx context.Context, a *admit.Attributes, name string) (
 	return account, nil
 }
 
-// await waits for the default account of a namespace, which a controller makes. nil if it did not come.
+// await waits for the default account of a namespace, which a controller creates. It returns nil after a timeout.
 func (s *accounts) await(ctx context.Context, namespace string) (*corev1.ServiceAccount, error) {
 	defer request.Wait(ctx)()
 	late := time.NewTimer(s.patience)
@@ -124,8 +123,7 @@ func (s *accounts) await(ctx context.Context, namespace string) (*corev1.Service
 	}
 }
 
-// automounts reports whether a pod wants the account's token: it says so, or the account does, or neither says
-// anything.
+// automounts reports whether the token is mounted: by the setting of the pod, else of the account, else true.
 func automounts(account *corev1.ServiceAccount, spec object) bool {
 	if own, ok := spec["automountServiceAccountToken"].(bool); ok {
 		return own
@@ -136,12 +134,12 @@ func automounts(account *corev1.ServiceAccount, spec object) bool {
 const (
 	tokenVolumePrefix = "kube-api-access-"
 	tokenPath         = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// tokenSeconds is the life of the token in a pod: an hour and a little, by which clients that do not renew it are
-	// told apart.
+	// tokenSeconds is the lifetime of the token in a pod. The odd value, a little over an hour, identifies clients that
+	// do not renew it.
 	tokenSeconds = 3607
 )
 
-// mount lets every container see the token that has nothing else in its place.
+// mount mounts the token in every container without another mount at that path.
 func (s *accounts) mount(spec object) {
 	volumes, _ := spec["volumes"].([]any)
 	name := ""
@@ -185,7 +183,7 @@ func mountEach(list any, volume string) (out []any, did bool) {
 	return out, did
 }
 
-// tokenVolume is the volume with what a pod needs to talk to the server: a token, whom to trust, and its namespace.
+// tokenVolume returns the volume with the token, the root certificates and the namespace.
 func tokenVolume() object {
 	return object{
 		"defaultMode": int64(corev1.ProjectedVolumeSourceDefaultMode),
@@ -203,7 +201,7 @@ func tokenVolume() object {
 	}
 }
 
-// check holds a new pod to its account after webhooks have had their say.
+// check validates a new pod against its account, after webhooks may have changed it.
 func (s *accounts) check(ctx context.Context, a *admit.Attributes) error {
 	if isMirror(a.Object) {
 		if err := checkMirror(catalog.At(a.Object, "spec")); err != nil {
@@ -218,7 +216,7 @@ func (s *accounts) check(ctx context.Context, a *admit.Attributes) error {
 	return holdTo(account, a)
 }
 
-// holdTo refuses a pod that refers to secrets which its account has not, if the account wants that.
+// holdTo rejects a pod that references secrets outside its account's list, if the account requires that.
 func holdTo(account *corev1.ServiceAccount, a *admit.Attributes) error {
 	if !enforces(account) {
 		return nil
@@ -241,7 +239,7 @@ func (s *accounts) named(ctx context.Context, a *admit.Attributes) (*corev1.Serv
 	return s.find(ctx, a, name)
 }
 
-// checkMirror refuses what a pod from a file cannot have: it has no account.
+// checkMirror rejects references that a mirror pod cannot have, since it has no account.
 func checkMirror(spec object) error {
 	switch {
 	case catalog.Text(spec, "serviceAccountName") != "":
@@ -264,7 +262,7 @@ func enforces(account *corev1.ServiceAccount) bool {
 	return on && err == nil
 }
 
-// checkEphemeral holds the containers that are added to a pod to its account. As in Kubernetes, the refusal is no 403.
+// checkEphemeral validates added ephemeral containers against the account. As in Kubernetes, the error is not a 403.
 func (s *accounts) checkEphemeral(ctx context.Context, a *admit.Attributes) error {
 	account, err := s.named(ctx, a)
 	if err != nil || !enforces(account) {

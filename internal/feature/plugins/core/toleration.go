@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
 )
 
-// TolerationSeconds lets pods stay for five minutes on a node that is not ready or cannot be reached, unless they say
-// how long they would.
+// TolerationSeconds adds tolerations of five minutes for nodes that are not ready or unreachable, unless a pod has such
+// tolerations.
 func TolerationSeconds(c plugin.Config) []plugin.Rule {
 	nodes := lostNodes{{corev1.TaintNodeNotReady, 300}, {corev1.TaintNodeUnreachable, 300}}
 	for i, seconds := range []*int64{c.NotReadySeconds, c.UnreachableSeconds} {
@@ -46,7 +46,7 @@ func (l lostNodes) tolerate(_ context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// toleratesEviction reports whether tolerations say something about a taint that evicts.
+// toleratesEviction reports whether tolerations cover a NoExecute taint.
 func toleratesEviction(list []any, key string) bool {
 	return slices.ContainsFunc(catalog.Objects(list), func(t object) bool {
 		k, effect := catalog.Text(t, "key"), catalog.Text(t, "effect")

@@ -12,11 +12,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// topologyLabels are the labels that come from the node, whatever the pod has.
+// topologyLabels are the labels that are copied from the node, overriding the pod's.
 var topologyLabels = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion}
 
-// PodTopology gives a pod the labels that say in which zone and region its node is, when the pod is bound to the node
-// or created on it. A node that is not there has no labels.
+// PodTopology sets the zone and region labels of a pod from its node, when the pod is bound to the node or created on
+// it. A missing node has no labels.
 func PodTopology(c plugin.Config) []plugin.Rule {
 	return []plugin.Rule{
 		{Plural: "pods", Operations: plugin.Creates, Mutate: func(_ context.Context, a *admit.Attributes) error {
@@ -37,7 +37,7 @@ func PodTopology(c plugin.Config) []plugin.Rule {
 	}
 }
 
-// addTopology adds the labels of a node to a pod, or to the binding, which hands them on to the pod.
+// addTopology adds the labels of a node to a pod, or to a binding, which sets them on the pod.
 func addTopology(view *watchcache.View, a *admit.Attributes, node string) {
 	if node == "" {
 		return

@@ -8,10 +8,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
 )
 
-// ingressClassAnnotation named the class of an Ingress before there was a field for it.
+// ingressClassAnnotation is the deprecated annotation for the class of an Ingress.
 const ingressClassAnnotation = "kubernetes.io/ingress.class"
 
-// IngressClass gives Ingresses without a class the default one, if there is one.
+// IngressClass sets the default class of Ingresses without a class, if there is a default.
 func IngressClass(c plugin.Config) []plugin.Rule {
 	classes := plugin.NewDefaultClass(c.View, "ingressclasses",
 		`metadata.annotations.ingressclass\.kubernetes\.io/is-default-class`)

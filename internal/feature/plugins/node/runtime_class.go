@@ -19,10 +19,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// runtimeClasses hands on to pods what running them costs, and where they can run, from their RuntimeClass.
+// runtimeClasses copies the overhead and the scheduling constraints of a RuntimeClass to its pods.
 type runtimeClasses struct{ view *watchcache.View }
 
-// RuntimeClass gives pods what their RuntimeClass says: overhead, node selector and tolerations.
+// RuntimeClass sets the overhead, node selector and tolerations of pods from their RuntimeClass.
 func RuntimeClass(c plugin.Config) []plugin.Rule {
 	r := runtimeClasses{c.View}
 	return []plugin.Rule{{Plural: "pods", Operations: plugin.Creates, Mutate: r.set, Validate: r.check}}
@@ -65,7 +65,7 @@ func (r runtimeClasses) set(ctx context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// schedule adds to a pod what the nodes need that have its runtime.
+// schedule adds the scheduling constraints of the runtime class to a pod.
 func schedule(a *admit.Attributes, pod *corev1.PodSpec, s *nodev1.Scheduling) error {
 	selector := object{}
 	for key, value := range pod.NodeSelector {
@@ -102,7 +102,7 @@ func setOrDrop(obj object, name string, value any, has bool) {
 	delete(obj, name)
 }
 
-// mergeTolerations leaves out those that another one covers; of equal ones the first stays.
+// mergeTolerations removes tolerations that another one covers; of equal ones the first stays.
 func mergeTolerations(all []corev1.Toleration) []corev1.Toleration {
 	var out []corev1.Toleration
 	for i, t := range all {
@@ -117,7 +117,7 @@ func mergeTolerations(all []corev1.Toleration) []corev1.Toleration {
 	return out
 }
 
-// covers reports whether what t tolerates, by tolerates too.
+// covers reports whether by tolerates everything that t tolerates.
 func covers(by, t corev1.Toleration) bool {
 	switch {
 	case equality.Semantic.DeepEqual(by, t):
@@ -141,7 +141,7 @@ func covers(by, t corev1.Toleration) bool {
 
 var errMismatch = errors.New("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
 
-// check holds pods to their class after webhooks have had their say.
+// check validates pods against their class, after webhooks may have changed them.
 func (r runtimeClasses) check(ctx context.Context, a *admit.Attributes) error {
 	class, err := r.of(ctx, a)
 	if err != nil {

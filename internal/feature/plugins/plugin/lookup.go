@@ -9,7 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Lookup returns an object that others refer to by name, nil if there is none. namespace is "" for cluster-wide ones.
+// Lookup returns an object by name, or nil if there is none. namespace is "" for cluster-scoped objects.
 func Lookup[T any](ctx context.Context, view *watchcache.View, prefix, namespace, name string) (*T, error) {
 	c := view.Collection(prefix)
 	e := c.Snapshot().Get(namespace, name)
@@ -33,21 +33,21 @@ func Decode[T any](e *watchcache.Entry) (*T, error) {
 	return out, nil
 }
 
-// DefaultClass knows which class of a kind objects get that name none: of those with one of the annotations the
-// newest, and of several that are as new the first by name.
+// DefaultClass finds the default class of a kind: the newest of the classes with one of the annotations, and among
+// equally new ones the first by name.
 type DefaultClass struct {
 	marked *source.Source[candidate]
 	chosen source.Derived[candidate, string]
 }
 
-// candidate is a class that says that it is the default.
+// candidate is a class that is marked as default.
 type candidate struct {
 	name    string
-	created string // RFC 3339, UTC: it sorts as time does
+	created string // RFC 3339, UTC: it sorts chronologically
 }
 
-// NewDefaultClass returns the default of the objects under prefix. marks are paths of annotations, of which one must
-// be "true".
+// NewDefaultClass returns the DefaultClass of the objects under prefix. marks are annotation paths; one of them must be
+// "true".
 func NewDefaultClass(view *watchcache.View, prefix string, marks ...string) *DefaultClass {
 	return &DefaultClass{marked: source.New(view.Collection(prefix), func(e *watchcache.Entry) (candidate, bool) {
 		for _, path := range marks {
@@ -60,11 +60,11 @@ func NewDefaultClass(view *watchcache.View, prefix string, marks ...string) *Def
 	})}
 }
 
-// Name returns the default's name, "" if there is none.
+// Name returns the default's name, or "" if there is none.
 func (d *DefaultClass) Name() string {
 	return d.chosen.Get(d.marked.List(), func(all []candidate) string {
 		var best candidate
-		for _, c := range all { // in the order of their names
+		for _, c := range all { // sorted by name
 			if best.name == "" || c.created > best.created {
 				best = c
 			}

@@ -1,5 +1,5 @@
-// Package plugin defines the parts of an admission plugin for single kinds. Such a plugin fills in an administrator's
-// settings for all objects of a kind (classes, limits, service accounts), and refuses objects that violate them.
+// Package plugin defines the parts of an admission plugin for single kinds. Such a plugin sets administrators' defaults
+// on all objects of a kind (classes, limits, service accounts), and rejects objects that violate their settings.
 //
 // These plugins run after the namespace lifecycle and before policies and webhooks. A Plugin is data: the writes that
 // it applies to, and its steps. The plugins of an API group stand in feature/plugins/<group>; package plugins lists all
@@ -27,35 +27,35 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Config is what plugins work with.
+// Config is the environment of plugins.
 type Config struct {
 	View *watchcache.View
-	// Authz decides who may approve and sign requests for certificates, and which kubelets get tokens for any audience.
+	// Authz authorizes the approval and signing of certificate requests, and kubelets' tokens for any audience.
 	Authz authz.Authorizer
-	// NewSuffix returns the random end of a generated name, five letters.
+	// NewSuffix returns the random suffix of a generated name, five letters.
 	NewSuffix func() string
 	// AccountPatience is how long a pod waits for the default service account of its namespace, 1.5 seconds if zero.
 	AccountPatience time.Duration
-	// PodSecurity is what the user's configuration says of the plugin of that name, nil for nothing. It is valid.
+	// PodSecurity is the user's configuration of the plugin PodSecurity, nil for none. It is valid.
 	PodSecurity *podsecurity.PodSecurityConfiguration
-	// NotReadySeconds and UnreachableSeconds are how long pods stay on nodes that are not ready or cannot be reached,
-	// 300 if nil.
+	// NotReadySeconds and UnreachableSeconds are how long pods stay on nodes that are not ready or unreachable; nil
+	// means 300.
 	NotReadySeconds, UnreachableSeconds *int64
-	// AnyAudience gives kubelets tokens of the pods on their nodes for any audience.
+	// AnyAudience lets kubelets request tokens of the pods on their nodes for any audience.
 	AnyAudience bool
-	// Features are the feature gates that are given, by Kubernetes' names.
+	// Features are the explicitly set feature gates, by Kubernetes' names.
 	Features map[string]bool
 	// Metrics is optional.
 	Metrics prometheus.Registerer
 }
 
-// Plugin is one plugin.
+// Plugin is an admission plugin.
 type Plugin struct {
 	name  string
 	rules []Rule
 }
 
-// Rule says what a plugin does with one kind of write. A nil function lets it pass.
+// Rule is the behavior of a plugin for one kind of write. A nil function lets it pass.
 type Rule struct {
 	Group, Plural string
 	Subresource   string // or AnySubresource
@@ -64,13 +64,13 @@ type Rule struct {
 	Validate      Step
 }
 
-// Step is one half of a plugin's work. It changes the object by a.Edit or a.Replace.
+// Step is the mutating or validating half of a plugin. It changes the object by a.Edit or a.Replace.
 type Step func(ctx context.Context, a *admit.Attributes) error
 
 // AnySubresource is for rules about an object and all its subresources.
 const AnySubresource = "*"
 
-// What rules are about.
+// Operations of rules.
 var (
 	Creates = []admit.Operation{admit.Create}
 	Updates = []admit.Operation{admit.Update}
@@ -110,7 +110,7 @@ func (p *Plugin) Mutate(ctx context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// Validate refuses the write or lets it pass.
+// Validate rejects the write or lets it pass.
 func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 	if r := p.rule(a); r != nil && r.Validate != nil {
 		return r.Validate(ctx, a)
@@ -118,7 +118,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// rule returns the rule about a write; no two are about the same one.
+// rule returns the rule for a write; at most one rule matches.
 func (p *Plugin) rule(a *admit.Attributes) *Rule {
 	for i := range p.rules {
 		r := &p.rules[i]

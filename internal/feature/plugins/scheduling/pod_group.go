@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/scheduling/v1alpha2"
 )
 
-// PodGroup wants the template of which a new PodGroup says that it is made.
+// PodGroup requires that the template that a new PodGroup names exists.
 func PodGroup(c plugin.Config) []plugin.Rule {
 	return []plugin.Rule{{Group: "scheduling.k8s.io", Plural: "podgroups", Operations: plugin.Creates,
 		Validate: func(ctx context.Context, a *admit.Attributes) error {

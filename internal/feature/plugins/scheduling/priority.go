@@ -16,13 +16,14 @@ import (
 
 const priorityClasses = "priorityclasses"
 
-// priorities gives pods the number that their PriorityClass stands for.
+// priorities sets the priority of pods from their PriorityClass.
 type priorities struct {
 	view     *watchcache.View
-	defaults *source.Source[*schedulingv1.PriorityClass] // those marked as the global default
+	defaults *source.Source[*schedulingv1.PriorityClass] // classes marked as the global default
 }
 
-// Priority gives pods, and groups of pods if they have one at all, the priority of their class, or of the default one.
+// Priority sets the priority of pods and pod groups from their class or the default one. A group without either has
+// none.
 func Priority(c plugin.Config) []plugin.Rule {
 	p := &priorities{c.View,
 		source.New(c.View.Collection(priorityClasses), func(e *watchcache.Entry) (*schedulingv1.PriorityClass, bool) {
@@ -42,8 +43,8 @@ func Priority(c plugin.Config) []plugin.Rule {
 	return rules
 }
 
-// set gives a new pod the name, the number and the policy of its class. A pod that names a number or policy must name
-// that of its class.
+// set sets the name, value and preemption policy of its class on a new pod. A value or policy that the pod sets must
+// equal the class's.
 func (p *priorities) set(ctx context.Context, a *admit.Attributes) error {
 	spec := catalog.At(a.Object, "spec")
 	class, err := p.of(ctx, a, catalog.Text(spec, "priorityClassName"))
@@ -72,8 +73,8 @@ func (p *priorities) set(ctx context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// setGroup gives a new group of pods the name and the number of its class. One that names a number must name that of
-// its class.
+// setGroup sets the name and value of its class on a new group of pods. A value that the group sets must equal the
+// class's.
 func (p *priorities) setGroup(ctx context.Context, a *admit.Attributes) error {
 	spec := catalog.At(a.Object, "spec")
 	class, err := p.of(ctx, a, catalog.Text(spec, "priorityClassName"))
@@ -92,7 +93,7 @@ func (p *priorities) setGroup(ctx context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// of returns the class of a pod or group that names one, else the default. Without a default it is one without a name.
+// of returns the named class, or the default one for "". Without a default it is a class without a name.
 func (p *priorities) of(ctx context.Context, a *admit.Attributes, name string) (*schedulingv1.PriorityClass, error) {
 	if name == "" {
 		if class := p.globalDefault(); class != nil {
@@ -111,8 +112,8 @@ func (p *priorities) of(ctx context.Context, a *admit.Attributes, name string) (
 	return class, nil
 }
 
-// globalDefault returns the default class, nil if there is none. Two requests at once may have made two; the lowest
-// counts.
+// globalDefault returns the default class, or nil if there is none. Concurrent requests may have created two; the lower
+// value counts.
 func (p *priorities) globalDefault() *schedulingv1.PriorityClass {
 	var lowest *schedulingv1.PriorityClass
 	for _, class := range p.defaults.List().Items {
@@ -123,7 +124,7 @@ func (p *priorities) globalDefault() *schedulingv1.PriorityClass {
 	return lowest
 }
 
-// keepPriority keeps what the plugin has set when an update leaves it out. Validation refuses any other change.
+// keepPriority restores the plugin's values if an update omits them. Validation rejects any other change.
 func keepPriority(_ context.Context, a *admit.Attributes) error {
 	spec, old := catalog.At(a.Object, "spec"), catalog.At(a.Old, "spec")
 	for _, name := range []string{"priority", "preemptionPolicy"} {
@@ -134,7 +135,7 @@ func keepPriority(_ context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// checkDefault refuses a second class that is the default.
+// checkDefault rejects a second default class.
 func (p *priorities) checkDefault(_ context.Context, a *admit.Attributes) error {
 	if a.Object["globalDefault"] != true {
 		return nil

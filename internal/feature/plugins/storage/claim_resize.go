@@ -15,10 +15,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// claimResizes lets claims grow only if they are bound and their class says that its volumes can.
+// claimResizes checks that growing claims are bound, and that their class allows expansion.
 type claimResizes struct{ view *watchcache.View }
 
-// ClaimResize lets claims grow only if they are bound and their class says that its volumes can.
+// ClaimResize lets claims grow only if they are bound and their class allows expansion.
 func ClaimResize(c plugin.Config) []plugin.Rule {
 	return []plugin.Rule{{
 		Plural: "persistentvolumeclaims", Operations: plugin.Updates, Validate: claimResizes{c.View}.check,
@@ -50,7 +50,7 @@ func (c claimResizes) allowed(ctx context.Context, name, old string) bool {
 	return err == nil && class != nil && class.AllowVolumeExpansion != nil && *class.AllowVolumeExpansion
 }
 
-// storageOf returns how much a claim requests, 0 if it does not say.
+// storageOf returns the storage request of a claim, 0 if there is none.
 func storageOf(claim object) resource.Quantity {
 	return pod.Amounts(catalog.At(claim, "spec"), "requests")["storage"]
 }

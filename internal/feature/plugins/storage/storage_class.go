@@ -13,21 +13,21 @@ import (
 
 const storageClasses = "storageclasses"
 
-// DefaultStorageClass knows the class of claims that name none.
+// DefaultStorageClass returns the DefaultClass of claims.
 func DefaultStorageClass(view *watchcache.View) *plugin.DefaultClass {
 	return plugin.NewDefaultClass(view, storageClasses,
 		`metadata.annotations.storageclass\.kubernetes\.io/is-default-class`,
 		`metadata.annotations.storageclass\.beta\.kubernetes\.io/is-default-class`)
 }
 
-// StorageClass gives claims without a class the default one, if there is one.
+// StorageClass sets the default class of claims without a class, if there is a default.
 func StorageClass(c plugin.Config) []plugin.Rule {
 	classes := DefaultStorageClass(c.View)
 	return []plugin.Rule{{Plural: "persistentvolumeclaims", Operations: plugin.Creates,
 		Mutate: func(_ context.Context, a *admit.Attributes) error {
 			if _, old := catalog.At(a.Object, "metadata", "annotations")[corev1.BetaStorageClassAnnotation]; old ||
 				catalog.At(a.Object, "spec")["storageClassName"] != nil {
-				return nil // also if it says that it wants none: ""
+				return nil // also for "", which means no class
 			}
 			if name := classes.Name(); name != "" {
 				a.Edit("spec")["storageClassName"] = name

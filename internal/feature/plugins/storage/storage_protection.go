@@ -2,8 +2,8 @@ package storage
 
 import "github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
 
-// StorageProtection keeps claims, volumes and classes of attributes while they are in use: controllers take these
-// finalizers away.
+// StorageProtection adds finalizers to claims, volumes and VolumeAttributesClasses; controllers remove them once the
+// object is unused.
 func StorageProtection(plugin.Config) []plugin.Rule {
 	return []plugin.Rule{
 		{
