@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// amounts are how much there is, or is asked for, by the name that quotas have for it.
+// amounts are quantities by their names in quotas.
 type amounts = corev1.ResourceList
 
-// one is the amount of a single object.
+// one is the count of a single object.
 func one() resource.Quantity { return *resource.NewQuantity(1, resource.DecimalSI) }
 
 // addTo adds list to sum.
@@ -24,7 +24,7 @@ func addTo(sum, list amounts) {
 	}
 }
 
-// difference returns by how much a is more than b, without what is not.
+// difference returns the positive part of a minus b.
 func difference(a, b amounts) amounts {
 	out := amounts{}
 	for name, q := range a {
@@ -37,7 +37,7 @@ func difference(a, b amounts) amounts {
 	return out
 }
 
-// masked returns what list has of names.
+// masked returns the entries of list with the given names.
 func masked(list amounts, names []corev1.ResourceName) amounts {
 	out := amounts{}
 	for _, name := range names {

@@ -21,7 +21,7 @@ type write struct {
 	obj, old    *measure
 }
 
-// charge is what a write needs of one quota.
+// charge is the usage that a write adds to one quota.
 type charge struct {
 	quota  *corev1.ResourceQuota
 	amount amounts
@@ -32,8 +32,8 @@ type refusal struct{ error }
 
 func refuse(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
 
-// assess returns what a write needs of the quotas of its namespace, or why they do not let it happen whatever there is.
-// limited are resources of which a namespace may have none unless a quota counts them.
+// assess returns the charges of a write to the quotas of its namespace, or the error if it is forbidden regardless of
+// usage. limited are resources that are forbidden in a namespace unless a quota covers them.
 func (w *write) assess(quotas []*corev1.ResourceQuota, limited []configuration.Limited) ([]charge, error) {
 	var must []requirement // scopes that a quota must cover
 	for _, l := range limited {
@@ -44,7 +44,7 @@ func (w *write) assess(quotas []*corev1.ResourceQuota, limited []configuration.L
 		must = append(must, holds...)
 	}
 	var concerned []*corev1.ResourceQuota
-	names := map[corev1.ResourceName]bool{} // that a quota covers
+	names := map[corev1.ResourceName]bool{} // covered by a quota
 	var covered []requirement
 	for _, q := range quotas {
 		requirements := requirementsOf(q)
@@ -84,7 +84,8 @@ func (w *write) assess(quotas []*corev1.ResourceQuota, limited []configuration.L
 	return charges, nil
 }
 
-// checkRestricted refuses an object that does not say what a quota limits, and one whose quota has not been counted.
+// checkRestricted rejects an object without the requests or limits that a quota requires, and an object of a quota
+// without a status.
 func (w *write) checkRestricted(q *corev1.ResourceQuota, restricted []corev1.ResourceName) error {
 	if w.evaluator.lacks != nil {
 		if why := w.evaluator.lacks(restricted, w.raw); why != "" {
@@ -108,7 +109,7 @@ func (w *write) negative() (names []corev1.ResourceName) {
 	return names
 }
 
-// charges returns what the write needs of each quota that it concerns. needs is false if it needs no more of anything.
+// charges returns the charges of the write to each quota concerned. needs is false if it adds no usage.
 func (w *write) charges(concerned []*corev1.ResourceQuota) (out []charge, needs bool, err error) {
 	more := w.obj.amounts
 	if w.old != nil {
@@ -122,7 +123,7 @@ func (w *write) charges(concerned []*corev1.ResourceQuota) (out []charge, needs 
 		if w.old != nil {
 			if counted, err := w.old.inAll(requirementsOf(q)); err != nil {
 				return nil, false, err
-			} else if !counted { // it comes into the quota's scope by this write
+			} else if !counted { // this write moves it into the quota's scope
 				amount = w.obj.amounts
 			}
 		}
@@ -137,7 +138,7 @@ func (w *write) charges(concerned []*corev1.ResourceQuota) (out []charge, needs 
 	return out, needs, nil
 }
 
-// uncovered returns what the object is of that must be covered by a quota and is not.
+// uncovered returns the limited resources of the object that no quota covers.
 func (w *write) uncovered(limited []configuration.Limited, names map[corev1.ResourceName]bool) []corev1.ResourceName {
 	out := map[corev1.ResourceName]bool{}
 	for _, l := range limited {
@@ -154,8 +155,8 @@ func (w *write) uncovered(limited []configuration.Limited, names map[corev1.Reso
 	return slices.Collect(maps.Keys(out))
 }
 
-// fits refuses a charge that its quota has no room for. used is what there is. A write to status has happened already,
-// as far as its quota is concerned.
+// fits rejects a charge that exceeds its quota, given the current usage. For a quota, a write to status has already
+// happened.
 func (w *write) fits(c charge, used amounts) error {
 	if w.subresource == "status" {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 )
 
-// byClass is between the name of a storage class and what a quota limits of it.
+// byClass separates the name of a storage class from the resource that a quota limits for it.
 const byClass = ".storageclass.storage.k8s.io/"
 
 var claimNames = []string{"persistentvolumeclaims", "requests.storage"}
@@ -20,7 +20,7 @@ var claims = &evaluator{
 		switch a.Subresource {
 		case "":
 			return a.Operation == admit.Create || a.Operation == admit.Update
-		case "status": // of which the allocated storage is a part
+		case "status": // it contains the allocated storage
 			return a.Object != nil && a.Old != nil
 		}
 		return false
@@ -64,7 +64,7 @@ func storageClass(claim *corev1.PersistentVolumeClaim) string {
 	return *claim.Spec.StorageClassName
 }
 
-// storageOf returns the storage of a claim in whole bytes: what it asks for, or what it was given if that is more.
+// storageOf returns the storage of a claim in whole bytes: the request, or the allocated storage if that is more.
 func storageOf(claim *corev1.PersistentVolumeClaim) (resource.Quantity, bool) {
 	q, ok := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if !ok {

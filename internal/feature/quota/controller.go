@@ -18,11 +18,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// quotas keeps the status of ResourceQuotas: what is allowed, and how much there is. Its keys are "namespace/name".
+// quotas maintains the status of ResourceQuotas: hard and used. Its keys are "namespace/name".
 type quotas struct {
 	*part.Host
 	ledger *ledger
-	// limited is known to the view's goroutine only: the quotas of each namespace that has any.
+	// limited holds the quotas of each namespace that has any. Only the view's goroutine uses it.
 	limited map[string]map[string]bool
 }
 
@@ -32,7 +32,7 @@ func newQuotas(h *part.Host, l *ledger) *quotas {
 
 var quotasResource = ref.ResourceQuotas.GroupResource()
 
-// changing are the resources whose objects amount to something else after an update.
+// changing are the resources with a usage that updates can change.
 var changing = map[string]bool{
 	ref.Pods.Prefix: true, ref.Services.Prefix: true, ref.PersistentVolumeClaims.Prefix: true,
 	ref.ResourceClaims.Prefix: true,
@@ -46,9 +46,9 @@ func (q *quotas) Observe(ev *watchcache.Event, need func(string)) {
 			if !sameSpec(ev.Prev, ev.Entry) {
 				need(ev.Entry.Key())
 			}
-			return // what this controller writes changes nothing
+			return // this controller's own writes do not matter
 		}
-	case prefix == control.DefinitionsPrefix || prefix == ref.DeviceClasses.Prefix: // a name may mean something else now
+	case prefix == control.DefinitionsPrefix || prefix == ref.DeviceClasses.Prefix: // a name may have a new meaning
 		for namespace := range q.limited {
 			q.all(namespace, need)
 		}
@@ -86,7 +86,7 @@ func sameSpec(a, b *watchcache.Entry) bool {
 	return err == nil && err2 == nil && bytes.Equal(was, is)
 }
 
-// Sweep looks at all quotas: a pod that should have ended by now leaves no event.
+// Sweep requests all quotas: a pod that exceeds its grace period causes no event.
 func (q *quotas) Sweep(need func(string)) {
 	q.View.Collection(ref.ResourceQuotas.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		need(e.Key())
@@ -113,7 +113,7 @@ func (q *quotas) update(ctx context.Context, key string, set func(object.Object)
 	return control.IgnoreNotFound(err)
 }
 
-// refresh sets the status of a quota right. What is not counted here stays as it is.
+// refresh updates the status of a quota. Resources that are not counted here keep their values.
 func (q *quotas) refresh(obj object.Object) error {
 	have, err := typed[corev1.ResourceQuota](codec.AppendJSON(nil, obj))
 	if err != nil {

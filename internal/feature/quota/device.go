@@ -17,8 +17,8 @@ import (
 
 const deviceClaimCount = "count/resourceclaims.resource.k8s.io"
 
-// devices measures claims of devices. What they amount to depends on the classes of devices, and on the pod for whose
-// extended resources the scheduler has made a claim.
+// devices measures resource claims. Their usage depends on device classes, and on the pod for whose extended resources
+// the scheduler has created a claim.
 type devices struct {
 	view *watchcache.View
 	now  func() time.Time
@@ -30,7 +30,7 @@ func (d devices) evaluator() *evaluator {
 			return a.Subresource == "" && (a.Operation == admit.Create || a.Operation == admit.Update)
 		},
 		limits: d.limits, measure: d.measure, changing: true,
-		// Kubernetes asks of claims of a class that is not there too, once it looks at claims at all.
+		// Kubernetes also counts claims of a missing class, once it evaluates claims at all.
 		mayAdd: func(name string) bool {
 			return strings.HasPrefix(name, corev1.ResourceImplicitExtendedClaimsPerClass)
 		},
@@ -66,7 +66,7 @@ func (d devices) measure(raw []byte) (*measure, error) {
 	byClass := amounts{}
 	for _, r := range claim.Spec.Devices.Requests {
 		switch {
-		case len(r.FirstAvailable) > 0: // of each class the most that may be allocated
+		case len(r.FirstAvailable) > 0: // the most that may be allocated, by class
 			most := amounts{}
 			for _, s := range r.FirstAvailable {
 				n, class := number(s.AllocationMode, s.Count), corev1.ResourceName(s.DeviceClassName)
@@ -104,10 +104,10 @@ func number(mode resourcev1.DeviceAllocationMode, count int64) resource.Quantity
 	case resourcev1.DeviceAllocationModeAll:
 		return *resource.NewQuantity(resourcev1.AllocationResultsMaxSize, resource.DecimalSI)
 	}
-	return *resource.NewQuantity(0, resource.DecimalSI) // a mode of a newer version
+	return *resource.NewQuantity(0, resource.DecimalSI) // an allocation mode of a newer version
 }
 
-// extendedResource returns the name under which containers ask for devices of a class, "" if there is none.
+// extendedResource returns the extended resource name of a device class, or "" if there is none.
 func (d devices) extendedResource(class string) string {
 	e := d.view.Collection(ref.DeviceClasses.Prefix).Snapshot().Get("", class)
 	if e == nil {
@@ -117,8 +117,8 @@ func (d devices) extendedResource(class string) string {
 	return name
 }
 
-// countedByPod returns what the pod that a claim was made for amounts to, since the pod asks for the same devices. It
-// is nil for other claims, and for all but the first claim of a pod that does not say which is its own.
+// countedByPod returns the usage of the pod that a claim was created for, since the pod requests the same devices. It
+// is nil for other claims, and for all but the first claim of a pod that does not name its own.
 func (d devices) countedByPod(claim *resourcev1.ResourceClaim) amounts {
 	uid, name := madeFor(claim)
 	if uid == "" {
@@ -143,7 +143,7 @@ func (d devices) countedByPod(claim *resourcev1.ResourceClaim) amounts {
 	return m.at(d.now())
 }
 
-// madeFor returns the uid and the name of the pod for whose extended resources a claim was made, "" for none.
+// madeFor returns the uid and the name of the pod for whose extended resources a claim was created, "" for none.
 func madeFor(claim *resourcev1.ResourceClaim) (uid, name string) {
 	owner := metav1.GetControllerOfNoCopy(claim)
 	if claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" || owner == nil ||
@@ -153,7 +153,7 @@ func madeFor(claim *resourcev1.ResourceClaim) (uid, name string) {
 	return string(owner.UID), owner.Name
 }
 
-// first reports whether no other claim was made for the pod before this one.
+// first reports whether no other claim was created for the pod before this one.
 func (d devices) first(claim *resourcev1.ResourceClaim, pod string) bool {
 	first := true
 	d.view.Collection(ref.ResourceClaims.Prefix).Snapshot().Scan(claim.Namespace, "", func(e *watchcache.Entry) bool {

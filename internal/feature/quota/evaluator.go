@@ -1,15 +1,16 @@
-// Package quota holds the objects of a namespace to what its ResourceQuotas allow.
+// Package quota enforces ResourceQuotas.
 //
-// An evaluator says of one kind of objects by which names quotas limit it, what an object of the kind amounts to, and
-// which scopes it is in. Pods, claims of storage and of devices, and services have evaluators of their own; objects of
-// every other kind, custom ones too, are counted ("count/<plural>.<group>"). check is kube's admission: pure, from
-// quotas, a write and what there is. ledger knows what there is: the sums of what lies in the view.
+// An evaluator defines, for one kind of object, the names by which quotas limit it, the usage of an object, and the
+// scopes that an object is in. Pods, persistent volume claims, resource claims and services have evaluators of their
+// own; objects of every other kind, custom ones too, are counted ("count/<plural>.<group>"). check is Kubernetes'
+// admission check: a pure function of quotas, a write and the current usage. ledger computes the usage from the objects
+// in the view.
 //
-// Plugin is kube's admission plugin ResourceQuota, last among those that validate a write. A write that needs more of
-// anything is compared with what is in the view, and happens in sequence with the others of its namespace
-// (admit.Sequence): under a lock in this process, and among replicas by a condition of the transaction that stores the
-// object. So two writers cannot take the last place both, a write that fails has taken nothing, and what is deleted is
-// free at once. The controller (quotas) keeps the status of each quota equal to the sums.
+// Plugin is Kubernetes' admission plugin ResourceQuota, the last validating plugin. A write that adds usage is checked
+// against the view, and serialized with the other such writes of its namespace (admit.Sequence): by a lock in this
+// process, and between replicas by a condition of the transaction that stores the object. So two writers cannot both
+// take the last place, a failed write uses nothing, and a deletion frees its usage at once. The controller (quotas)
+// keeps the status of each quota equal to the sums.
 //
 // Plugin and ledger are safe for concurrent use. Source: k8s.io/kubernetes/pkg/quota/v1 and
 // k8s.io/apiserver/pkg/admission/plugin/resourcequota.
@@ -30,17 +31,17 @@ import (
 // requirement is a scope of a quota, or an expression about one.
 type requirement = corev1.ScopedResourceSelectorRequirement
 
-// measure is what an object amounts to.
+// measure is the usage of an object.
 type measure struct {
 	amounts amounts
-	// scopes are what decides about the scopes that the object is in; nil if it is in none.
+	// scopes decides which scopes the object is in; nil if it is in none.
 	scopes scopes
-	// until is when the object amounts only to what after says; zero is never.
+	// until is the time from which the usage is only after; zero means never.
 	until time.Time
 	after amounts
 }
 
-// at returns what the object amounts to at a time.
+// at returns the usage of the object at a time.
 func (m *measure) at(now time.Time) amounts {
 	if !m.until.IsZero() && now.After(m.until) {
 		return m.after
@@ -53,32 +54,33 @@ type scopes interface {
 	in(requirement) (bool, error)
 }
 
-// evaluator says how quotas limit objects of one kind.
+// evaluator defines how quotas limit objects of one kind.
 type evaluator struct {
-	// handles reports whether a write may change what is limited.
+	// handles reports whether a write may change the usage.
 	handles func(a *admit.Attributes) bool
 	// limits reports whether a name of a quota limits objects of the kind.
 	limits func(name string) bool
-	// measure says what an object amounts to. raw is its JSON.
+	// measure returns the usage of an object. raw is its JSON.
 	measure func(raw []byte) (*measure, error)
-	// lacks returns what a new object must say because a quota limits it, "" for nothing. Nil is for nothing ever.
+	// lacks returns the values that a new object must set because a quota limits them, "" for none. Nil means that no
+	// values are required.
 	lacks func(required []corev1.ResourceName, raw []byte) string
-	// mayAdd reports whether objects of the kind may amount to something of a name all the same; nil is never.
+	// mayAdd reports whether objects of the kind may also use a resource of a name; nil means never.
 	mayAdd func(name string) bool
 	// changing is true if a measure depends on other objects, and must not be kept.
 	changing bool
 }
 
-// Counted reports whether quotas count objects of a resource. Events come and go by themselves.
+// Counted reports whether quotas count objects of a resource. Events are not counted.
 func Counted(r *catalog.Resource) bool {
 	return r.Namespaced && !r.Virtual && !r.Secondary && !(r.Plural == "events" &&
 		(r.Group == "" || r.Group == "events.k8s.io"))
 }
 
-// aliases are the resources of the core group that have a name without "count/", and nothing but their number.
+// aliases are the resources of the core group with a name without "count/" that have no other limits.
 var aliases = []string{"configmaps", "replicationcontrollers", "resourcequotas", "secrets"}
 
-// evaluatorOf returns the evaluator of a resource that is counted.
+// evaluatorOf returns the evaluator of a counted resource.
 func (l *ledger) evaluatorOf(r *catalog.Resource) *evaluator {
 	if e := l.evaluators[catalog.GroupResource{Group: r.Group, Resource: r.Plural}]; e != nil {
 		return e
@@ -90,7 +92,7 @@ func (l *ledger) evaluatorOf(r *catalog.Resource) *evaluator {
 	return counter(names)
 }
 
-// counter is the evaluator of objects that are only counted.
+// counter returns the evaluator of objects that are only counted.
 func counter(names []string) *evaluator {
 	m := &measure{amounts: amounts{}}
 	for _, name := range names {
@@ -103,7 +105,7 @@ func counter(names []string) *evaluator {
 	}
 }
 
-// limited returns which of names limit objects of the kind.
+// limited returns the names that limit objects of the kind.
 func (e *evaluator) limited(names []corev1.ResourceName) []corev1.ResourceName {
 	var out []corev1.ResourceName
 	for _, name := range names {
@@ -119,7 +121,7 @@ func (e *evaluator) adds(name corev1.ResourceName) bool {
 	return e.limits(string(name)) || e.mayAdd != nil && e.mayAdd(string(name))
 }
 
-// in returns those requirements that hold for an object.
+// in returns the requirements that an object satisfies.
 func (e *evaluator) in(m *measure, list []requirement) (out []requirement, err error) {
 	for _, r := range list {
 		holds, err := m.in(r)
@@ -150,7 +152,7 @@ func (m *measure) inAll(list []requirement) (bool, error) {
 	return true, nil
 }
 
-// requirementsOf returns what a quota asks of the objects that it limits.
+// requirementsOf returns the scope requirements of a quota.
 func requirementsOf(q *corev1.ResourceQuota) []requirement {
 	var out []requirement
 	for _, scope := range q.Spec.Scopes {

@@ -13,14 +13,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// ledger knows how much there is of what quotas limit: sums over the objects in the view.
+// ledger computes the usage of quotas: sums over the objects in the view.
 type ledger struct {
 	view    *watchcache.View
 	catalog *catalog.Catalog
 	now     func() time.Time
 	// read returns an entry's JSON in the storage version of its resource.
 	read func(r *catalog.Resource, e *watchcache.Entry) ([]byte, error)
-	// evaluators are those of the kinds of which more is limited than their number.
+	// evaluators are the evaluators of kinds that are not only counted.
 	evaluators map[catalog.GroupResource]*evaluator
 
 	mu struct {
@@ -42,7 +42,7 @@ func newLedger(
 	return l
 }
 
-// tally remembers what the objects of one kind and namespace amount to.
+// tally caches the usage of the objects of one kind and namespace.
 type tally struct {
 	mu      sync.Mutex
 	objects map[string]*counted
@@ -53,11 +53,11 @@ type tally struct {
 type counted struct {
 	entry   *watchcache.Entry
 	measure *measure
-	round   int // the last one in which the object was there
+	round   int // the last round with the object
 }
 
-// used returns how much there is of names in the scopes of a quota that limits hard, without names that limit nothing
-// that is served.
+// used returns the usage for names in the scopes of a quota with the given hard limits. It omits names that limit no
+// served resource.
 func (l *ledger) used(q *corev1.ResourceQuota, hard amounts, names []corev1.ResourceName) amounts {
 	sum, all, requirements := amounts{}, amounts{}, requirementsOf(q)
 	snapshot := l.catalog.Snapshot()
@@ -75,7 +75,7 @@ func (l *ledger) used(q *corev1.ResourceQuota, hard amounts, names []corev1.Reso
 			}
 		})
 	}
-	for name, q := range all { // of what an evaluator limits, also what others have that do not
+	for name, q := range all { // an evaluator's names may also be used by other kinds
 		if _, ok := sum[name]; ok {
 			addTo(sum, amounts{name: q})
 		}
@@ -94,7 +94,7 @@ func (l *ledger) used(q *corev1.ResourceQuota, hard amounts, names []corev1.Reso
 	return sum
 }
 
-// counts returns the resource whose objects a name counts, nil if it is none, or has an evaluator of its own.
+// counts returns the resource that a name counts; nil if there is none, or if it has its own evaluator.
 func (l *ledger) counts(snapshot *catalog.Snapshot, name string) *catalog.Resource {
 	of, ok := strings.CutPrefix(name, "count/")
 	if !ok {
@@ -119,7 +119,7 @@ func (l *ledger) counts(snapshot *catalog.Snapshot, name string) *catalog.Resour
 	return r
 }
 
-// each calls f with what each object of a resource in a namespace amounts to.
+// each calls f with the usage of each object of a resource in a namespace.
 func (l *ledger) each(r *catalog.Resource, e *evaluator, namespace string, f func(*measure)) {
 	t := l.tally(tallyKey{r.Prefix, namespace})
 	t.mu.Lock()
@@ -147,8 +147,8 @@ func (l *ledger) each(r *catalog.Resource, e *evaluator, namespace string, f fun
 	}
 }
 
-// measure says what a stored object amounts to. One that cannot be read amounts to nothing: it must not keep others
-// from being counted.
+// measure returns the usage of a stored object. An unreadable object has none: it must not prevent the counting of
+// others.
 func (l *ledger) measure(r *catalog.Resource, e *evaluator, entry *watchcache.Entry) *measure {
 	raw, err := l.read(r, entry)
 	if err != nil {
@@ -172,7 +172,7 @@ func (l *ledger) tally(key tallyKey) *tally {
 	return t
 }
 
-// forget drops what was measured in a namespace that has no quota any more.
+// forget drops the cached usage of a namespace without quotas.
 func (l *ledger) forget(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

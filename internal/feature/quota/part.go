@@ -11,10 +11,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Part brings quotas: the plugin that holds writes to them, and the loop that keeps their status. Where that is off for
-// kube-controller-manager's, another loop does what is the API server's part of it.
+// Part adds quotas: the plugin that enforces them, and the loop that maintains their status. If the latter is disabled
+// in favor of kube-controller-manager's, another loop does the API server's part of it.
 func Part() part.Part {
-	var shared *ledger // of the plugin, which is made first; nil if it is switched off
+	var shared *ledger // of the plugin, which is created first; nil if it is disabled
 	open := func(h *part.Host) *ledger {
 		if shared == nil || shared.view != h.View {
 			shared = newLedger(h.View, h.Catalog,
@@ -36,7 +36,7 @@ func Part() part.Part {
 				return newQuotas(h, open(h))
 			}},
 			{Name: "resourcequota-usage", Always: true, Workers: 5, New: func(h *part.Host) control.Reconciler {
-				if counted == h.View || shared == nil || shared.view != h.View { // or the plugin is switched off
+				if counted == h.View || shared == nil || shared.view != h.View { // or the plugin is disabled
 					return nil
 				}
 				return usage{newQuotas(h, shared)}

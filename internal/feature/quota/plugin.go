@@ -19,24 +19,24 @@ import (
 // Plugin is the admission plugin ResourceQuota.
 type Plugin struct {
 	ledger *ledger
-	// limited are resources of which a namespace may have none unless a quota counts them.
+	// limited are resources that are forbidden in a namespace unless a quota covers them.
 	limited []configuration.Limited
 
 	mu struct {
 		sync.Mutex
-		turns map[string]chan struct{} // by namespace, those that have had a quota; full while a write happens
+		turns map[string]chan struct{} // by namespace that has had a quota; full during a write
 	}
 }
 
 var _ admit.Validator = (*Plugin)(nil)
 
-// NewPlugin returns a plugin that reads a view, of which all objects are stored in the storage version of their kind.
+// NewPlugin returns a plugin for a view with all objects stored in the storage version of their kind.
 func NewPlugin(view *watchcache.View, c *catalog.Catalog, limited []configuration.Limited) *Plugin {
 	asStored := func(_ *catalog.Resource, e *watchcache.Entry) ([]byte, error) { return e.JSON(), nil }
 	return &Plugin{ledger: newLedger(view, c, asStored), limited: limited}
 }
 
-// Used returns how much there is of what a quota limits.
+// Used returns the usage of the resources that a quota limits.
 func (p *Plugin) Used(q *corev1.ResourceQuota) corev1.ResourceList {
 	return p.ledger.used(q, q.Spec.Hard, sortedNames(q.Spec.Hard))
 }
@@ -44,8 +44,8 @@ func (p *Plugin) Used(q *corev1.ResourceQuota) corev1.ResourceList {
 // Name returns kube's name for the plugin.
 func (*Plugin) Name() string { return "ResourceQuota" }
 
-// Validate refuses a write that needs more than the quotas of its namespace allow. Another one that needs anything
-// happens in sequence with the others of the namespace.
+// Validate rejects a write that exceeds a quota of its namespace. It serializes other writes that add usage with the
+// others of the namespace.
 func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 	if a.Operation != admit.Create && a.Operation != admit.Update || a.Namespace == "" || !Counted(a.Resource) {
 		return nil
@@ -94,7 +94,7 @@ func (p *Plugin) inSequence(ctx context.Context, a *admit.Attributes, w *write) 
 	return nil
 }
 
-// ask compares what a write needs with what there is at a revision, which it returns.
+// ask checks the charges of a write against the usage at a revision, which it returns.
 func (p *Plugin) ask(ctx context.Context, a *admit.Attributes, w *write) (seen int64, err error) {
 	if seen, err = p.ledger.view.Fresh(ctx); err != nil {
 		return 0, err
@@ -141,7 +141,7 @@ func (p *Plugin) newWrite(ctx context.Context, a *admit.Attributes, e *evaluator
 	return w, err
 }
 
-// measure says what an object amounts to now.
+// measure returns the current usage of an object.
 func (p *Plugin) measure(e *evaluator, raw []byte) (*measure, error) {
 	m, err := e.measure(raw)
 	if err != nil {

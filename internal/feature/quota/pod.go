@@ -17,19 +17,19 @@ import (
 
 const podCount = "count/pods"
 
-// podNames are the names by which quotas limit pods, beside huge pages and extended resources.
+// podNames are the names by which quotas limit pods, other than huge pages and extended resources.
 var podNames = []string{
 	podCount, "cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.ephemeral-storage",
 	"limits.cpu", "limits.memory", "limits.ephemeral-storage", "pods",
 }
 
-// mustSay are the names of which each container must say how much it wants if a quota limits them.
+// mustSay are the names that each container must set if a quota limits them.
 var mustSay = []string{"cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"}
 
 var pods = &evaluator{handles: podHandles, limits: podLimits, measure: measurePod, lacks: podLacks}
 
-// podHandles: a pod counts from its creation; it may be resized, and get a deadline, which brings it into another
-// scope.
+// podHandles reports whether a write may change a pod's usage: a creation, a resize, or a new deadline, which moves the
+// pod into another scope.
 func podHandles(a *admit.Attributes) bool {
 	switch {
 	case a.Subresource == "resize":
@@ -58,7 +58,7 @@ func extendedName(name string) bool {
 	return ok && (!native(name) || strings.HasPrefix(of, resourcev1.ResourceDeviceClassPrefix))
 }
 
-// extendedResource reports whether a container asks for an extended resource by a name.
+// extendedResource reports whether a container requests an extended resource by a name.
 func extendedResource(name string) bool {
 	if strings.HasPrefix(name, resourcev1.ResourceDeviceClassPrefix) {
 		return true
@@ -85,12 +85,12 @@ func measurePod(raw []byte) (*measure, error) {
 	return m, nil
 }
 
-// podAmounts returns what a pod that has not ended amounts to.
+// podAmounts returns the usage of a pod that has not ended.
 func podAmounts(pod *corev1.Pod) amounts {
 	return wanted(PodRequests(pod), podLimitsOf(pod))
 }
 
-// wanted returns requests and limits by the names that quotas have for them.
+// wanted returns requests and limits by their names in quotas.
 func wanted(requests, limits corev1.ResourceList) amounts {
 	out := amounts{"pods": one()}
 	for _, name := range []corev1.ResourceName{"cpu", "memory", "ephemeral-storage"} {
@@ -112,7 +112,8 @@ func wanted(requests, limits corev1.ResourceList) amounts {
 	return out
 }
 
-// podLacks: a pod that says nothing itself says for each container how much it wants of what quotas limit.
+// podLacks returns the missing requests and limits of a pod. Without values of its own, a pod must set for each
+// container the values that quotas limit.
 func podLacks(required []corev1.ResourceName, raw []byte) string {
 	pod, err := typed[corev1.Pod](raw)
 	if err != nil || speaksForItself(pod) {

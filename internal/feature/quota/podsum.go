@@ -7,27 +7,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podSum adds up what a pod asks for: requests, or limits. Containers run beside each other, and so do the init
-// containers that go on running; the others run one after another before, so of these the largest counts. What a pod
-// says for itself takes the place of the sum. What a running container has got in a resize counts until it has shrunk.
+// podSum adds up the requests or limits of a pod. Containers and sidecars run concurrently and are summed; init
+// containers run one after another before them, so the largest of them counts. Values of the pod itself replace the
+// sum. During a resize, the larger values of a running container count until it has shrunk.
 //
-// Rules: k8s.io/component-helpers/resource. It is not imported: a module with newer k8s.io libraries would have to know
-// that it needs a newer one of that, too.
+// Source: k8s.io/component-helpers/resource. It is not imported: a module with newer k8s.io libraries would then have
+// to upgrade it as well.
 type podSum struct {
 	pod        *corev1.Pod
-	infeasible bool // the node has refused the resize that the pod waits for
+	infeasible bool // the node has rejected the pending resize
 
 	of      func(*corev1.ResourceRequirements) corev1.ResourceList // requests or limits
-	granted bool                                                   // what the node has allocated counts, too
-	assumed corev1.ResourceList                                    // what a container wants that says nothing
+	granted bool                                                   // also counts the node's allocations
+	assumed corev1.ResourceList                                    // defaults of a container's requests
 }
 
-// PodRequests returns what a pod asks of a node: what its containers request, at the time at which they request most,
-// what they hold while a resize goes on, and the overhead of its runtime class.
+// PodRequests returns the requests of a pod to a node: the largest sum of its containers' requests at any time,
+// including allocations during a resize, and the overhead of its runtime class.
 func PodRequests(pod *corev1.Pod) corev1.ResourceList { return AssumedRequests(pod, nil) }
 
-// AssumedRequests is PodRequests as if each container that says nothing of one of the assumed resources requested so
-// much of it.
+// AssumedRequests is PodRequests with assumed as the default requests of each container.
 func AssumedRequests(pod *corev1.Pod, assumed corev1.ResourceList) corev1.ResourceList {
 	sum := newPodSum(pod)
 	sum.assumed = assumed
@@ -79,7 +78,7 @@ func (s *podSum) containers() corev1.ResourceList {
 			raise(largest, sidecars)
 			continue
 		}
-		during := corev1.ResourceList{} // the container's own first: a sum is written as what it begins with
+		during := corev1.ResourceList{} // the container first: a sum has the format of its first operand
 		add(during, s.orAssumed(s.of(&c.Resources)))
 		add(during, sidecars)
 		raise(largest, during)
@@ -88,9 +87,9 @@ func (s *podSum) containers() corev1.ResourceList {
 	return out
 }
 
-// effective returns what a container wants, and what it has.
+// effective returns the requests of a container, or its allocation.
 func (s *podSum) effective(c *corev1.Container, statuses []corev1.ContainerStatus) corev1.ResourceList {
-	for i := len(statuses) - 1; i >= 0; i-- { // of several of a name, the last counts
+	for i := len(statuses) - 1; i >= 0; i-- { // of several with one name, the last counts
 		status := &statuses[i]
 		if status.Name != c.Name {
 			continue
@@ -113,7 +112,7 @@ func (s *podSum) effective(c *corev1.Container, statuses []corev1.ContainerStatu
 	return s.of(&c.Resources)
 }
 
-// orAssumed returns what a container wants with what is assumed of what it says nothing of.
+// orAssumed returns the requests of a container with the assumed defaults.
 func (s *podSum) orAssumed(wants corev1.ResourceList) corev1.ResourceList {
 	if len(s.assumed) == 0 {
 		return wants
@@ -123,7 +122,7 @@ func (s *podSum) orAssumed(wants corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// ownWords puts in what the pod says for itself.
+// ownWords sets the values of the pod itself.
 func (s *podSum) ownWords(out corev1.ResourceList) {
 	if s.pod.Spec.Resources == nil {
 		return
@@ -135,13 +134,13 @@ func (s *podSum) ownWords(out corev1.ResourceList) {
 	}
 }
 
-// podMaySay reports whether a pod may say for itself how much it wants of a resource.
+// podMaySay reports whether a pod can set a resource at the pod level.
 func podMaySay(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory ||
 		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// speaksForItself reports whether a pod says how much it wants.
+// speaksForItself reports whether a pod sets resources at the pod level.
 func speaksForItself(pod *corev1.Pod) bool {
 	if pod.Spec.Resources == nil {
 		return false

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// podScopes are what decides about the scopes of a pod.
+// podScopes are the properties of a pod that decide about its scopes.
 type podScopes struct {
 	terminating, bestEffort, crossNamespace bool
 
@@ -42,7 +42,7 @@ func (s podScopes) in(r requirement) (bool, error) {
 	return false, nil
 }
 
-// bestEffort reports whether a pod asks for neither processor nor memory.
+// bestEffort reports whether a pod requests neither CPU nor memory.
 func bestEffort(pod *corev1.Pod) bool {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass == corev1.PodQOSBestEffort
@@ -91,7 +91,7 @@ func looksElsewhere(a *corev1.Affinity) bool {
 	})
 }
 
-// claimScopes are the names of the classes of attributes that a claim has, wants or is about to get.
+// claimScopes are the names of a claim's current, requested and pending VolumeAttributesClass.
 type claimScopes []string
 
 func (s claimScopes) in(r requirement) (bool, error) {

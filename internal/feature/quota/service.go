@@ -32,7 +32,8 @@ func measureService(raw []byte) (*measure, error) {
 	}}, nil
 }
 
-// servicePorts returns how many node ports and load balancers a service wants. Ports count before they have a number.
+// servicePorts returns the numbers of node ports and load balancers of a service. Ports count before they are
+// allocated.
 func servicePorts(s *corev1.Service) (ports, balancers int64) {
 	switch s.Spec.Type {
 	case corev1.ServiceTypeNodePort:

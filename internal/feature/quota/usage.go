@@ -11,12 +11,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// usage keeps what ResourceQuotas say is used where another program is the quota controller. That one counts when a
-// quota is made and when something is deleted, and every five minutes; it expects of the server that a create shows in
-// status.used at once, as kube-apiserver's admission plugin writes it there.
+// usage updates status.used of ResourceQuotas if another program is the quota controller. That controller counts when a
+// quota is created, when an object is deleted, and every five minutes. It relies on the server to add a creation to
+// status.used at once, as kube-apiserver's admission plugin does.
 type usage struct{ *quotas }
 
-// Observe looks at a quota again whenever it has changed: the quota controller may have counted what is out of date.
+// Observe requests each changed quota, since the quota controller may have written outdated counts.
 func (u usage) Observe(ev *watchcache.Event, need func(string)) {
 	u.quotas.Observe(ev, need)
 	if ev.Collection.Prefix() == ref.ResourceQuotas.Prefix && ev.Type == watchcache.Modified {
@@ -26,7 +26,8 @@ func (u usage) Observe(ev *watchcache.Event, need func(string)) {
 
 func (u usage) Reconcile(ctx context.Context, key string) error { return u.update(ctx, key, u.recount) }
 
-// recount sets what is used of what the quota controller has counted before. What is allowed is for that one to say.
+// recount sets the usage of resources that the quota controller has counted before. status.hard is left to the
+// controller.
 func (u usage) recount(obj object.Object) error {
 	have, err := typed[corev1.ResourceQuota](codec.AppendJSON(nil, obj))
 	if err != nil || len(have.Status.Used) == 0 {

@@ -19,8 +19,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// bindingAction is a scheduler's decision: POST pods/x/binding, or POST bindings as older ones do, puts the pod on a
-// node. A pod is bound once.
+// bindingAction binds a pod to a node, on a scheduler's request: POST pods/x/binding, or POST bindings from older ones.
+// A pod is bound once.
 func bindingAction() verb.Action {
 	return verb.Action{
 		Kind: corev1.SchemeGroupVersion.WithKind("Binding"),
@@ -59,7 +59,7 @@ func checkBinding(b *corev1.Binding) (errs field.ErrorList) {
 	return errs
 }
 
-// bind assigns the pod, an update as any other but for who may ask for it.
+// bind assigns the pod. It is an ordinary update except for its authorization.
 func bind(ctx context.Context, v *verb.Verbs, c *verb.Call, b *corev1.Binding, o metav1.CreateOptions) error {
 	_, err := v.Edit(ctx, c, metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager},
 		func(_ *watchcache.Entry, old object.Object) (object.Object, error) {

@@ -63,8 +63,7 @@ func checkEviction(c *verb.Call, ev *policyv1.Eviction) error {
 	return nil
 }
 
-// evictionOptions are the options of the deletion that comes of an eviction. A dry run may be asked for in either
-// place.
+// evictionOptions returns the options of the eviction's deletion. dryRun may be set in either place.
 func evictionOptions(ev *policyv1.Eviction, o metav1.CreateOptions) (metav1.DeleteOptions, error) {
 	if ev.DeleteOptions == nil {
 		return metav1.DeleteOptions{DryRun: o.DryRun}, nil
@@ -86,8 +85,8 @@ type eviction struct {
 	call *verb.Call // about the pod
 }
 
-// run deletes the pod with regard to its disruption budget. Where the pod's state is what lets it go, the deletion
-// insists on that state.
+// run deletes the pod subject to its disruption budget. If the state of the pod is the reason that it may be deleted,
+// the deletion has this state as precondition.
 func (ev *eviction) run(ctx context.Context, o metav1.DeleteOptions) error {
 	insists := o.Preconditions != nil && o.Preconditions.ResourceVersion != nil
 	pod, deleted, err := ev.evictFree(ctx, o, insists)
@@ -105,7 +104,7 @@ func (ev *eviction) run(ctx context.Context, o metav1.DeleteOptions) error {
 		(budget.Spec.UnhealthyPodEvictionPolicy != nil &&
 			*budget.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow ||
 			budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy && budget.Status.DesiredHealthy > 0) {
-		// A pod that is not healthy does not count; but it must not have become healthy meanwhile.
+		// An unhealthy pod does not count, but it must not have become healthy meanwhile.
 		err := ev.deleteEvicted(ctx, atRevision(o, pod.ResourceVersion))
 		if apierrors.IsConflict(err) && !insists {
 			return tooEarly(budget.Name)
@@ -118,7 +117,7 @@ func (ev *eviction) run(ctx context.Context, o metav1.DeleteOptions) error {
 	return ev.deleteEvicted(ctx, o)
 }
 
-// evictFree deletes a pod whose deletion no disruption budget is about, and returns any other.
+// evictFree deletes a pod that no disruption budget covers, and returns any other pod.
 func (ev *eviction) evictFree(ctx context.Context, o metav1.DeleteOptions, insists bool) (pod *corev1.Pod,
 	deleted bool, err error) {
 	for range maxEvictions {
@@ -126,7 +125,7 @@ func (ev *eviction) evictFree(ctx context.Context, o metav1.DeleteOptions, insis
 			return pod, false, err
 		}
 		with := o
-		if !insists && pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil { // it may begin to run
+		if !insists && pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil { // it may start to run
 			with = atRevision(o, pod.ResourceVersion)
 		}
 		err = ev.deleteEvicted(ctx, with)
@@ -137,7 +136,7 @@ func (ev *eviction) evictFree(ctx context.Context, o metav1.DeleteOptions, insis
 	return nil, false, err
 }
 
-// pod returns the call's pod as it is now.
+// current returns the current state of the call's pod.
 func (ev *eviction) current(ctx context.Context) (*corev1.Pod, error) {
 	e, err := ev.Current(ctx, ev.call)
 	if err != nil {
@@ -242,7 +241,7 @@ func (ev *eviction) budgetOf(ctx context.Context, pod *corev1.Pod) (*policyv1.Po
 	return found, err
 }
 
-// spend takes one disruption from the budget, and notes in it which pod goes. It fails if the budget has none left.
+// spend takes one disruption from the budget, and records the pod in it. It fails if the budget has none left.
 func (ev *eviction) spend(ctx context.Context, budget *policyv1.PodDisruptionBudget, dryRun bool) error {
 	if dryRun {
 		return refuses(budget)
@@ -308,7 +307,7 @@ func refuses(b *policyv1.PodDisruptionBudget) error {
 	return violates(0, text)
 }
 
-// tooEarly is the answer while the disruption controller has not seen the budget's last change.
+// tooEarly is the error while the disruption controller has not observed the budget's last change.
 func tooEarly(budget string) error {
 	return violates(10, fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget))
 }

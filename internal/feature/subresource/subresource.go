@@ -1,13 +1,12 @@
-// Package subresource has what subresources of pods do that take no object of the kind they stand below: a pod is
-// evicted or bound to a node.
+// Package subresource implements subresources of pods with an object of another kind: eviction and binding.
 //
-// It stands beside package verb, which knows these subresources by the name in the catalog and nothing else, and asks
-// the table that this package returns. What connects a client with a node is in package kubelet.
+// Package verb knows these subresources only by their names in the catalog, and calls the functions in this package's
+// table. Package kubelet implements the subresources that connect a client to a node.
 package subresource
 
 import "github.com/bowsprit/bowsprit/internal/verb"
 
-// Actions returns what a POST to a subresource does, for verb.Config.
+// Actions returns the functions for a POST to a subresource, for verb.Config.
 func Actions() map[string]verb.Action {
 	return map[string]verb.Action{
 		"pods/eviction": evictionAction(),
