@@ -15,9 +15,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// candidates deletes the LeaseCandidates that have long not renewed. Its keys are "namespace/name" of candidates.
+// candidates deletes expired LeaseCandidates. Its keys are "namespace/name" of candidates.
 //
-// Kubernetes looks at all of them every half hour. Here each goes when its own time is over.
+// Kubernetes checks all of them every half hour. Here each is deleted at its own expiry.
 type candidates struct{ *part.Host }
 
 func (c *candidates) Observe(ev *watchcache.Event, need func(string)) {
@@ -37,7 +37,7 @@ func (c *candidates) Reconcile(ctx context.Context, key string) error {
 		return err
 	}
 	renewed := candidate.Spec.RenewTime
-	if renewed == nil { // it has as long for the first time
+	if renewed == nil { // the same duration for the first time
 		renewed = &metav1.MicroTime{Time: candidate.CreationTimestamp.Time}
 	}
 	if left := leaseelection.Left(renewed, c.Now()); left >= 0 {
@@ -49,7 +49,7 @@ func (c *candidates) Reconcile(ctx context.Context, key string) error {
 	}
 	_, err = c.Verbs.Delete(ctx, call,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &candidate.ResourceVersion}})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it has renewed meanwhile, or is gone
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it was renewed meanwhile, or is gone
 		return nil
 	}
 	return err

@@ -24,17 +24,17 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// coordination elects who holds the Leases for which there are candidates (KEP-4355): clients do not race for such a
-// Lease, but make a LeaseCandidate each, which says what they are, and find the name of the one that suits best in the
-// Lease. It asks the candidates before whether they are still there, by a pingTime that they answer with a renewTime.
-// A holder of the Lease that is no longer the best is asked to let go of it, by a preferredHolder, and takes its time.
+// coordination elects the holders of Leases with candidates (KEP-4355). Clients do not race for such a Lease: each
+// creates a LeaseCandidate with its versions, and the Lease names the best one. Before an election, coordination pings
+// the candidates by a pingTime, which they answer with a renewTime. If the holder is no longer the best, coordination
+// sets preferredHolder, and the holder releases the Lease in its own time.
 //
-// No election is remembered: each look finds out from the Lease and its candidates what comes next. Its keys are
+// It has no state: each reconcile derives the next step from the Lease and its candidates. Its keys are
 // "namespace/name" of Leases.
 type coordination struct{ *part.Host }
 
-// Times are those of the Lease kube-system/leader-election-controller, for which servers compete that coordinate the
-// election of leaders: kube-apiserver's flags --coordinated-leadership-*. Zero is the flags' default.
+// Times are the times of the Lease kube-system/leader-election-controller, for which the servers that coordinate
+// elections compete: kube-apiserver's flags --coordinated-leadership-*. Zero means the flag's default.
 type Times struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
@@ -65,9 +65,9 @@ var candidatesResource = ref.LeaseCandidates.GroupResource()
 var leasesResource = ref.Leases.GroupResource()
 
 const (
-	// lookEvery is how often a Lease with candidates is looked at: that one is over leaves no event.
+	// lookEvery is the reconcile interval of a Lease with candidates, since its expiry causes no event.
 	lookEvery = 5 * time.Second
-	// coordinator is the field manager, which is kube's.
+	// coordinator is the field manager, as in Kubernetes.
 	coordinator = "kube-apiserver"
 )
 
@@ -142,10 +142,10 @@ func readCandidate(e *watchcache.Entry) (*coordinationv1beta1.LeaseCandidate, er
 	return one, nil
 }
 
-// errOutdated says that an object has changed since it was looked at. It is looked at again because of that change.
+// errOutdated is the error of a write to a changed object. The change requeues it.
 var errOutdated = errors.New("the object has changed since")
 
-// ping asks a candidate whether it is there.
+// ping pings a candidate.
 func (c *coordination) ping(ctx context.Context, candidate *coordinationv1beta1.LeaseCandidate, now time.Time) error {
 	return c.change(ctx, candidatesResource, &candidate.ObjectMeta, func(obj object.Object) error {
 		spec, _ := obj["spec"].(object.Object)
@@ -154,7 +154,7 @@ func (c *coordination) ping(ctx context.Context, candidate *coordinationv1beta1.
 	})
 }
 
-// write makes a Lease, or changes it if it is still as it was seen; seen is nil if there was none.
+// write creates a Lease, or updates it unless it has changed since it was read; seen is nil if there was none.
 func (c *coordination) write(
 	ctx context.Context, namespace, name string, seen *coordinationv1.Lease, spec *coordinationv1.LeaseSpec,
 ) error {
@@ -181,7 +181,7 @@ func (c *coordination) write(
 	return control.IgnoreExists(err)
 }
 
-// change changes an object if it is still as it was seen.
+// change updates an object unless it has changed since it was read.
 func (c *coordination) change(
 	ctx context.Context, gr catalog.GroupResource, seen *metav1.ObjectMeta, change func(object.Object) error,
 ) error {

@@ -1,7 +1,7 @@
-// Package candidates elects the holders of Leases for which there are LeaseCandidates (KEP-4355), and collects the
-// candidates that no longer renew. It is kube's feature gate CoordinatedLeaderElection, off by default.
+// Package candidates elects the holders of Leases with LeaseCandidates (KEP-4355), and deletes expired candidates. It
+// is Kubernetes' feature gate CoordinatedLeaderElection, off by default.
 //
-// Package leaseelection decides; here are the loops, which act through the verbs.
+// Package leaseelection decides; this package has the loops, which write through the verbs.
 package candidates
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// Part brings the loops of LeaseCandidates. They compete for a Lease of their own, kube-apiserver's, so that of
-// servers of both kinds that share an etcd one coordinates.
+// Part adds the loops for LeaseCandidates. They compete for kube-apiserver's Lease, so that only one of the servers of
+// both kinds that share an etcd coordinates.
 func Part(t Times) part.Part {
 	election := t.election()
 	return part.Part{Name: "coordinated leader election", Loops: []part.Loop{

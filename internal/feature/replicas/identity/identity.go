@@ -27,19 +27,19 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// Lease shows clients which servers there are (KEP-1965): each has a Lease in kube-system that it renews. Its name
-// follows from the host's, as in Kubernetes, so servers on one host that share an etcd share it too.
+// Lease announces a server to clients (KEP-1965): each server has a Lease in kube-system that it renews. Its name
+// derives from the host name, as in Kubernetes, so servers on one host that share an etcd also share the Lease.
 type Lease struct {
 	Verbs *verb.Verbs
 	// Hostname of this machine.
 	Hostname string
-	// Peer is where other servers reach this one, "ip:port", "" if nowhere.
+	// Peer is the address of this server for other servers, "ip:port", or "" for none.
 	Peer string
 
 	holder string // set by Begin
 }
 
-// Label says what kind of server a Lease is of, Server for an API server.
+// Label is the label for the kind of server of a Lease; Server is its value for API servers.
 const (
 	Label  = "apiserver.kubernetes.io/identity"
 	Server = "kube-apiserver"
@@ -49,16 +49,15 @@ var leasesResource = ref.Leases.GroupResource()
 
 const (
 	identityNamespace = metav1.NamespaceSystem
-	// identityEvery is how often a Lease is renewed, identityFor how long it is good, and how often expired ones are
-	// collected: kube's values.
+	// identityEvery is the renewal interval of a Lease, identityFor its duration and the interval of collecting expired
+	// ones, as in Kubernetes.
 	identityEvery = 10 * time.Second
 	identityFor   = time.Hour
-	// withdrawTimeout bounds how long the end of a server waits for a store that does not answer; the Lease expires
-	// anyway.
+	// withdrawTimeout bounds the wait for the store at the end of a server; the Lease expires anyway.
 	withdrawTimeout = 3 * time.Second
 )
 
-// OfHost is the Lease's name on this host, by which metrics call the server.
+// OfHost returns the Lease's name on this host, which identifies the server in metrics.
 func OfHost() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -78,7 +77,7 @@ func Name(hostname string) string {
 	return "apiserver-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
-// Begin makes the Lease, in place of one that another run of the server has left.
+// Begin creates the Lease, or replaces one of an earlier run of the server.
 func (l *Lease) Begin(ctx context.Context) error {
 	name := Name(l.Hostname)
 	l.holder = name + "_" + l.Verbs.NewUID()
@@ -90,8 +89,8 @@ func (l *Lease) Begin(ctx context.Context) error {
 	return l.renew(ctx)
 }
 
-// Run renews the Lease every ten seconds and deletes those of servers that have not done so for an hour, until ctx
-// ends; then it deletes its own.
+// Run renews the Lease every ten seconds and deletes Leases that were not renewed for an hour, until ctx ends; then it
+// deletes its own.
 func (l *Lease) Run(ctx context.Context) {
 	l.collect(ctx)
 	renew, collect := time.NewTicker(identityEvery), time.NewTicker(identityFor)
@@ -101,7 +100,7 @@ func (l *Lease) Run(ctx context.Context) {
 		select {
 		case <-renew.C:
 			err := l.renew(ctx)
-			if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrGaveUp) { // the process ends with that one
+			if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrGaveUp) { // the process then ends
 				l.Verbs.Log().Info("the lease that shows this server is not renewed", "error", err)
 			}
 		case <-collect.C:
@@ -110,7 +109,7 @@ func (l *Lease) Run(ctx context.Context) {
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
 			defer cancel()
 			err := l.delete(last, Name(l.Hostname), metav1.DeleteOptions{})
-			if err != nil && !errors.Is(err, store.ErrGaveUp) { // the process ends with that one
+			if err != nil && !errors.Is(err, store.ErrGaveUp) { // the process then ends
 				l.Verbs.Log().Info("the lease that shows this server stays until it has expired", "error", err)
 			}
 			return
@@ -118,7 +117,7 @@ func (l *Lease) Run(ctx context.Context) {
 	}
 }
 
-// renew says that the server is there now. If a client has deleted the Lease, it makes a new one.
+// renew renews the Lease. It creates a new one if a client has deleted it.
 func (l *Lease) renew(ctx context.Context) error {
 	call, err := l.call(Name(l.Hostname))
 	if err != nil {
@@ -143,7 +142,7 @@ func (l *Lease) renew(ctx context.Context) error {
 	return control.IgnoreExists(err)
 }
 
-// mark writes into a Lease what every renewal says. Who holds it does not change as long as it is there.
+// mark sets the fields of a renewal. The holder stays the same while the Lease exists.
 func (l *Lease) mark(obj object.Object) object.Object {
 	set := func(in object.Object, field, key, value string) {
 		m, _ := in[field].(object.Object)
@@ -164,7 +163,7 @@ func (l *Lease) mark(obj object.Object) object.Object {
 	return obj
 }
 
-// collect deletes the Leases of servers that are gone.
+// collect deletes the Leases of terminated servers.
 func (l *Lease) collect(ctx context.Context) {
 	var expired []*watchcache.Entry
 	l.Verbs.View().Collection(ref.Leases.Prefix).Snapshot().Scan(identityNamespace, "", func(e *watchcache.Entry) bool {
@@ -184,7 +183,7 @@ func (l *Lease) collect(ctx context.Context) {
 	}
 }
 
-// delete deletes a Lease, if it is there.
+// delete deletes a Lease; a missing one is no error.
 func (l *Lease) delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
 	call, err := l.call(name)
 	if err != nil {

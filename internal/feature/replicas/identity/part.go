@@ -1,4 +1,4 @@
-// Package identity shows clients by a Lease each which servers there are (KEP-1965).
+// Package identity announces the servers to clients by a Lease each (KEP-1965).
 package identity
 
 import (
@@ -7,8 +7,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// Part brings the Lease of this server. hostname returns the name of this machine; address returns where other servers
-// reach this one, which listens on a port, "ip:port", and is nil if that is not shown.
+// Part adds the Lease of this server. hostname returns the name of this machine. address returns the address of the
+// server for other servers, "ip:port", given its port; nil means that it is not announced.
 func Part(hostname func() (string, error), address func(port int) (string, error)) part.Part {
 	return part.Part{Name: "identity lease", Start: func(ctx context.Context, h *part.Host) error {
 		host, err := hostname()

@@ -1,9 +1,8 @@
-// Package leaseelection decides who holds a Lease for which there are LeaseCandidates: coordinated leader election,
-// KEP-4355, as kube-apiserver does it (pkg/controlplane/controller/leaderelection of Kubernetes 1.36).
+// Package leaseelection decides who holds a Lease with LeaseCandidates: coordinated leader election, KEP-4355, as in
+// kube-apiserver (pkg/controlplane/controller/leaderelection of Kubernetes 1.36).
 //
-// It is what controller coordination of package control thinks: pure, and safe for concurrent use. An election takes
-// several rounds, each of which finds out from the Lease and its candidates what comes next; nothing is remembered
-// between them.
+// It is the pure part of the controller in package candidates, and safe for concurrent use. An election takes several
+// rounds. Each derives the next step from the Lease and its candidates; there is no state between them.
 package leaseelection
 
 import (
@@ -22,37 +21,36 @@ import (
 
 // Kube's times.
 const (
-	// answerWithin is how long a candidate has to answer a ping, and how long its answer counts.
+	// answerWithin is the time for a candidate's answer to a ping, and how long the answer counts.
 	answerWithin = 5 * time.Second
-	// electedFor is how long a Lease is good in which a candidate has just been elected, in seconds: the elected renews
-	// it from then on.
+	// electedFor is the duration in seconds of a Lease with a newly elected holder, which renews it from then on.
 	electedFor = int32(5)
-	// candidateFor is how long a candidate is one after it has last said so. It is asked in half of that at the latest.
+	// candidateFor is the duration of a candidacy after its last renewal. The candidate is pinged after half of it at
+	// the latest.
 	candidateFor = 30 * time.Minute
 )
 
-// Round is what is known of a Lease with candidates at one moment.
+// Round is the state of a Lease with candidates at one time.
 type Round struct {
 	Now   time.Time
 	Lease *coordinationv1.Lease // nil if there is none
-	// Candidates are those that are not over (Left), by name. There is at least one.
+	// Candidates are the unexpired candidates (Left), by name. There is at least one.
 	Candidates []*coordinationv1beta1.LeaseCandidate
 }
 
-// Step is what follows from a round. If it is empty, there is nothing to do but to wait.
+// Step is the next step after a round. An empty one means to wait.
 type Step struct {
-	// Ping are the candidates who have to show first that they are there: each is to get a pingTime, and to answer
-	// with a renewTime.
+	// Ping are the candidates to ping first: each gets a pingTime, and answers with a renewTime.
 	Ping []*coordinationv1beta1.LeaseCandidate
-	// Lease is what the Lease is to say, nil if it stays as it is.
+	// Lease is the new spec of the Lease, nil if it stays unchanged.
 	Lease *coordinationv1.LeaseSpec
 }
 
-// ErrNobody says that no candidate has shown that it is there.
+// ErrNobody is the error if no candidate has answered.
 var ErrNobody = errors.New("no candidate answers")
 
-// Next returns the next step of the election, if there needs to be one. An error says why none of these candidates can
-// be elected.
+// Next returns the next step of the election, if one is needed. An error means that none of these candidates can be
+// elected.
 func (r *Round) Next() (Step, error) {
 	if needed, err := r.needed(); err != nil || !needed {
 		return Step{}, err
@@ -79,7 +77,7 @@ func (r *Round) Next() (Step, error) {
 	return Step{Lease: r.result(strategy, elected)}, nil
 }
 
-// needed reports whether another candidate may have to lead, or the candidates have long not been asked.
+// needed reports whether the holder may have to change, or the candidates are due for a ping.
 func (r *Round) needed() (bool, error) {
 	if r.Lease == nil || Over(r.Lease.Spec, r.Now) || text(r.Lease.Spec.HolderIdentity) == "" {
 		return true, nil
@@ -97,8 +95,8 @@ func (r *Round) needed() (bool, error) {
 	return best != nil && best.Name != text(r.Lease.Spec.HolderIdentity), nil
 }
 
-// roll tells which candidates are to be asked whether they are there, which are there, and whether answers may still
-// come. The others have not answered in time and are asked again when they renew by themselves.
+// roll returns the candidates to ping and the present ones, and whether answers are pending. The others have not
+// answered in time and count again once they renew by themselves.
 func (r *Round) roll() (ask, present []*coordinationv1beta1.LeaseCandidate, awaited bool) {
 	for _, c := range r.Candidates {
 		pinged, renewed := c.Spec.PingTime, c.Spec.RenewTime
@@ -115,7 +113,7 @@ func (r *Round) roll() (ask, present []*coordinationv1beta1.LeaseCandidate, awai
 	return ask, present, awaited
 }
 
-// result is what the Lease is to say, nil if it says so already. elected is "" if another controller elects.
+// result returns the new spec of the Lease, nil if it is unchanged. elected is "" if another controller elects.
 func (r *Round) result(strategy coordinationv1.CoordinatedLeaseStrategy, elected string) *coordinationv1.LeaseSpec {
 	now, seconds := metav1.NewMicroTime(r.Now), electedFor
 	if r.Lease == nil {
@@ -157,9 +155,8 @@ func strategyOf(candidates []*coordinationv1beta1.LeaseCandidate) (coordinationv
 	return newest.Spec.Strategy, nil
 }
 
-// oldest returns the best candidate by the strategy OldestEmulationVersion: of those that emulate the oldest version
-// the one with the oldest binary, then the one that has been there longest, then the first. nil if none says its
-// versions.
+// oldest returns the best candidate by the strategy OldestEmulationVersion: the lowest emulation version, then the
+// lowest binary version, then the earliest creation, then the first. It returns nil if none has versions.
 func oldest(candidates []*coordinationv1beta1.LeaseCandidate) *coordinationv1beta1.LeaseCandidate {
 	var best *coordinationv1beta1.LeaseCandidate
 	for _, c := range candidates {
@@ -176,7 +173,7 @@ func oldest(candidates []*coordinationv1beta1.LeaseCandidate) *coordinationv1bet
 	return best
 }
 
-// versionOf reads a version; what is none counts as 0.0.0.
+// versionOf parses a version; an invalid one counts as 0.0.0.
 func versionOf(text string) semver.Version {
 	v, err := semver.ParseTolerant(text)
 	if err != nil {
@@ -190,7 +187,7 @@ func isVersion(text string) bool {
 	return err == nil
 }
 
-// Over reports whether a Lease has expired. One that does not say when it was renewed, or for how long, has.
+// Over reports whether a Lease has expired. One without a renewTime or duration has.
 func Over(l coordinationv1.LeaseSpec, now time.Time) bool {
 	return l.RenewTime == nil || l.LeaseDurationSeconds == nil ||
 		l.RenewTime.Add(time.Duration(*l.LeaseDurationSeconds)*time.Second).Before(now)
@@ -203,8 +200,8 @@ func text(s *string) string {
 	return *s
 }
 
-// Left returns how long a candidate remains one that has last shown at renewed that it is there; less than zero if it
-// is none. One that has never done so is none.
+// Left returns the remaining time of a candidate with the given renewTime, less than zero if it has expired. One that
+// has never renewed has expired.
 func Left(renewed *metav1.MicroTime, now time.Time) time.Duration {
 	if renewed == nil {
 		return -1

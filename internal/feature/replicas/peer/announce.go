@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// announcement is the key by which others find this server.
+// announcement is the key that shows this server to others.
 type announcement struct {
 	host    *part.Host
 	key     presence.Key
@@ -52,9 +52,9 @@ func (a *announcement) run(ctx context.Context) {
 	}
 }
 
-// addressIn returns what a key says, "" if that is no address.
+// addressIn returns the address in a key, or "" if it is invalid.
 func addressIn(e *watchcache.Entry) string {
-	//lint:ignore SA1019 what servers have agreed on
+	//lint:ignore SA1019 the format that all servers use
 	var endpoints corev1.Endpoints
 	if e == nil || json.Unmarshal(e.JSON(), &endpoints) != nil || len(endpoints.Subsets) == 0 {
 		return ""

@@ -1,14 +1,14 @@
-// Package peer has servers that share an etcd answer for each other while they are not of one release, or not of one
-// configuration (KEP-4020): a request for a resource that this server does not serve goes to one that does, and
-// aggregated discovery lists what any of them serves.
+// Package peer lets servers that share an etcd answer for each other while their releases or configurations differ
+// (KEP-4020): it forwards a request for a resource that this server does not serve to a server that does, and
+// aggregated discovery lists the resources of all servers.
 //
-// It is a part. Each server shows where others reach it, by a key that expires (package presence), and one that has the
-// authorities of the others' certificates asks each for its discovery once: when its Lease or its key is new. What
-// definitions and APIServices bring is the same everywhere, so that is never asked of another server, nor for five
-// minutes after it was deleted here: the others may not know yet.
+// It is a part. Each server announces its address by a key that expires (package presence). A server that has the
+// authorities of the others' certificates reads the discovery of each one once: when its Lease or its key is new.
+// Resources of CustomResourceDefinitions and APIServices are the same everywhere, so requests for them are never
+// forwarded, nor within five minutes after their deletion here, when the others may not know of it yet.
 //
-// What requests go by is an immutable table, nil as long as no other server has what this one has not. The goroutine of
-// peers.run makes it. Rules: pkg/util/peerproxy and pkg/reconcilers of k8s.io/apiserver 0.36.
+// Requests are routed by an immutable table, which is nil while no other server has additional resources. The goroutine
+// of peers.run builds it. Source: pkg/util/peerproxy and pkg/reconcilers of k8s.io/apiserver 0.36.
 package peer
 
 import (
@@ -28,21 +28,23 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// Settings say how servers that share an etcd reach each other.
+// Settings configure how servers that share an etcd reach each other.
 type Settings struct {
-	// Off has servers tell each other nothing of where they are.
+	// Off disables the announcement of addresses.
 	Off bool
-	// Hostname of this machine, by which its server's Lease is named; "" is what the machine says.
+	// Hostname names this server's Lease; "" means the name of the machine.
 	Hostname string
-	// IP and Port are where others reach this server; "" is what Advertised returns, and the port it listens on.
+	// IP and Port are the address of this server for others; "" means the result of Advertised, and the port it listens
+	// on.
 	IP, Port   string
 	Advertised func() (netip.Addr, error)
-	// AuthorityFile has the authorities of the other servers' certificates, PEM. "" asks no other server for anything.
+	// AuthorityFile holds the authorities of the other servers' certificates, in PEM. "" disables requests to other
+	// servers.
 	AuthorityFile string
 }
 
-// Validate returns what is wrong with settings. known reports whether the server has a certificate by which the others
-// believe it who sends a request.
+// Validate returns the errors in settings. known reports whether the server has a client certificate that the others
+// accept for forwarded requests.
 func Validate(s Settings, known bool) (errs []error) {
 	for _, flag := range []struct{ name, value string }{
 		{"ca-file", s.AuthorityFile}, {"advertise-ip", s.IP}, {"advertise-port", s.Port},
@@ -65,7 +67,7 @@ func Validate(s Settings, known bool) (errs []error) {
 	return errs
 }
 
-// address returns where others reach the server, which listens on a port: "ip:port".
+// address returns the address of the server for others, "ip:port", given the port that it listens on.
 func (s Settings) address(port int) (string, error) {
 	if s.Port != "" {
 		port, _ = strconv.Atoi(s.Port)
@@ -108,7 +110,7 @@ func (s Settings) Lease() part.Part {
 	return identity.Part(s.host, s.address)
 }
 
-// Parts bring what servers do for each other.
+// Parts adds the announcement of this server and the forwarding of requests.
 func Parts(s Settings) []part.Part {
 	if s.Off {
 		return nil
@@ -144,7 +146,7 @@ func peersPart(s Settings) part.Part {
 	return p
 }
 
-// announce shows where others reach this server, as long as it runs.
+// announce announces this server's address while it runs.
 func announce(ctx context.Context, h *part.Host, s Settings) error {
 	if !h.Store.Shared() {
 		return nil // there is no other

@@ -34,31 +34,30 @@ import (
 )
 
 const (
-	// deletedFor is how long what was deleted here is not asked of another server: kube's value.
+	// deletedFor is how long requests for deleted groups are not forwarded, as in Kubernetes.
 	deletedFor = 5 * time.Minute
-	// lookEvery is how often the file of authorities is looked at, and what is due is done.
+	// lookEvery is the interval of checks of the authority file and of due work.
 	lookEvery = 10 * time.Second
-	// fetchTimeout bounds one look at another server's discovery; after one that has failed it waits as long as it has
-	// failed, from retryFirst to retryLast.
+	// fetchTimeout bounds a read of another server's discovery. The back-off after failures is as long as they have
+	// lasted, from retryFirst to retryLast.
 	fetchTimeout          = 10 * time.Second
 	retryFirst, retryLast = time.Second, 30 * time.Second
 )
 
-// table says which other servers answer for what this one does not. It is never changed.
+// table maps resources that this server does not serve to other servers. It is immutable.
 type table map[schema.GroupVersionResource][]*server
 
 // server is another server.
 type server struct {
 	name, holder, address string
-	// groups is what it serves, the core group included; nil if it has not been asked with success. It is replaced,
-	// not changed.
+	// groups are its API groups, the core group included; nil before the first success. It is replaced, not modified.
 	groups []apidiscoveryv2.APIGroupDiscovery
 	asked  bool
 	wait   time.Duration
-	due    time.Time // when it may be asked again
+	due    time.Time // the time of the next attempt
 }
 
-// peers knows the other servers, and sends them requests.
+// peers tracks the other servers, and forwards requests to them.
 type peers struct {
 	host        *part.Host
 	settings    Settings
@@ -73,7 +72,7 @@ type peers struct {
 	// The goroutine of run only:
 	authorities []byte
 	servers     map[string]*server
-	here        map[schema.GroupVersion]bool // what definitions and APIServices bring
+	here        map[schema.GroupVersion]bool // versions of definitions and APIServices
 	deleted     map[schema.GroupVersion]time.Time
 }
 
@@ -88,7 +87,7 @@ func newPeers(h *part.Host, s Settings) *peers {
 	return p
 }
 
-// observe hears of every change, in the view's goroutine.
+// observe receives every change, in the view's goroutine.
 func (p *peers) observe(events []*watchcache.Event) {
 	for _, ev := range events {
 		switch ev.Collection.Prefix() {
@@ -132,8 +131,8 @@ func (p *peers) run(ctx context.Context) error {
 	}
 }
 
-// readAuthorities reads the file. If it says something else, connections are made anew, and servers that have not
-// answered are asked again at once: what they lacked may have been this.
+// readAuthorities reads the file. If it has changed, it replaces the connections and retries failed servers at once,
+// since their failure may have been due to the old file.
 func (p *peers) readAuthorities() error {
 	text, err := os.ReadFile(p.settings.AuthorityFile)
 	if err != nil {
@@ -169,13 +168,13 @@ func (p *peers) certificate() *tls.Certificate {
 	return p.host.Certificates.ProxyClient()
 }
 
-// look brings what is known up to date, and returns after how long it wants to look again.
+// look updates the state, and returns the time until the next look.
 func (p *peers) look(ctx context.Context) time.Duration {
 	p.follow()
 	p.exclude()
 	p.publish()
 	if p.ask(ctx) {
-		p.exclude() // what has come up meanwhile
+		p.exclude() // exclude groups that have been added meanwhile
 		p.publish()
 	}
 	next := deletedFor
@@ -187,7 +186,7 @@ func (p *peers) look(ctx context.Context) time.Duration {
 	return next
 }
 
-// follow notes which other servers there are: those that have a Lease and a key.
+// follow updates the list of other servers: the ones with a Lease and a key.
 func (p *peers) follow() {
 	there := map[string]bool{}
 	keys := p.host.View.Collection(presence.Peers).Snapshot()
@@ -211,7 +210,7 @@ func (p *peers) follow() {
 	maps.DeleteFunc(p.servers, func(name string, _ *server) bool { return !there[name] })
 }
 
-// ask asks those that have not been asked yet, and reports whether one has answered.
+// ask reads the discovery of servers that are due, and reports whether one has answered.
 func (p *peers) ask(ctx context.Context) bool {
 	var asking sync.WaitGroup
 	var answered atomic.Bool
@@ -242,7 +241,7 @@ func (p *peers) ask(ctx context.Context) bool {
 	return answered.Load()
 }
 
-// exclude takes from what other servers have said what definitions and APIServices bring, or have brought lately.
+// exclude removes groups of definitions and APIServices, current or recently deleted ones, from other servers' groups.
 func (p *peers) exclude() {
 	now, here := p.host.Now(), broughtBy(p.host.Catalog.Snapshot())
 	for gv := range p.here {
@@ -289,14 +288,14 @@ func without(groups []apidiscoveryv2.APIGroupDiscovery, excluded func(schema.Gro
 	return out
 }
 
-// publish makes what is known the table of requests, and a part of discovery.
+// publish updates the routing table, and the other servers' part of discovery.
 func (p *peers) publish() {
 	next, snap := table{}, p.host.Catalog.Snapshot()
 	others := &discovery.Others{Own: p.own, Servers: map[string][]apidiscoveryv2.APIGroupDiscovery{}}
 	for _, name := range slices.Sorted(maps.Keys(p.servers)) {
 		s := p.servers[name]
 		for _, g := range s.groups {
-			if g.Name != "" { // discovery of the core group is each server's own
+			if g.Name != "" { // each server serves its own discovery of the core group
 				others.Servers[name] = append(others.Servers[name], g)
 			}
 			for _, v := range g.Versions {

@@ -23,23 +23,23 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// proxiedHeader says that a request has come from another server, so that it is sent no further.
+// proxiedHeader marks a request that another server has forwarded; it is not forwarded again.
 const proxiedHeader = "X-Kubernetes-Peer-Proxied"
 
-// noPeer asks for what a server serves itself.
+// noPeer asks for a server's own resources only.
 const noPeer = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;profile=nopeer," +
 	"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// maxDiscovery bounds what is read of another server's discovery.
+// maxDiscovery bounds another server's discovery document.
 const maxDiscovery = 64 << 20
 
 // delivery is a request on its way to another server.
 type delivery struct {
 	resource schema.GroupVersionResource
-	servers  []*server // by whom it may be answered, the first one first
+	servers  []*server // candidates, in order of preference
 	who      user.Info
 	upgrade  bool
-	header   http.Header // of the answer to the client
+	header   http.Header // of the response to the client
 }
 
 var _ forward.Route = (*delivery)(nil)
@@ -60,7 +60,8 @@ func deliveryOf(r *http.Request) *delivery {
 	return d
 }
 
-// elsewhere returns what answers a request for a resource that only other servers serve, nil for all others.
+// elsewhere returns the handler of a request for a resource that only other servers serve, or nil for all other
+// requests.
 func (p *peers) elsewhere(r *http.Request, info *request.Info) front.Handler {
 	t := p.table.Load()
 	if t == nil || !info.IsResource || r.Header.Get(proxiedHeader) == "true" {
@@ -74,10 +75,10 @@ func (p *peers) elsewhere(r *http.Request, info *request.Info) front.Handler {
 	snap := p.host.Catalog.Snapshot()
 	if served, _ := snap.Served(info.Group, info.Version, info.Resource); served != nil ||
 		snap.Remote(info.Group, info.Version) != nil {
-		return nil // since the table was made
+		return nil // since the table was built
 	}
 	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, who user.Info) {
-		// What the other server does costs this one nothing but memory.
+		// The work of the other server costs this one only memory.
 		defer request.Wait(r.Context())()
 		d := &delivery{
 			resource: resource, servers: slices.Clone(servers), who: who, header: w.Header(),
@@ -104,7 +105,7 @@ func (p *peers) newProxy() *httputil.ReverseProxy {
 			return nil
 		},
 		ErrorHandler: p.failed,
-		// It says of clients and servers that they have gone, which is their business.
+		// It only logs disconnected clients and servers.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 }
@@ -120,7 +121,7 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	})
 }
 
-// failed answers a request that has got no answer.
+// failed answers a request without a response.
 func (p *peers) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if ctx := r.Context(); ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return // the client is gone
@@ -134,7 +135,7 @@ func (p *peers) failed(w http.ResponseWriter, r *http.Request, err error) {
 		"%s is served by another API server, which cannot be reached", d.resource.GroupResource())))
 }
 
-// fetch asks another server what it serves.
+// fetch reads the discovery of another server.
 func (p *peers) fetch(ctx context.Context, s *server) (all []apidiscoveryv2.APIGroupDiscovery, err error) {
 	for _, path := range []string{"/api", "/apis"} {
 		groups, err := p.fetchList(ctx, s, path)

@@ -1,8 +1,8 @@
-// Package presence has servers that share an etcd know of each other by keys that expire, as kube-apiservers do: one
-// that is gone is no longer there after some seconds, whatever has become of it.
+// Package presence lets servers that share an etcd find each other by keys that expire, as kube-apiservers do: the key
+// of a terminated server is gone after some seconds, however it ended.
 //
-// The values are Endpoints, which are no objects of the API. A kube-apiserver that shares the etcd writes them too, and
-// reads those of this server, in JSON or protobuf.
+// The values are Endpoints, which are not objects of the API. A kube-apiserver that shares the etcd writes them too,
+// and reads this server's, in JSON or protobuf.
 package presence
 
 import (
@@ -27,15 +27,14 @@ const (
 )
 
 const (
-	// Every is how often a server signs, signedFor how long it is believed: kube's values.
+	// Every is the renewal interval of a key, signedFor its duration, as in Kubernetes.
 	Every     = 10 * time.Second
 	signedFor = 15 * time.Second
-	// withdrawTimeout bounds how long the end of a server waits for an etcd that does not answer; the key expires
-	// anyway.
+	// withdrawTimeout bounds the wait for etcd at the end of a server; the key expires anyway.
 	withdrawTimeout = 3 * time.Second
 )
 
-// Stored returns how the values are stored, for who reads them: as Endpoints, the resource among resources.
+// Stored returns the storage format of the values for their readers: the resource of Endpoints among resources.
 func Stored(resources []*catalog.Resource) []*catalog.Resource {
 	var out []*catalog.Resource
 	for _, r := range resources {
@@ -50,7 +49,7 @@ func Stored(resources []*catalog.Resource) []*catalog.Resource {
 	return out
 }
 
-// Key says that a server is there.
+// Key is the key of a server.
 type Key struct {
 	View  *watchcache.View
 	Store *store.Store
@@ -60,7 +59,8 @@ type Key struct {
 	Prefix, Name string
 }
 
-// Sign writes the key with the subsets of an Endpoints. Who has an etcd of its own is the only server, and need not.
+// Sign writes the key, an Endpoints with the given subsets. It does nothing on a server with an etcd of its own, which
+// is the only one.
 func (k Key) Sign(ctx context.Context, labels object.Object, subsets ...any) error {
 	if !k.Store.Shared() {
 		return nil
@@ -87,7 +87,7 @@ func (k Key) Sign(ctx context.Context, labels object.Object, subsets ...any) err
 	return err
 }
 
-// Withdraw deletes the key, if it is there, and reports whether it was.
+// Withdraw deletes the key, and reports whether it existed.
 func (k Key) Withdraw(ctx context.Context) (bool, error) {
 	e := k.entry()
 	if e == nil || !k.Store.Shared() {

@@ -15,9 +15,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// barrier answers writes of resources whose entry is not written yet: an object might come to be stored in a version of
-// which no one knows. Exempt are what is written to get there, StorageVersions and the Leases of servers, what is not
-// stored and what has no entry of the start, the resources of definitions.
+// barrier rejects writes of resources with a pending entry: otherwise an object might be stored in a version that no
+// other server knows of. Exempt are StorageVersions and the Leases of servers, which are written first, resources that
+// are not stored, and resources of definitions, which have no entry at the start.
 func (r *records) barrier(_ *http.Request, info *request.Info) front.Handler {
 	if r.complete.Load() || !info.IsResource || !info.Mutating() {
 		return nil

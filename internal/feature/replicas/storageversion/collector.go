@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// collector removes what servers have said that have no Lease any more. Its keys are names of StorageVersions.
+// collector removes the entries of servers without a Lease. Its keys are names of StorageVersions.
 type collector struct{ *part.Host }
 
 var leases = ref.Leases.GroupResource()
@@ -21,7 +21,7 @@ func (c *collector) Observe(ev *watchcache.Event, need func(string)) {
 	case at == ref.StorageVersions.Prefix && ev.Type != watchcache.Deleted:
 		need(ev.Entry.Name)
 	case at == ref.Leases.Prefix && ev.Entry.Namespace == metav1.NamespaceSystem && leaves(ev):
-		// What is written after this event is looked at because of its own.
+		// A later write has an event of its own.
 		c.View.Collection(ref.StorageVersions.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 			need(e.Name)
 			return true
@@ -29,7 +29,7 @@ func (c *collector) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// leaves reports whether a Lease of a server goes, or is one no more.
+// leaves reports whether a Lease of a server is deleted, or ceases to be one.
 func leaves(ev *watchcache.Event) bool {
 	if ev.Type == watchcache.Deleted {
 		return isServer(ev.Entry) || ev.Prev != nil && isServer(ev.Prev)
@@ -40,7 +40,7 @@ func leaves(ev *watchcache.Event) bool {
 func isServer(lease *watchcache.Entry) bool { return lease.Labels[identity.Label] == identity.Server }
 
 func (c *collector) Reconcile(ctx context.Context, name string) error {
-	// Of a server that has just come the entry may be seen before its Lease, in a view that lags.
+	// In a view that lags, the entry of a new server may precede its Lease.
 	if _, err := c.View.Fresh(ctx); err != nil {
 		return err
 	}

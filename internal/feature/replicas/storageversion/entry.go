@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// entry is what a server says of itself in the StorageVersion of a resource.
+// entry is a server's entry in the StorageVersion of a resource.
 type entry = apiserverinternalv1alpha1.ServerStorageVersion
 
 // nameOf returns the name of the StorageVersion of a resource. The core group has a name there.
@@ -22,14 +22,14 @@ func nameOf(r *catalog.Resource) string {
 	return group + "." + r.Plural
 }
 
-// said reports whether a resource has an entry: it is stored, is not another resource's too, and some version of it is
-// served.
+// said reports whether a resource has an entry: it is stored, is not an alias of another resource, and has a served
+// version.
 func said(r *catalog.Resource) bool {
 	return r.Served && !r.Virtual && !r.Secondary && r.Storage != nil &&
 		slices.ContainsFunc(r.Versions, func(v *catalog.Version) bool { return v.Served })
 }
 
-// entryOf returns what a server says of a resource. Events can be decoded in the version of the other group too.
+// entryOf returns a server's entry for a resource. Events are also decodable in the version of the other group.
 func entryOf(server string, r *catalog.Resource, snap *catalog.Snapshot) entry {
 	e := entry{APIServerID: server, EncodingVersion: r.APIVersion(r.Storage)}
 	for _, v := range r.Versions {
@@ -52,7 +52,7 @@ func entryOf(server string, r *catalog.Resource, snap *catalog.Snapshot) entry {
 	return e
 }
 
-// put makes e the entry of its server, and reports whether that changes anything.
+// put sets the entry of e's server to e, and reports whether it has changed.
 func put(s *apiserverinternalv1alpha1.StorageVersionStatus, e entry) bool {
 	i := slices.IndexFunc(s.StorageVersions, func(other entry) bool { return other.APIServerID == e.APIServerID })
 	switch {
@@ -71,7 +71,7 @@ func same(a, b entry) bool {
 		slices.Equal(a.DecodableVersions, b.DecodableVersions) && slices.Equal(a.ServedVersions, b.ServedVersions)
 }
 
-// summarize says in the status in which version all servers write, if they agree, and the condition of that.
+// summarize sets the common version of all servers, if they agree, and its condition in the status.
 func summarize(v *apiserverinternalv1alpha1.StorageVersion, now metav1.Time) {
 	s := &v.Status
 	before := s.CommonEncodingVersion
@@ -100,7 +100,7 @@ func summarize(v *apiserverinternalv1alpha1.StorageVersion, now metav1.Time) {
 	s.Conditions[i] = c
 }
 
-// common returns the version in which all write, nil if there are several or no servers.
+// common returns the encoding version of all entries, nil if they differ or there are none.
 func common(all []entry) *string {
 	if len(all) == 0 {
 		return nil

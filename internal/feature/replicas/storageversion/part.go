@@ -1,13 +1,13 @@
-// Package storageversion has servers that share an etcd say in which versions they write and read each resource
-// (KEP-2339), and takes out what servers have said that are gone. It is kube's feature gate StorageVersionAPI, off by
+// Package storageversion publishes the versions in which servers that share an etcd encode and decode each resource
+// (KEP-2339), and removes the entries of terminated servers. It is Kubernetes' feature gate StorageVersionAPI, off by
 // default.
 //
-// It is a part. Before the server takes its first request it writes its entry into the StorageVersion of each built-in
-// resource (records.run); a resource whose entry could not be written takes no writes until it could (barrier). Entries
-// for the resources of definitions follow what the catalog serves. Another loop, of the server that leads, removes
-// entries whose server has no Lease any more (collector).
+// It is a part. Before its first request, the server writes its entry into the StorageVersion of each built-in resource
+// (records.run); while the entry of a resource is pending, writes of the resource are rejected (barrier). Entries for
+// resources of definitions follow the catalog. A loop on the leading server removes entries of servers without a Lease
+// (collector).
 //
-// Rules: pkg/storageversion and pkg/endpoints/filters of k8s.io/apiserver 0.36, and kube-controller-manager's
+// Source: pkg/storageversion and pkg/endpoints/filters of k8s.io/apiserver 0.36, and kube-controller-manager's
 // storageversion-garbage-collector-controller.
 package storageversion
 
@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	// Gate is the feature gate without which the part does nothing.
+	// Gate is the feature gate of the part.
 	Gate = "StorageVersionAPI"
-	// Controller is kube's name for the loop that removes entries.
+	// Controller is Kubernetes' name for the loop that removes entries.
 	Controller = "storageversion-garbage-collector-controller"
-	// Check is the condition of health that is bad until all entries are written: kube's post-start hook.
+	// Check is the health check that fails until all entries are written, named after Kubernetes' post-start hook.
 	Check = "poststarthook/built-in-resources-storage-version-updater"
 )
 
 var resource = ref.StorageVersions.GroupResource()
 
-// Part brings the entries and the loop. name returns the name of this server's Lease; on is false if the feature gate
-// is off, and then the part has the name of its loop and nothing else.
+// Part adds the entries and the loop. name returns the name of this server's Lease. on is false if the feature gate is
+// off; then the part only declares the name of its loop.
 func Part(on bool, name func() (string, error)) part.Part {
 	p := part.Part{Name: "storage versions", Loops: []part.Loop{{
 		Name: Controller, Workers: 1, New: func(h *part.Host) control.Reconciler {

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// againEvery is how often entries that are there are looked at, and retryEvery how often those are tried again that
-	// could not be written: kube's values.
+	// againEvery is the interval of checks of written entries, and retryEvery the interval of retries of failed ones,
+	// as in Kubernetes.
 	againEvery = 10 * time.Minute
 	retryEvery = time.Second
 	// writers is how many entries are written at a time.
@@ -30,15 +30,15 @@ const (
 type records struct {
 	*part.Host
 	server string        // the name of this server's Lease, set by Start
-	wake   chan struct{} // capacity 1: one who looks sees all that has changed
+	wake   chan struct{} // capacity 1: one run covers all changes before it
 
 	complete atomic.Bool // pending is empty and stays so
 	mu       struct {
 		sync.Mutex
-		// pending are built-in resources whose entry has not been written since the start, with what was in the way.
+		// pending are the built-in resources with an entry not yet written since the start, with the last error.
 		pending map[catalog.GroupResource]error
-		// written are the resources whose entries are there, by the names of their StorageVersions, as far as this
-		// server knows: when definitions change only the others are looked at.
+		// written are the resources with a written entry, by the names of their StorageVersions: a change of
+		// definitions requires only checks of the others.
 		written map[string]*catalog.Resource
 	}
 }
@@ -59,7 +59,7 @@ func newRecords(h *part.Host) *records {
 	return r
 }
 
-// observe hears of every change, in the view's goroutine: definitions bring resources.
+// observe receives every change, in the view's goroutine: definitions add resources.
 func (r *records) observe(events []*watchcache.Event) {
 	for _, ev := range events {
 		if ev.Collection.Prefix() != control.DefinitionsPrefix {
@@ -73,7 +73,7 @@ func (r *records) observe(events []*watchcache.Event) {
 	}
 }
 
-// first writes the entries before the first request, as far as that is possible in short time.
+// first writes the entries before the first request, within a short time limit.
 func (r *records) first(ctx context.Context) {
 	ctx, cancel := r.Starting(ctx)
 	defer cancel()
@@ -83,7 +83,7 @@ func (r *records) first(ctx context.Context) {
 	}
 }
 
-// run has the entries follow the definitions, and makes them again that were changed or deleted, until ctx ends.
+// run updates the entries after changes of definitions, and restores changed or deleted ones, until ctx ends.
 func (r *records) run(ctx context.Context) {
 	var err error
 	for ctx.Err() == nil {
@@ -107,8 +107,8 @@ func (r *records) run(ctx context.Context) {
 	}
 }
 
-// write writes the entries that are not as they should be, and takes out those of resources that are gone. It looks at
-// all of them, or only at those of resources that have changed since it has written theirs.
+// write writes outdated entries, and removes the entries of removed resources. It checks all of them, or only the
+// entries of resources that have changed since their last write.
 func (r *records) write(ctx context.Context, all bool) error {
 	snap := r.Catalog.Snapshot()
 	wanted := map[string]*catalog.Resource{}
@@ -118,7 +118,7 @@ func (r *records) write(ctx context.Context, all bool) error {
 		}
 	})
 	todo := r.changed(wanted, all)
-	names := make(chan string) // capacity 0: who writes takes the next
+	names := make(chan string) // unbuffered: each worker takes the next name
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	var errs []error
@@ -149,7 +149,7 @@ func (r *records) write(ctx context.Context, all bool) error {
 	close(names)
 	running.Wait()
 	if len(errs) > 0 {
-		return errs[0] // the others say the same of other resources
+		return errs[0] // one is enough: the others differ only in the resource
 	}
 	r.complete.Store(true)
 	return nil
@@ -176,7 +176,7 @@ func (r *records) changed(wanted map[string]*catalog.Resource, all bool) (names 
 	return names
 }
 
-// note notes what became of the entry of a resource, nil for one that is gone.
+// note records the result for the entry of a resource, which is nil if the resource is gone.
 func (r *records) note(name string, one *catalog.Resource, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,7 +201,7 @@ func (r *records) note(name string, one *catalog.Resource, err error) {
 	}
 }
 
-// outdated returns the names of StorageVersions with an entry of this server for what it serves no more.
+// outdated returns the names of StorageVersions with an entry of this server for a resource that it no longer serves.
 func (r *records) outdated(wanted map[string]*catalog.Resource) (names []string) {
 	r.View.Collection(ref.StorageVersions.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		if wanted[e.Name] == nil {
@@ -214,7 +214,7 @@ func (r *records) outdated(wanted map[string]*catalog.Resource) (names []string)
 	return names
 }
 
-// record writes the entry of a resource, if it is not there.
+// record writes the entry of a resource, unless it is up to date.
 func (r *records) record(ctx context.Context, name string, e entry) error {
 	if there := r.View.Collection(ref.StorageVersions.Prefix).Snapshot().Get("", name); there != nil {
 		if v, err := read(there); err == nil && !put(&v.Status, e) && len(v.Status.Conditions) > 0 {

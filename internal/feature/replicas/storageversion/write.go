@@ -21,7 +21,7 @@ import (
 
 type status = apiserverinternalv1alpha1.StorageVersionStatus
 
-// manager is the field manager of what a server writes.
+// manager is the field manager of a server's writes.
 const manager = "kube-apiserver"
 
 // read decodes a StorageVersion.
@@ -37,7 +37,7 @@ func has(all []entry, server string) bool {
 	return slices.ContainsFunc(all, func(e entry) bool { return e.APIServerID == server })
 }
 
-// create makes a StorageVersion without entries: a status is written by itself.
+// create creates a StorageVersion without entries: the status is a subresource.
 func create(ctx context.Context, h *part.Host, name string) error {
 	c, err := h.Verbs.Call(resource, "", name, verb.ServerUser())
 	if err != nil {
@@ -50,8 +50,7 @@ func create(ctx context.Context, h *part.Host, name string) error {
 	return err
 }
 
-// change changes the status of a StorageVersion by what edit makes of it, and sums it up, if edit says that it has
-// changed.
+// change updates and summarizes the status of a StorageVersion, if edit reports a change.
 func change(ctx context.Context, h *part.Host, name string, edit func(*status) bool) error {
 	c, err := h.Verbs.Call(resource, "", name, verb.ServerUser())
 	if err != nil {
@@ -75,7 +74,7 @@ func change(ctx context.Context, h *part.Host, name string, edit func(*status) b
 	return err
 }
 
-// leave takes entries out of a StorageVersion, and deletes it if none is left.
+// leave removes entries from a StorageVersion, and deletes it if none is left.
 func leave(ctx context.Context, h *part.Host, name string, gone func(entry) bool) error {
 	e := h.View.Collection(ref.StorageVersions.Prefix).Snapshot().Get("", name)
 	if e == nil {
@@ -94,7 +93,7 @@ func leave(ctx context.Context, h *part.Host, name string, gone func(entry) bool
 			s.StorageVersions = rest
 			return true
 		})
-		if err == nil && len(rest) == 0 { // the others have left meanwhile
+		if err == nil && len(rest) == 0 { // all others have left meanwhile
 			err = fmt.Errorf("storage version %s has changed meanwhile", name)
 		}
 	} else {
@@ -106,7 +105,7 @@ func leave(ctx context.Context, h *part.Host, name string, gone func(entry) bool
 	return err
 }
 
-// remove deletes a StorageVersion as it was seen; another server may have written its entry meanwhile.
+// remove deletes a StorageVersion unless it has changed: another server may have written its entry meanwhile.
 func remove(ctx context.Context, h *part.Host, e *watchcache.Entry) error {
 	c, err := h.Verbs.Call(resource, "", e.Name, verb.ServerUser())
 	if err != nil {
