@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// self answers a SelfSubjectReview: who am I.
+// self answers a SelfSubjectReview with the user of the request.
 func (r Reviews) self(
 	_ context.Context, c *verb.Call, obj object.Object, validateAdmission func(object.Object) error,
 ) (object.Object, error) {
@@ -27,7 +27,7 @@ func (r Reviews) self(
 	})
 }
 
-// token answers a TokenReview: whose token is this, and may it be used for these audiences.
+// token answers a TokenReview with the user of a token, and the audiences that it is valid for.
 func (r Reviews) token(
 	ctx context.Context, _ *verb.Call, obj object.Object, validateAdmission func(object.Object) error,
 ) (object.Object, error) {
@@ -44,7 +44,7 @@ func (r Reviews) token(
 	// As in an Authorization header: clients may have read the token from a file that ends with a new line.
 	token, _, _ := strings.Cut(strings.TrimRightFunc(review.Spec.Token, unicode.IsSpace), " ")
 	who, audiences, err := r.Token(ctx, token, review.Spec.Audiences)
-	// As in Kubernetes, what a client has sent as the status stays where nothing is said of it.
+	// As in Kubernetes, status fields that a client has sent and the server does not set stay.
 	review.Status.Authenticated = err == nil
 	if err != nil {
 		review.Status.Error = err.Error()

@@ -24,7 +24,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// access answers a SubjectAccessReview: may a user do that.
+// access answers a SubjectAccessReview: whether a user may perform a request.
 func (r Reviews) access(
 	ctx context.Context, c *verb.Call, obj object.Object, validateAdmission func(object.Object) error,
 ) (object.Object, error) {
@@ -79,7 +79,7 @@ func (r Reviews) localAccess(
 	return r.answer(ctx, q, review, review.Status)
 }
 
-// selfAccess answers a SelfSubjectAccessReview: may I do that.
+// selfAccess answers a SelfSubjectAccessReview: whether the user of the request may perform another one.
 func (r Reviews) selfAccess(
 	ctx context.Context, c *verb.Call, obj object.Object, validateAdmission func(object.Object) error,
 ) (object.Object, error) {
@@ -100,7 +100,7 @@ func (r Reviews) selfAccess(
 	return r.answer(ctx, q, review, review.Status)
 }
 
-// rules answers a SelfSubjectRulesReview: what may I do.
+// rules answers a SelfSubjectRulesReview with the permissions of the user.
 func (r Reviews) rules(
 	ctx context.Context, c *verb.Call, obj object.Object, validateAdmission func(object.Object) error,
 ) (object.Object, error) {
@@ -126,14 +126,14 @@ func (r Reviews) rules(
 	return write(out)
 }
 
-// question is what an access review asks: may who do what. caller is whose request it is.
+// question is the input of an access review: who is the user to check, caller is the user of the review.
 type question struct {
 	caller, who user.Info
 	resource    *authorizationv1.ResourceAttributes
 	other       *authorizationv1.NonResourceAttributes
 }
 
-// what returns what is asked about as a request, and what of it means nothing to the server.
+// what returns the reviewed request, and the problems in it.
 func (q *question) what() (what *request.Info, problems []string) {
 	resource := q.resource
 	if resource == nil {
@@ -170,8 +170,8 @@ func (r Reviews) decide(ctx context.Context, q question) authorizationv1.Subject
 	return status
 }
 
-// answer returns a review as the client gets it. If the request asks why and it is not allowed, its status has the
-// field explanation besides those of Kubernetes, which clients that do not know it leave out.
+// answer returns a review for the client. If the request asks for an explanation and access is denied, the status also
+// has the field explanation, which clients of Kubernetes ignore.
 func (r Reviews) answer(
 	ctx context.Context, q question, review any, status authorizationv1.SubjectAccessReviewStatus,
 ) (object.Object, error) {
@@ -190,7 +190,7 @@ func (r Reviews) answer(
 	return obj, nil
 }
 
-// lost says how much of a selector means nothing to the server, "" if all is understood.
+// lost describes how much of a selector the server does not understand, "" for nothing.
 func lost(given, understood int) string {
 	switch understood {
 	case given:
@@ -201,8 +201,8 @@ func lost(given, understood int) string {
 	return "partially ignored due to parse error"
 }
 
-// fieldSelector returns the text of a selector by which access is limited. Requirements that mean nothing to the
-// server are left out, as in Kubernetes: what is asked for then is more. problem says that there were any.
+// fieldSelector returns the text of a field selector that restricts the access. As in Kubernetes it omits requirements
+// that the server does not understand, so the reviewed access is larger. problem describes the omission.
 func fieldSelector(a *authorizationv1.FieldSelectorAttributes) (text, problem string) {
 	if a == nil {
 		return "", ""
@@ -228,7 +228,7 @@ func fieldSelector(a *authorizationv1.FieldSelectorAttributes) (text, problem st
 	return fields.AndSelectors(all...).String(), lost(len(a.Requirements), len(all))
 }
 
-// selectionOperators are those of label selectors in reviews.
+// selectionOperators are the operators of label selectors in reviews.
 var selectionOperators = map[metav1.LabelSelectorOperator]selection.Operator{
 	metav1.LabelSelectorOpIn: selection.In, metav1.LabelSelectorOpNotIn: selection.NotIn,
 	metav1.LabelSelectorOpExists: selection.Exists, metav1.LabelSelectorOpDoesNotExist: selection.DoesNotExist,
@@ -334,7 +334,7 @@ func checkSelectors(a *authorizationv1.ResourceAttributes) (errs field.ErrorList
 					fmt.Sprintf("when %s is specified, requirements or rawSelector is required", path)))
 		}
 	}
-	// Operators of clients that are newer than the server are let through.
+	// Unknown operators of newer clients are allowed.
 	if s := a.FieldSelector; s != nil {
 		at := path.Child("fieldSelector")
 		form(at, s.RawSelector, len(s.Requirements))

@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Part brings the answers to reviews, and the tokens that clients ask for. maxTokenLife shortens these; 0 means not to.
+// Part adds the reviews, and token requests. maxTokenLife bounds the lifetime of tokens; 0 means no bound.
 func Part(maxTokenLife time.Duration) part.Part {
 	return part.Part{Name: "reviews", Handlers: func(h *part.Host) part.Handlers {
 		return part.Handlers{Answers: Answers(Config{
@@ -23,7 +23,7 @@ func Part(maxTokenLife time.Duration) part.Part {
 	}}
 }
 
-// explainer explains by the roles that are there.
+// explainer explains by the stored roles.
 func explainer(h *part.Host) func(ctx context.Context, caller, who user.Info, what *request.Info) any {
 	r := &why.Reader{View: h.View, Authorizer: h.Authorizer}
 	return func(ctx context.Context, caller, who user.Info, what *request.Info) any {

@@ -1,9 +1,9 @@
-// Package review answers the questions that clients ask by a POST: who am I, whose token is this, may a user do that;
-// and gives service accounts their tokens. Nothing of it is stored.
+// Package review answers the virtual resources of authentication and authorization: SelfSubjectReview, TokenReview,
+// access reviews, and TokenRequest, which issues tokens of service accounts. Nothing of it is stored.
 //
-// It stands behind package verb, which decodes and admits the question, and before authn, authz and serviceaccount, who
-// know the answers. Reviews is safe for concurrent use. Rules: pkg/registry/authentication, pkg/registry/authorization
-// and pkg/registry/core/serviceaccount of Kubernetes 1.36.
+// Package verb decodes and admits a request and then calls it. It calls authn, authz and serviceaccount for the answer.
+// Reviews is safe for concurrent use. Source: pkg/registry/authentication, pkg/registry/authorization and
+// pkg/registry/core/serviceaccount of Kubernetes 1.36.
 package review
 
 import (
@@ -22,9 +22,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// Config is what Reviews works with. All fields are required but MaxTokenLife and Explain.
+// Config configures Reviews. All fields are required except MaxTokenLife and Explain.
 type Config struct {
-	// Token says whose bearer token it is: authn.Authenticator.Token.
+	// Token authenticates a bearer token: authn.Authenticator.Token.
 	Token      func(ctx context.Context, token string, audiences []string) (user.Info, []string, error)
 	Authorizer authz.Authorizer
 	Ruler      authz.Ruler
@@ -32,14 +32,14 @@ type Config struct {
 	View       *watchcache.View
 	Now        func() time.Time
 	NewUID     func() string
-	// Explain says to a caller why a user may not do something: an object for the review's status. Nil is no
+	// Explain explains to a caller why a user may not do something, as an object for the review's status. Nil disables
 	// explanations.
 	Explain func(ctx context.Context, caller, who user.Info, what *request.Info) any
-	// MaxTokenLife shortens the tokens that are asked for; 0 means not to.
+	// MaxTokenLife bounds the lifetime of requested tokens; 0 means no bound.
 	MaxTokenLife time.Duration
 }
 
-// Reviews answers.
+// Reviews answers reviews and token requests.
 type Reviews struct{ Config }
 
 // Answers returns the answers of the virtual resources, for verb.Config.
@@ -56,7 +56,7 @@ func Answers(c Config) map[string]verb.Answer {
 	}
 }
 
-// read makes a typed object of decoded JSON. What cannot be read has not passed the kind's Decode rule.
+// read converts decoded JSON to a typed object. The kind's Decode rule has already rejected unreadable objects.
 func read[T any](obj object.Object) (*T, error) {
 	typed := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, typed); err != nil {
@@ -65,7 +65,7 @@ func read[T any](obj object.Object) (*T, error) {
 	return typed, nil
 }
 
-// write makes decoded JSON of a typed object.
+// write converts a typed object to decoded JSON.
 func write(typed any) (object.Object, error) {
 	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {

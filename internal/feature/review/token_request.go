@@ -26,15 +26,15 @@ import (
 const (
 	minTokenSeconds = 10 * 60
 	maxTokenSeconds = 1 << 32
-	// projectedSeconds is the life that the kubelet asks for; extendedSeconds is what such a token then lives for, so
-	// that programs which do not read it again go on.
+	// projectedSeconds is the lifetime that kubelets request. Such tokens live for extendedSeconds, so that programs
+	// that do not reread them keep working.
 	projectedSeconds = 60*60 + 7
 	extendedSeconds  = 365 * 24 * 60 * 60
 )
 
 var tokenRequest = schema.GroupVersionKind{Group: authenticationv1.GroupName, Version: "v1", Kind: "TokenRequest"}
 
-// issue answers a TokenRequest: a new token for the service account that the request stands below.
+// issue answers a TokenRequest: a new token for the parent service account.
 func (r Reviews) issue(
 	ctx context.Context, c *verb.Call, obj object.Object, validateAdmission func(object.Object) error,
 ) (object.Object, error) {
@@ -101,11 +101,10 @@ func otherUID(name string, asked types.UID, uid string) error {
 		fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", asked, uid))
 }
 
-// setLife decides how long a token lives: as long as it is asked for, at most as long as this server lets it, and
-// longer for the token of a pod, which kubelets ask for with a known number of seconds and which warns when it is used
-// late.
+// setLife sets the lifetime of a token: the requested one, up to the limit of this server. A token of a pod, which
+// kubelets request with a known number of seconds, lives longer, and its late use causes a warning.
 func (r Reviews) setLife(ctx context.Context, req *authenticationv1.TokenRequest, want *serviceaccount.Request) {
-	longest := r.Tokens.MaxLife() // of the program that signs
+	longest := r.Tokens.MaxLife() // of an external signer
 	limit := int64(r.MaxTokenLife.Seconds())
 	if most := int64(longest.Seconds()); most > 0 && (limit == 0 || most < limit) {
 		limit = most
@@ -142,7 +141,7 @@ func (r Reviews) forThisServer(audiences []string) bool {
 	return !slices.ContainsFunc(audiences, func(a string) bool { return !slices.Contains(r.Tokens.Audiences(), a) })
 }
 
-// bind notes in a token what it ends with.
+// bind binds a token to an object: the token becomes invalid with it.
 func (r Reviews) bind(c *verb.Call, bound *authenticationv1.BoundObjectReference, to *serviceaccount.Bound) error {
 	if bound == nil {
 		return nil

@@ -1,7 +1,7 @@
-// Package openid shows the documents by which other programs prove the tokens of service accounts: the provider's
-// configuration (OpenID Connect Discovery 1.0) and its keys.
+// Package openid serves the documents for verifying service account tokens: the provider's configuration (OpenID
+// Connect Discovery 1.0) and its keys.
 //
-// It stands beside the core as a part. Rules: pkg/routes/openidmetadata.go of Kubernetes 1.36.
+// It is a part beside the core. Source: pkg/routes/openidmetadata.go of Kubernetes 1.36.
 package openid
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Part brings the documents. keysURI is where others find the keys; if empty, at this server, as joined says of its own
-// URL that others reach it.
+// Part adds the documents. keysURI is the URL of the keys; if empty, they are at this server, at the URL that joined
+// derives from the server's own.
 func Part(keysURI string, joined func(own string) string) part.Part {
 	return part.Part{Name: "keys of tokens", Pages: func(h *part.Host) map[string]front.Handler {
 		if keysURI == "" {
@@ -57,7 +57,7 @@ func generic(code int, method string) error {
 	return apierrors.NewGenericServerResponse(code, method, schema.GroupResource{}, "", "", 0, false)
 }
 
-// accepts reports whether a client takes the type: if it names it, or all, or none.
+// accepts reports whether a client accepts the type: it names it or a wildcard, or has no Accept header.
 func accepts(header http.Header, contentType string) bool {
 	wanted := header.Get("Accept")
 	if wanted == "" {

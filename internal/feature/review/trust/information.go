@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// information is what the ConfigMap says.
+// information is the content of the ConfigMap.
 type information struct {
 	clientCA, proxyCA []byte // PEM
 	headers           Headers
@@ -25,7 +25,7 @@ const (
 	keyAllowedNames  = "requestheader-allowed-names"
 )
 
-// parse reads the data of a ConfigMap. What cannot be read is not there.
+// parse parses the data of a ConfigMap. It ignores unreadable values.
 func parse(data map[string]string) information {
 	list := func(key string) (values []string) {
 		if json.Unmarshal([]byte(data[key]), &values) != nil {
@@ -41,7 +41,7 @@ func parse(data map[string]string) information {
 	}
 }
 
-// merge returns what is there, then what is required, each once, without authorities that have expired.
+// merge returns the union of the stored and the required information, without expired authorities.
 func (i information) merge(there information, now time.Time) information {
 	return information{
 		clientCA: certificates(now, there.clientCA, i.clientCA), proxyCA: certificates(now, there.proxyCA, i.proxyCA),
@@ -54,7 +54,7 @@ func (i information) merge(there information, now time.Time) information {
 	}
 }
 
-// data returns what the ConfigMap is to hold. Headers mean nothing without an authority of front proxies.
+// data returns the data of the ConfigMap. Headers are omitted without an authority of front proxies.
 func (i information) data() map[string]string {
 	data := map[string]string{}
 	if len(i.clientCA) > 0 {
@@ -71,7 +71,7 @@ func (i information) data() map[string]string {
 		if key == keyUID && len(values) == 0 {
 			continue
 		}
-		text, _ := json.Marshal(values) // strings can be written
+		text, _ := json.Marshal(values) // strings always encode
 		data[key] = string(text)
 	}
 	return data
@@ -80,7 +80,7 @@ func (i information) data() map[string]string {
 // grace is how long after its end an authority is still named, since clocks differ.
 const grace = 5 * time.Minute
 
-// certificates returns those in PEM that have not expired, each once.
+// certificates returns the unexpired certificates of PEM bundles, without duplicates.
 func certificates(now time.Time, bundles ...[]byte) []byte {
 	var all []byte
 	seen := map[string]bool{}

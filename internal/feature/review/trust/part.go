@@ -1,8 +1,9 @@
-// Package trust tells other API servers whom they may trust: the ConfigMap extension-apiserver-authentication in
-// kube-system, which names the authorities of clients and of front proxies, and the headers of these.
+// Package trust publishes authentication settings for extension API servers: the ConfigMap
+// extension-apiserver-authentication in kube-system, with the authorities of clients and of front proxies, and the
+// headers of the latter.
 //
-// It stands beside the core as a part. Servers that share an etcd each add their own to what is there; authorities that
-// have expired drop out. Rules: pkg/controlplane/controller/clusterauthenticationtrust of Kubernetes 1.36.
+// It is a part beside the core. Servers that share an etcd each add their own values to the ConfigMap; expired
+// authorities are removed. Source: pkg/controlplane/controller/clusterauthenticationtrust of Kubernetes 1.36.
 package trust
 
 import (
@@ -12,10 +13,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// Headers are what this server believes of front proxies.
+// Headers are the headers that this server accepts from front proxies.
 type Headers struct{ Username, UID, Group, ExtraPrefixes, AllowedNames []string }
 
-// ownHeaders are those that this server sends as a front proxy, with a certificate that it has made for itself.
+// ownHeaders are the headers that this server sends as a front proxy, with a certificate that it has created for
+// itself.
 var ownHeaders = Headers{
 	Username: []string{"X-Remote-User"}, UID: []string{"X-Remote-Uid"}, Group: []string{"X-Remote-Group"},
 	ExtraPrefixes: []string{"X-Remote-Extra-"}, AllowedNames: []string{pki.ProxyClientName},
@@ -39,7 +41,7 @@ func Part(headers Headers) part.Part {
 	}
 	return part.Part{Name: "trust of other servers", Keep: keep, Start: func(ctx context.Context, h *part.Host) error {
 		changed := h.Certificates.Changed()
-		// Other servers learn of new authorities at once.
+		// Publish new authorities at once.
 		h.Background(func(ctx context.Context) error {
 			for {
 				select {
@@ -48,7 +50,7 @@ func Part(headers Headers) part.Part {
 					return nil
 				}
 				changed = h.Certificates.Changed()
-				_ = keep(ctx, h) // it has said what went wrong
+				_ = keep(ctx, h) // keep has logged the error
 			}
 		})
 		ctx, cancel := h.Starting(ctx)

@@ -28,7 +28,7 @@ type keeper struct {
 	required information
 }
 
-// sync writes what is missing. It asks etcd nothing if nothing is.
+// sync writes missing values. It does not access etcd if nothing is missing.
 func (k *keeper) sync(ctx context.Context) error {
 	call, err := k.verbs.Call(ref.ConfigMaps.GroupResource(), namespace, name, verb.ServerUser())
 	if err != nil {
@@ -59,7 +59,7 @@ func (k *keeper) sync(ctx context.Context) error {
 		})
 	if apierrors.IsRequestEntityTooLargeError(err) ||
 		apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Too long") {
-		// It has grown by what others wrote: each server adds its own anew.
+		// The values of others have made it too large: delete it, and each server adds its own again.
 		if _, gone := k.verbs.Delete(ctx, call, metav1.DeleteOptions{}); gone != nil {
 			return gone
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// grants returns the roles that would allow a request if they were bound to who, the least powerful first. Those of
-// Kubernetes' own components are there only if there is no other.
+// grants returns the roles that would allow a request if they were bound to who, the least powerful first. Roles of
+// Kubernetes' own components are included only if there are no others.
 func grants(roles []Role, who user.Info, what *request.Info) []Grant {
 	var found, system []candidate
 	for i := range roles {
@@ -51,7 +51,7 @@ type candidate struct {
 	power int64
 }
 
-// weakest returns the n least powerful roles, in that order. None of them has all that a later one has, and more.
+// weakest returns the n least powerful roles, sorted. It omits a role with strictly more permissions than another one.
 func weakest(all []candidate, n int) []candidate {
 	slices.SortStableFunc(all, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.power, b.power), cmp.Compare(a.reference().String(), b.reference().String()))
@@ -80,14 +80,14 @@ func exceeds(rules, others []rbacv1.PolicyRule) bool {
 	return !same
 }
 
-// What an asterisk, and the absence of names, count for.
+// The weights of wildcards, and of missing resource names.
 const (
 	anyVerb, anyGroup, anyResource, anyURL = 12, 30, 60, 50
 	anyName                                = 20
 )
 
-// Power returns how much rules allow: the sum over rules of verbs, groups, resources and names, multiplied. It is a
-// number to compare roles by, no measure of danger.
+// Power returns a number for comparing roles: the sum over rules of the product of verbs, groups, resources and names.
+// It does not measure danger.
 func Power(rules []rbacv1.PolicyRule) (sum int64) {
 	count := func(words []string, all int64) (n int64) {
 		for _, w := range words {

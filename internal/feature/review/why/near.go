@@ -11,11 +11,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// lacks returns the parts of a request that a rule does not cover in a binding of a namespace, "" for one of the whole
-// cluster. It is empty if the rule allows the request.
+// lacks returns the parts of a request that a rule does not cover in a binding of a namespace, "" for a cluster-wide
+// one. It is empty if the rule allows the request.
 //
-// A rule allows what it covers in every part. So each part is asked about by itself, of the authorizer, by a rule that
-// has the part and covers everything else.
+// A rule allows a request that it covers in every part. So lacks checks each part separately with the authorizer, by a
+// rule with this part and wildcards for the others.
 func lacks(r *rbacv1.PolicyRule, namespace string, what *request.Info) (missing []Missing) {
 	all := []string{"*"}
 	covers := func(r rbacv1.PolicyRule) bool { return rbac.Allows(&r, what) }
@@ -48,11 +48,11 @@ func lacks(r *rbacv1.PolicyRule, namespace string, what *request.Info) (missing 
 	return missing
 }
 
-// far is a distance at which a rule is about something else.
+// far is the distance from which a rule counts as unrelated.
 const far = 7
 
-// distances say how far from a request a rule is that lacks a part. A part that is nearly there, by the looks of it a
-// mistake, is at distance 1.
+// distances are the distances of a rule from a request by missing part. A part that looks like a mistake has distance
+// 1.
 var distances = map[string]int{PartName: 1, PartVerb: 2, PartNamespace: 3, PartResource: 5, PartGroup: 5, PartURL: 5}
 
 func (n *Near) distance() (d int) {
@@ -66,7 +66,7 @@ func (n *Near) distance() (d int) {
 	return d
 }
 
-// nearest returns those that lack something and the least.
+// nearest returns the rules with the smallest nonzero distance.
 func nearest(all []Near) []Near {
 	all = slices.DeleteFunc(all, func(n Near) bool { return len(n.Missing) == 0 || n.distance() >= far || n.other() })
 	slices.SortStableFunc(all, func(a, b Near) int {
@@ -76,14 +76,14 @@ func nearest(all []Near) []Near {
 	return all[:min(len(all), mostNear)]
 }
 
-// other reports whether a rule is about other resources: that a user may get something else is no news.
+// other reports whether a rule is about other resources: access to something else does not help the user.
 func (n *Near) other() bool {
 	return slices.ContainsFunc(n.Missing, func(m Missing) bool {
 		return (m.Part == PartResource || m.Part == PartGroup || m.Part == PartURL) && m.Note == ""
 	})
 }
 
-// note says what is probably wrong with a part that is missing.
+// note describes the probable mistake in a missing part.
 func note(m *Missing) string {
 	for _, has := range m.Has {
 		switch m.Part {

@@ -15,13 +15,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Reader explains to callers what they may know.
+// Reader explains refusals to callers, from the roles and bindings that they may read.
 type Reader struct {
 	View       *watchcache.View
 	Authorizer authz.Authorizer
 }
 
-// Explain says to caller why roles do not allow who to do what. Of roles and bindings it says what caller may list.
+// Explain explains to caller why the roles do not allow the request for who. It uses only roles and bindings that
+// caller may list.
 func (r *Reader) Explain(ctx context.Context, caller, who user.Info, what *request.Info) *Explanation {
 	return Explain(r.policy(ctx, caller, what), who, what)
 }
@@ -59,7 +60,7 @@ func (r *Reader) may(ctx context.Context, caller user.Info, resource, namespace 
 	return err == nil && d.Allowed()
 }
 
-// read adds what the view holds of a resource, in a namespace or in all. What cannot be read grants nothing.
+// read adds the objects of a resource in the view, in a namespace or in all. Unreadable objects grant nothing.
 func (r *Reader) read(p *Policy, resource, namespace string) {
 	r.View.Collection(resource).Snapshot().Scan(namespace, "", func(e *watchcache.Entry) bool {
 		if strings.HasSuffix(resource, "bindings") {

@@ -1,10 +1,10 @@
-// Package why explains a refusal: what is missing to the rules that a user has and that come nearest, which roles would
-// allow the request, and what binding and which smallest role would do.
+// Package why explains a refusal: the nearest rules of the user with their missing parts, the roles that would allow
+// the request, and the binding and the smallest role that would do.
 //
-// It stands beside the authorizer (auth/rbac), which decides and gives no reasons, and is asked by access reviews that
-// want an explanation (?explain=true). Explain is pure: it takes a Policy, and says nothing that is not in it. For
-// those who ask that is what they may read themselves (reader.go), so an explanation tells no one more than a list of
-// roles would. docs/design/why.md says why it is so.
+// It complements the authorizer (auth/rbac), which gives no reasons. Access reviews call it if they ask for an
+// explanation (?explain=true). Explain is pure: it uses only the given Policy. For callers this is the part that they
+// may read themselves (reader.go), so an explanation reveals no more than a list of roles. docs/design/why.md gives the
+// reasons for this design.
 package why
 
 import (
@@ -18,50 +18,50 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Policy is what is known of roles and bindings.
+// Policy is a set of roles and bindings.
 type Policy struct {
 	Roles    []Role
 	Bindings []Binding
-	// Hidden are the resources that are not in it, such as "clusterroles", or "roles in the namespace dev".
+	// Hidden are the resources that are left out, such as "clusterroles", or "roles in the namespace dev".
 	Hidden []string
 }
 
-// Role is a Role, or a ClusterRole, whose namespace is "".
+// Role is a Role, or a ClusterRole, for which namespace is "".
 type Role struct {
 	Namespace, Name string
 	Rules           []rbacv1.PolicyRule
 }
 
-// Binding is a RoleBinding, or a ClusterRoleBinding, whose namespace is "".
+// Binding is a RoleBinding, or a ClusterRoleBinding, for which namespace is "".
 type Binding struct {
 	Namespace, Name string
 	RoleRef         rbacv1.RoleRef
 	Subjects        []rbacv1.Subject
 }
 
-// Explanation is what a review says of a request besides whether it is allowed, in status.explanation.
+// Explanation is the field status.explanation of a review.
 type Explanation struct {
-	// Summary says in a sentence what is the matter.
+	// Summary is a one-sentence summary.
 	Summary string `json:"summary"`
-	// Nearest are rules that the user has and that lack the least, the nearest first.
+	// Nearest are the user's rules with the fewest missing parts, the nearest first.
 	Nearest []Near `json:"nearest,omitempty"`
 	// GrantedBy are roles that would allow the request if they were bound, the least powerful first.
 	GrantedBy []Grant `json:"grantedBy,omitempty"`
 	// Smallest is the rule that allows the request and nothing else.
 	Smallest rbacv1.PolicyRule `json:"smallest"`
-	// Binding is what would bind a role with that rule to the user: a kind, and its namespace.
+	// Binding would bind a role with that rule to the user: a kind, and its namespace.
 	Binding Proposal `json:"binding"`
-	// Dangling are bindings of the user whose role is not there.
+	// Dangling are bindings of the user to missing roles.
 	Dangling []Reference `json:"dangling,omitempty"`
-	// Hidden are the resources that the caller may not list, and of which the explanation therefore says nothing.
+	// Hidden are the resources that the caller may not list; the explanation does not use them.
 	Hidden []string `json:"hidden,omitempty"`
 }
 
-// Near is a rule that a user has, and what it lacks.
+// Near is a rule that a user has, with its missing parts.
 type Near struct {
 	Role    Reference         `json:"role"`
 	Binding Reference         `json:"binding"`
-	Subject rbacv1.Subject    `json:"subject"` // as whom the user has it
+	Subject rbacv1.Subject    `json:"subject"` // the subject that matches the user
 	Rule    rbacv1.PolicyRule `json:"rule"`
 	// Missing are the parts of the request that the rule does not cover. With all of them the rule would allow it, and
 	// without any one of them it would not.
@@ -87,11 +87,11 @@ func (r Reference) String() string {
 type Missing struct {
 	// Part is one of the constants below.
 	Part string `json:"part"`
-	// Wanted is what the request has; "" is no name, no namespace, and the core group.
+	// Wanted is the value in the request; "" means no name, no namespace, or the core group.
 	Wanted string `json:"wanted"`
-	// Has is what the rule has instead.
+	// Has is the values in the rule.
 	Has []string `json:"has,omitempty"`
-	// Note says what is probably meant.
+	// Note is the probable mistake.
 	Note string `json:"note,omitempty"`
 }
 
@@ -108,13 +108,13 @@ const (
 // Grant is a role that would allow a request.
 type Grant struct {
 	Role    Reference         `json:"role"`
-	Rule    rbacv1.PolicyRule `json:"rule"` // the rule of it that would
+	Rule    rbacv1.PolicyRule `json:"rule"` // the rule that would allow it
 	Binding Proposal          `json:"binding"`
-	// Power is how much the role allows, counted; a number to compare with that of others.
+	// Power is a measure for comparing roles.
 	Power int64 `json:"power"`
 }
 
-// Proposal is a binding that is missing.
+// Proposal is a missing binding.
 type Proposal struct {
 	Kind      string          `json:"kind"`
 	Namespace string          `json:"namespace,omitempty"`
@@ -133,7 +133,7 @@ const (
 	kindRoleBinding, kindClusterRoleBinding = "RoleBinding", "ClusterRoleBinding"
 )
 
-// Explain says why p does not allow what who asks for.
+// Explain explains why p does not allow the request for who.
 func Explain(p *Policy, who user.Info, what *request.Info) *Explanation {
 	e := &Explanation{Smallest: Smallest(what), Binding: propose(who, what), Hidden: p.Hidden}
 	rules := map[Reference]*Role{}
@@ -181,7 +181,7 @@ func (b *Binding) reference() Reference {
 	return Reference{kindRoleBinding, b.Namespace, b.Name}
 }
 
-// role names the role that is bound.
+// role returns the reference of the bound role.
 func (b *Binding) role() Reference {
 	if b.RoleRef.Kind == kindClusterRole {
 		return Reference{kindClusterRole, "", b.RoleRef.Name}
@@ -189,7 +189,7 @@ func (b *Binding) role() Reference {
 	return Reference{b.RoleRef.Kind, b.Namespace, b.RoleRef.Name}
 }
 
-// hides reports whether a role may be there all the same.
+// hides reports whether a role may exist although p does not contain it.
 func (p *Policy) hides(role Reference) bool {
 	if role.Kind == kindClusterRole {
 		return slices.Contains(p.Hidden, "clusterroles")
@@ -199,7 +199,7 @@ func (p *Policy) hides(role Reference) bool {
 
 const accountPrefix = "system:serviceaccount:"
 
-// subjectOf returns as whom a user is bound.
+// subjectOf returns the subject of the binding that matches a user.
 func (b *Binding) subjectOf(who user.Info) (rbacv1.Subject, bool) {
 	for _, s := range b.Subjects {
 		switch s.Kind {
@@ -223,7 +223,7 @@ func (b *Binding) subjectOf(who user.Info) (rbacv1.Subject, bool) {
 	return rbacv1.Subject{}, false
 }
 
-// propose returns the binding that would give who a role for what, without the role.
+// propose returns a binding that would grant who a role for the request, without the role.
 func propose(who user.Info, what *request.Info) Proposal {
 	p := Proposal{Kind: kindClusterRoleBinding, Subject: rbacv1.Subject{
 		Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: who.GetName(),
@@ -239,7 +239,7 @@ func propose(who user.Info, what *request.Info) Proposal {
 	return p
 }
 
-// Smallest returns the rule that allows what is asked for, and nothing else that can be left out.
+// Smallest returns the rule that allows the request, and nothing that can be left out.
 func Smallest(what *request.Info) rbacv1.PolicyRule {
 	if !what.IsResource {
 		return rbacv1.PolicyRule{Verbs: []string{what.Verb}, NonResourceURLs: []string{what.Path}}
@@ -274,7 +274,7 @@ func (e *Explanation) summary(who user.Info, what *request.Info) string {
 	return wish + ": no rule that the user has comes near"
 }
 
-// Describe says what is asked for.
+// Describe describes the request.
 func Describe(what *request.Info) string {
 	if !what.IsResource {
 		return what.Verb + " " + what.Path
@@ -303,7 +303,7 @@ func listed(missing []Missing) string {
 	return strings.Join(all, " and ")
 }
 
-// String says what is missing.
+// String describes the missing part.
 func (m Missing) String() string {
 	switch {
 	case m.Wanted != "":
