@@ -17,9 +17,9 @@ import (
 
 var servicesResource = ref.Services.GroupResource()
 
-// start makes what services need before the first request: the ServiceCIDR "kubernetes" out of which they get
-// their addresses, the records of addresses and ports that an earlier version has not written, and the service
-// "kubernetes", by which programs in a cluster find the server.
+// start creates the objects for services before the first request: the ServiceCIDR "kubernetes" for their addresses,
+// the records of addresses and ports that an earlier version has not written, and the service "kubernetes", by which
+// programs in a cluster find the server.
 func (s *services) start(ctx context.Context) error {
 	r := s.Verbs
 	if err := s.makeRange(ctx); err != nil {
@@ -34,7 +34,7 @@ func (s *services) start(ctx context.Context) error {
 	return bootstrapService(ctx, r, s.ranges[0], s.Port)
 }
 
-// makeRange makes the ServiceCIDR "kubernetes". It is ready at once, and not some time after the first request.
+// makeRange creates the ServiceCIDR "kubernetes". It is ready at once, and not some time after the first request.
 func (s *services) makeRange(ctx context.Context) error {
 	err := bootstrapRange(ctx, s.Verbs, s.ranges)
 	if err == nil && s.Runs(rangeController) {
@@ -46,8 +46,8 @@ func (s *services) makeRange(ctx context.Context) error {
 	return nil
 }
 
-// restoreRecords writes the records of the addresses and ports that services have and which lack one. It is done before
-// a client can ask for an address.
+// restoreRecords writes missing records of the addresses and ports of services. It must finish before a client can
+// request an address.
 func restoreRecords(ctx context.Context, r *verb.Verbs) (err error) {
 	r.View().Collection(ref.Services.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		err = restoreRecordsOf(ctx, r, e.Namespace, e.Name)
@@ -97,7 +97,7 @@ func bootstrapService(ctx context.Context, r *verb.Verbs, services netip.Prefix,
 		if _, stale := r.View().Fresh(ctx); stale != nil {
 			return stale
 		}
-		if !there() { // made by another replica meanwhile, if it is: then its address is taken
+		if !there() { // if another replica has created it meanwhile, its address is taken
 			r.Log().Warn("the service kubernetes cannot be made; it is tried again", "error", err)
 		}
 	}

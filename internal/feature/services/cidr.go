@@ -17,8 +17,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// serviceRanges says that ServiceCIDRs are ready, and keeps one that is being deleted as long as services have
-// addresses out of it and no other ServiceCIDR has them too. It is kube-controller-manager's service-cidr-controller.
+// serviceRanges sets the condition Ready of ServiceCIDRs, and delays the deletion of one while services have addresses
+// in it that no other ServiceCIDR contains. It is kube-controller-manager's service-cidr-controller.
 type serviceRanges struct {
 	*part.Host
 }
@@ -29,8 +29,8 @@ const (
 	// rangeController is kube's name for the loop.
 	rangeController = "service-cidr-controller"
 	rangeFinalizer  = "networking.k8s.io/service-cidr-finalizer"
-	// rangeGrace is how long a ServiceCIDR stays after its deletion has begun: other replicas may give addresses out
-	// of it until they know.
+	// rangeGrace is how long a ServiceCIDR stays after its deletion has begun: until other replicas have noticed the
+	// deletion, they may still assign addresses.
 	rangeGrace = 10 * time.Second
 )
 
@@ -50,7 +50,7 @@ func (s *serviceRanges) Observe(ev *watchcache.Event, need func(string)) {
 	default:
 		return
 	}
-	// What comes and goes may hold up the deletion of a range, or no longer.
+	// Any change may affect a pending deletion.
 	s.View.Collection(ref.ServiceCIDRs.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		if e.Deleting {
 			need(e.Name)
@@ -84,7 +84,7 @@ func (s *serviceRanges) Reconcile(ctx context.Context, name string) error {
 	return s.setReady(ctx, name, object.Object{"status": "True", "reason": "", "message": message})
 }
 
-// setReady applies the condition Ready of a ServiceCIDR; one that is gone needs none.
+// setReady applies the condition Ready of a ServiceCIDR; a missing one is no error.
 func (s *serviceRanges) setReady(ctx context.Context, name string, condition object.Object) error {
 	call, err := s.Verbs.Call(rangesResource, "", name, control.ControllerUser(rangeController))
 	if err != nil {
@@ -93,8 +93,8 @@ func (s *serviceRanges) setReady(ctx context.Context, name string, condition obj
 	return control.IgnoreNotFound(rangeCondition(ctx, s.Verbs, call, rangeController, condition))
 }
 
-// release lets a ServiceCIDR go that is being deleted, once no service has an address that would then be outside every
-// range.
+// release removes the finalizer of a ServiceCIDR that is being deleted, once no service would be left with an address
+// outside every range.
 func (s *serviceRanges) release(ctx context.Context, obj *networkingv1.ServiceCIDR, said *metav1.Condition) error {
 	if !slices.Contains(obj.Finalizers, rangeFinalizer) {
 		return nil
@@ -116,7 +116,7 @@ func (s *serviceRanges) release(ctx context.Context, obj *networkingv1.ServiceCI
 	})
 }
 
-// inUse reports whether the deletion of a ServiceCIDR would leave addresses of services without one.
+// inUse reports whether the deletion of a ServiceCIDR would leave services with addresses outside every range.
 func (s *serviceRanges) inUse(obj *networkingv1.ServiceCIDR) bool {
 	own, others := networks(obj.Spec.CIDRs), []netip.Prefix{}
 	s.View.Collection(ref.ServiceCIDRs.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {

@@ -23,12 +23,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// EndpointReconciler keeps this server among the endpoints of the service "kubernetes", and those who are gone out of
-// them. Servers that share an etcd know of each other by a key that expires, as kube-apiservers do
+// EndpointReconciler maintains the endpoints of the service "kubernetes": it adds this server, and removes terminated
+// ones. Servers that share an etcd find each other by keys that expire, as kube-apiservers do
 // (--endpoint-reconciler-type=lease).
 type EndpointReconciler struct {
 	Verbs *verb.Verbs
-	// Store has the keys by which servers find each other, which are no objects.
+	// Store holds the keys by which servers find each other, which are not objects.
 	Store   *store.Store
 	Storing *convert.Storing
 	// Address and Port are where others reach the server.
@@ -43,7 +43,7 @@ var (
 
 const (
 	kubernetesService = "kubernetes"
-	// withdrawTimeout bounds how long the end of a server waits for an etcd that does not answer.
+	// withdrawTimeout bounds the wait for etcd at the end of a server.
 	withdrawTimeout = 3 * time.Second
 )
 
@@ -66,7 +66,7 @@ func (p *EndpointReconciler) Run(ctx context.Context) {
 	}
 }
 
-// Announce makes the endpoints those of all servers that are there, this one included.
+// Announce sets the endpoints to all running servers, including this one.
 func (p *EndpointReconciler) Announce(ctx context.Context) error {
 	if err := p.sign(ctx); err != nil {
 		return fmt.Errorf("key of this server: %w", err)
@@ -74,7 +74,7 @@ func (p *EndpointReconciler) Announce(ctx context.Context) error {
 	return p.publish(ctx, p.servers())
 }
 
-// withdraw takes the server out of the endpoints. Who has an etcd of its own is the only server, and is not missed.
+// withdraw removes the server from the endpoints. With an etcd of its own the server is the only one, and stays listed.
 func (p *EndpointReconciler) withdraw(ctx context.Context) error {
 	was, err := p.presence().Withdraw(ctx)
 	if err != nil || !was {
@@ -85,7 +85,7 @@ func (p *EndpointReconciler) withdraw(ctx context.Context) error {
 	return p.publish(ctx, slices.DeleteFunc(p.servers(), func(ip string) bool { return ip == p.Address.String() }))
 }
 
-// sign writes the key that says that the server is there.
+// sign writes the server's key.
 func (p *EndpointReconciler) sign(ctx context.Context) error {
 	return p.presence().Sign(ctx, nil,
 		object.Object{"addresses": []any{object.Object{"ip": p.Address.String()}}})
@@ -97,7 +97,7 @@ func (p *EndpointReconciler) presence() presence.Key {
 	}
 }
 
-// servers returns the addresses of those who have signed, this one included, in order.
+// servers returns the sorted addresses of the servers with a key, including this one.
 func (p *EndpointReconciler) servers() []string {
 	ips := []string{p.Address.String()}
 	p.Verbs.View().Collection(presence.Endpoints).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
@@ -110,8 +110,7 @@ func (p *EndpointReconciler) servers() []string {
 	return ips
 }
 
-// publish writes the Endpoints and the EndpointSlice of the service. Ports stay as they are as long as there are
-// addresses.
+// publish writes the Endpoints and the EndpointSlice of the service. Existing ports stay while there are addresses.
 func (p *EndpointReconciler) publish(ctx context.Context, ips []string) error {
 	ports := []any{object.Object{"name": "https", "port": int64(p.Port), "protocol": "TCP"}}
 	if old, err := p.stored(endpointsResource); err != nil {
@@ -143,7 +142,7 @@ func (p *EndpointReconciler) publish(ctx context.Context, ips []string) error {
 	return err
 }
 
-// write makes the object "kubernetes" of a resource, or gives it the fields that it should have, if it has not.
+// write creates the object "kubernetes" of a resource, or updates its fields if they differ.
 func (p *EndpointReconciler) write(
 	ctx context.Context, gr catalog.GroupResource, label, value string, fields object.Object,
 ) error {
@@ -193,7 +192,7 @@ func (p *EndpointReconciler) write(
 	return err
 }
 
-// stored returns the object "kubernetes" of a resource as it is stored, nil if there is none.
+// stored returns the stored object "kubernetes" of a resource, or nil if there is none.
 func (p *EndpointReconciler) stored(gr catalog.GroupResource) (object.Object, error) {
 	r := p.Verbs.Catalog().Snapshot().Resource(gr.Group, gr.Resource)
 	e := p.Verbs.View().Collection(r.Prefix).Snapshot().Get(metav1.NamespaceDefault, kubernetesService)

@@ -1,8 +1,8 @@
-// Package services does what the API promises about services beside their allocation: the ServiceCIDRs that addresses
-// come from, the records of addresses and ports, the service "kubernetes" and its endpoints.
+// Package services implements the parts of services other than their allocation: the ServiceCIDRs of their addresses,
+// the records of addresses and ports, and the service "kubernetes" with its endpoints.
 //
-// It is a part: loops that act through the verbs, and objects that are made before the first request and made again
-// when a client deletes them. Rules: pkg/controlplane, pkg/registry/core/service/ipallocator/controller and
+// It is a part: loops that write through the verbs, and objects that are created before the first request and recreated
+// when a client deletes them. Source: pkg/controlplane, pkg/registry/core/service/ipallocator/controller and
 // pkg/controller/servicecidrs of Kubernetes 1.36.
 package services
 
@@ -18,11 +18,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// Settings are what a server's configuration says about services.
+// Settings are the server's settings for services.
 type Settings struct {
-	// Ranges are those of --service-cluster-ip-range. The first is that of services that name no family.
+	// Ranges are the networks of --service-cluster-ip-range. The first is the default family's.
 	Ranges []netip.Prefix
-	// Advertised returns where others reach the server, or why there is no such address.
+	// Advertised returns the address of the server for others, or the reason that there is none.
 	Advertised func() (netip.Addr, error)
 }
 
@@ -57,8 +57,8 @@ func Part(c Settings) part.Part {
 	}
 }
 
-// keep makes again what start has made and a client has deleted. That is also how a cluster gets another range: the
-// administrator starts the server with a new flag and deletes the old ServiceCIDR.
+// keep recreates the objects of start after a client has deleted them. This is also the way to change the range of a
+// cluster: the administrator starts the server with a new flag and deletes the old ServiceCIDR.
 func (s *services) keep(ctx context.Context) (err error) {
 	if !rangeSettled(s.Verbs, s.ranges) {
 		err = s.makeRange(ctx)
@@ -69,7 +69,7 @@ func (s *services) keep(ctx context.Context) (err error) {
 	return err
 }
 
-// announce makes the server an endpoint of the service "kubernetes", as long as it runs.
+// announce makes the server an endpoint of the service "kubernetes" while it runs.
 func announce(ctx context.Context, h *part.Host, advertised func() (netip.Addr, error)) {
 	ip, err := advertised()
 	if err != nil || h.Port == 0 {

@@ -22,10 +22,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
-// bootstrapRange makes the ServiceCIDR of the flag, gives it a second network if the flag has got one, and says that
-// it is ready. One that says otherwise than the flag stays.
+// bootstrapRange creates the ServiceCIDR of the flag, adds a second network if the flag has got one, and sets its
+// condition Ready. A ServiceCIDR that differs from the flag stays.
 func bootstrapRange(ctx context.Context, r *verb.Verbs, ranges []netip.Prefix) error {
-	if _, err := r.View().Fresh(ctx); err != nil { // another replica may have made it
+	if _, err := r.View().Fresh(ctx); err != nil { // another replica may have created it
 		return err
 	}
 	cidrs := cidrsOf(ranges)
@@ -84,7 +84,7 @@ func values(list []string) []any {
 	return out
 }
 
-// rangeSettled reports whether bootstrapRange would write nothing, as far as the view knows.
+// rangeSettled reports whether bootstrapRange would write nothing, by the current view.
 func rangeSettled(r *verb.Verbs, ranges []netip.Prefix) bool {
 	entry := r.View().Collection(ref.ServiceCIDRs.Prefix).Snapshot().Get("", address.DefaultRange)
 	if entry == nil {
@@ -98,13 +98,13 @@ func rangeSettled(r *verb.Verbs, ranges []netip.Prefix) bool {
 	return !second && !ready
 }
 
-// owed tells what is yet to be written about a stored ServiceCIDR: the second network of the flag, or that it is ready.
+// owed returns the missing parts of a stored ServiceCIDR: the second network of the flag, and the condition Ready.
 func owed(stored *networkingv1.ServiceCIDR, said *metav1.Condition, cidrs []string) (second, ready bool) {
 	return len(cidrs) == 2 && slices.Equal(stored.Spec.CIDRs, cidrs[:1]), said == nil &&
 		slices.Equal(stored.Spec.CIDRs, cidrs)
 }
 
-// settleRange does what the controller of ServiceCIDRs would do with the one of the flag.
+// settleRange reconciles the ServiceCIDR of the flag as the controller of ServiceCIDRs would.
 func (s *services) settleRange(ctx context.Context) error {
 	if _, err := s.View.Fresh(ctx); err != nil {
 		return err

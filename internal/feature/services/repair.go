@@ -19,13 +19,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// allocationRepair keeps the records of what services have equal to what they have, against those who change them by
-// hand: it writes what was deleted, and deletes what belongs to no service. That is the work of kube-apiserver's
-// repair loops, whose other half, addresses that were reserved and not used, does not arise here but for the second of
-// two addresses.
+// allocationRepair keeps the records equal to the addresses and ports of services, after changes by hand: it recreates
+// deleted records, and deletes records of no service. This is the work of kube-apiserver's repair loops. Their other
+// half, addresses that were reserved and not used, does not occur here except for the second of two addresses.
 //
-// The Endpoints of a service go with it too, as kube-apiserver sees to, so that a later service of the name does not
-// find them.
+// It also deletes the Endpoints of a deleted service, as kube-apiserver does, so that a later service of the name does
+// not inherit them.
 //
 // Its keys are "service namespace/name", "record prefix/name" and "endpoints namespace/name".
 type allocationRepair struct {
@@ -37,7 +36,7 @@ const repairController = "ipallocator-repair-controller"
 
 var addressesResource = ref.IPAddresses.GroupResource()
 
-// leakedFor is how long a record may stand before the service that is going to have it: as long as a request can last.
+// leakedFor is how long a record may precede its service: as long as a request can last.
 const leakedFor = time.Minute
 
 func (r *allocationRepair) Observe(ev *watchcache.Event, need func(string)) {
@@ -104,7 +103,7 @@ func (r *allocationRepair) Reconcile(ctx context.Context, key string) error {
 	return control.IgnoreNotFound(err)
 }
 
-// deleteEndpoints deletes the Endpoints of a service that is gone.
+// deleteEndpoints deletes the Endpoints of a deleted service.
 func (r *allocationRepair) deleteEndpoints(ctx context.Context, namespace, name string) error {
 	if r.View.Collection(ref.Services.Prefix).Snapshot().Get(namespace, name) != nil {
 		return nil
@@ -129,7 +128,7 @@ func (r *allocationRepair) stray(owner networkingv1.ParentReference, prefix, nam
 	return r.Verbs.Leaked(call, prefix, name)
 }
 
-// ownerOf returns whose a record says that it is, and when it was made.
+// ownerOf returns the owner in a record, and its creation time.
 func ownerOf(e *watchcache.Entry) (networkingv1.ParentReference, time.Time, error) {
 	var record networkingv1.IPAddress // a port's record has the same fields
 	if err := json.Unmarshal(e.JSON(), &record); err != nil {

@@ -1,12 +1,11 @@
-// Package address gives services what each has for itself: cluster IPs out of the ranges of ServiceCIDRs, and ports on
-// nodes.
+// Package address allocates cluster IPs from the ranges of ServiceCIDRs, and node ports.
 //
-// It is asked by the verbs (package verb) when a service is made, changed and deleted. Services is a verb.Allocator:
-// Assign chooses what is free in the view, and Allocations says which records are written with the service, so that
-// what was chosen is the service's or the write fails. An address's record is an IPAddress, which clients see and make
-// too; a port's is a key of its own.
+// The verbs (package verb) call it when a service is created, changed or deleted. Services is a verb.Allocator: Assign
+// chooses values that are free in the view, and Allocations returns records that are written in the same transaction as
+// the service. So the chosen values belong to the service, or the write fails. The record of an address is an
+// IPAddress, which clients can read and create too; the record of a port is a key of its own.
 //
-// Services is safe for concurrent use. What is chosen among what is free is chance, as in Kubernetes.
+// Services is safe for concurrent use. The choice among free values is random, as in Kubernetes.
 package address
 
 import (
@@ -29,29 +28,29 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// Config is what services are given.
+// Config configures the allocation.
 type Config struct {
 	View *watchcache.View
-	// Ranges are those of the flag, one or two: their families are the cluster's, the first is the default one.
-	// Addresses come from the ServiceCIDRs of these families.
+	// Ranges are the networks of the flag, one or two. Their families are the cluster's, and the first is the default
+	// family. Addresses come from the ServiceCIDRs of these families.
 	Ranges []netip.Prefix
-	// NodePorts is where ports on nodes come from.
+	// NodePorts is the range of node ports.
 	NodePorts net.PortRange
 	// Random returns a number below n, which is not 0.
 	Random func(n uint64) uint64
-	// Off returns the features of Kubernetes that are off, of those that rules of services know. Optional.
+	// Off returns the disabled Kubernetes features that the rules of services depend on. Optional.
 	Off func() []string
 }
 
-// Services gives addresses and ports.
+// Services allocates addresses and ports.
 type Services struct{ Config }
 
 var _ verb.Allocator = (*Services)(nil)
 
-// New returns what gives services their addresses and ports.
+// New returns an allocator of addresses and ports.
 func New(c Config) *Services { return &Services{c} }
 
-// assignment is one service on its way.
+// assignment is the allocation for one service.
 type assignment struct {
 	*Services
 	obj, old object.Object
@@ -61,8 +60,8 @@ type assignment struct {
 	dryRun   bool
 }
 
-// Assign is verb.Allocator's: it completes families of addresses, addresses and ports. A dry run gets numbers that look
-// like those of Kubernetes, and allocates none.
+// Assign implements verb.Allocator: it completes the address families, addresses and ports. A dry run gets values like
+// Kubernetes', and allocates none.
 func (s *Services) Assign(obj, old object.Object, dryRun bool) error {
 	a, err := s.begin(obj, old)
 	if err != nil {
@@ -116,7 +115,7 @@ func (s *Services) Allocations(obj object.Object) []verb.Allocation {
 	}
 	spec, err := specOf(obj)
 	if err != nil {
-		return nil // it is no service, and has nothing
+		return nil // not a service; it has no addresses
 	}
 	s.completeOld(spec)
 	meta, _ := obj["metadata"].(object.Object)
@@ -159,7 +158,7 @@ func addressRecord(ip string, owner object.Object) verb.Allocation {
 	}
 }
 
-// ManagedBy is the label of the IPAddresses that are made and deleted with services.
+// ManagedBy is the label of IPAddresses that are created and deleted with services.
 const ManagedBy = "ipallocator.k8s.io"
 
 // specOf reads a service's spec into its Go type.
@@ -172,7 +171,7 @@ func specOf(obj object.Object) (*corev1.ServiceSpec, error) {
 	return spec, nil
 }
 
-// write puts into the object what may have been assigned.
+// write writes the assigned values into the object.
 func (a *assignment) write() {
 	spec, _ := a.obj["spec"].(object.Object)
 	if spec == nil {
@@ -207,7 +206,7 @@ func values[T ~string](list []T) []any {
 	return out
 }
 
-// invalid is the refusal of the service for what is wrong with it.
+// invalid returns the Invalid error of the service.
 func (a *assignment) invalid(errs ...*field.Error) error {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, a.name, errs)
 }
@@ -219,7 +218,7 @@ func (s *Services) off() []string {
 	return s.Off()
 }
 
-// wrongAddresses are what is wrong with the addresses that the service names, by themselves.
+// wrongAddresses validates the addresses in the service, without the cluster's state.
 func (a *assignment) wrongAddresses() field.ErrorList {
 	a.write()
 	return core.ClusterAddresses(a.obj, a.old, a.off())

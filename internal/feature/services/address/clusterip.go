@@ -14,14 +14,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 )
 
-// What a client is told about an address or port that it cannot have: kube's texts.
+// The errors for an address or port that is not available, with Kubernetes' texts.
 var (
 	errFull        = errors.New("range is full")
 	errAddressUsed = errors.New("provided IP is already allocated")
 	errNoRange     = errors.New("the provided network does not match the current range")
 )
 
-// addresses gives a service the addresses that it lacks, and takes those that go with a change.
+// addresses assigns the missing addresses of a service, and removes addresses that a change gives up.
 func (a *assignment) addresses() error {
 	spec, was := a.spec, a.was
 	switch {
@@ -60,7 +60,7 @@ func (a *assignment) allAddresses() error {
 	return nil
 }
 
-// address gives the service address number i, the one that it names if it names one.
+// address assigns the address with index i: the requested one, if there is one.
 func (a *assignment) address(i int) error {
 	list := a.spec.ClusterIPs
 	family, text := a.spec.IPFamilies[i], list[i]
@@ -88,7 +88,7 @@ func (a *assignment) address(i int) error {
 func (a *assignment) anyAddress(family corev1.IPFamily) (netip.Addr, error) {
 	ranges := a.ranges(family)
 	if a.dryRun && len(ranges) > 0 {
-		return ranges[0].prefix.Addr(), nil // what Kubernetes says; no service can have it
+		return ranges[0].prefix.Addr(), nil // Kubernetes' message; no service can have it
 	}
 	for _, r := range ranges {
 		if ip, ok := r.free(a.Random, a.used); ok {

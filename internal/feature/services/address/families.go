@@ -14,10 +14,9 @@ var (
 	addressPath  = field.NewPath("spec", "clusterIPs")
 )
 
-// families completes the policy and the list of a service's families of addresses, or refuses those that it cannot
-// have.
+// families completes the family policy and the address families of a service, or rejects unavailable ones.
 //
-// Rule: KEP-563, IPv4/IPv6 dual-stack; TestAssignMatchesUpstream compares.
+// Source: KEP-563, IPv4/IPv6 dual-stack; TestAssignMatchesUpstream compares.
 func (a *assignment) families() error {
 	spec := a.spec
 	if spec.Type == corev1.ServiceTypeExternalName || a.stillPrefersTwo() {
@@ -63,8 +62,8 @@ func (a *assignment) families() error {
 	return nil
 }
 
-// stillPrefersTwo reports whether a service that prefers two families goes on with what it has: it changes by being
-// asked to, not because the cluster has.
+// stillPrefersTwo reports whether a service with PreferDualStack keeps its families: they change at the user's request,
+// not when the cluster changes.
 func (a *assignment) stillPrefersTwo() bool {
 	const prefers = corev1.IPFamilyPolicyPreferDualStack
 	return a.was != nil && a.was.Type == a.spec.Type &&
@@ -83,8 +82,8 @@ func (a *assignment) usualPolicy() corev1.IPFamilyPolicy {
 	return corev1.IPFamilyPolicySingleStack
 }
 
-// giveUpSecond takes the second address and family from a service that is to have one: by its policy, which must say
-// so if they are gone from the lists.
+// giveUpSecond removes the second address and family of a service with a single-stack policy. The policy must be
+// explicit if they are missing in the lists.
 func (a *assignment) giveUpSecond() (errs field.ErrorList) {
 	if a.was == nil {
 		return nil
@@ -109,7 +108,7 @@ func (a *assignment) giveUpSecond() (errs field.ErrorList) {
 	return errs
 }
 
-// familiesOfAddresses adds the families of addresses that come without.
+// familiesOfAddresses adds the missing families of given addresses.
 func (a *assignment) familiesOfAddresses() (errs field.ErrorList) {
 	for i, ip := range a.spec.ClusterIPs {
 		if ip == corev1.ClusterIPNone {
@@ -130,7 +129,7 @@ func (a *assignment) familiesOfAddresses() (errs field.ErrorList) {
 	return errs
 }
 
-// fillFamilies gives a service the default family if it has none, and the other one too if it may have two.
+// fillFamilies sets the default family if there is none, and the other one too if the service may have two.
 func (a *assignment) fillFamilies(two bool) {
 	spec := a.spec
 	if len(spec.IPFamilies) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Install gives services, which are among kinds, their rule about what is read from the store: see completeStored. It
-// is called before the kinds are in use.
+// Install adds to the kind of services the rule for objects read from the store: see completeStored. It is called
+// before the kinds are in use.
 func Install(kinds []*catalog.Resource, ranges []netip.Prefix) {
 	s := New(Config{Ranges: ranges})
 	for _, r := range kinds {
@@ -20,25 +20,24 @@ func Install(kinds []*catalog.Resource, ranges []netip.Prefix) {
 	}
 }
 
-// completeStored shows a service that was stored before there were lists of addresses and families as if it had been
-// stored today.
+// completeStored completes a service that was stored before there were lists of addresses and families.
 //
-// Rule: defaultOnRead of pkg/registry/core/service/storage; TestReadMatchesUpstream compares.
+// Source: defaultOnRead of pkg/registry/core/service/storage; TestReadMatchesUpstream compares.
 func (s *Services) completeStored(obj catalog.Object) {
 	raw, _ := obj["spec"].(object.Object)
 	if ips, _ := raw["clusterIPs"].([]any); len(ips) > 0 && raw["ipFamilies"] != nil {
-		return // as nearly all are
+		return // nearly all have them
 	}
 	a := assignment{Services: s, obj: obj}
 	var err error
 	if a.spec, err = specOf(obj); err != nil {
-		return // it is no service
+		return // not a service
 	}
 	s.completeOld(a.spec)
 	a.write()
 }
 
-// completeOld gives the spec of a stored service the lists that it lacks.
+// completeOld adds missing lists to the spec of a stored service.
 func (s *Services) completeOld(spec *corev1.ServiceSpec) {
 	if len(spec.ClusterIPs) == 0 && spec.ClusterIP != "" {
 		spec.ClusterIPs = []string{spec.ClusterIP}

@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// Part gives services their addresses out of ranges and their ports on nodes out of ports.
+// Part adds the allocation of addresses from ranges, and of node ports from ports.
 func Part(ranges []netip.Prefix, ports utilnet.PortRange) part.Part {
 	return part.Part{
 		Name: "addresses of services",

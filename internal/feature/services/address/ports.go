@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// PortsPrefix is where the records of ports on nodes stand, one for each. Kubernetes has one record of all, a bitmap
-// under "ranges/servicenodeports", which every service with a port would have to wait for.
+// PortsPrefix is the prefix of the records of node ports, one for each. Kubernetes has a single record, a bitmap under
+// "ranges/servicenodeports", on which all services with a port would contend.
 const PortsPrefix = "nodeports"
 
 var errPortUsed = errors.New("provided port is already allocated")
 
-// ports gives a service the ports on nodes that it lacks.
+// ports assigns the missing node ports of a service.
 func (a *assignment) ports() error {
 	spec := a.spec
 	p := &portChoice{assignment: a}
@@ -40,15 +40,15 @@ func (a *assignment) ports() error {
 	return nil
 }
 
-// portChoice is the ports that one service is about to get.
+// portChoice is the node port allocation of one service.
 type portChoice struct {
 	*assignment
 	taken []int32
 }
 
-// forNew gives ports to a new service. Ports that differ in their protocol only get the same number.
+// forNew assigns the ports of a new service. Ports that differ only in their protocol get the same number.
 func (p *portChoice) forNew() error {
-	given := map[int32]int32{} // port -> port on nodes
+	given := map[int32]int32{} // port -> node port
 	ports := p.spec.Ports
 	for i := range ports {
 		port := &ports[i]
@@ -72,7 +72,7 @@ func (p *portChoice) forNew() error {
 	return nil
 }
 
-// asked returns the number on nodes that a service names for a port, 0 if it names none.
+// asked returns the node port that a service requests for a port, 0 if it requests none.
 func asked(ports []corev1.ServicePort, number int32) int32 {
 	for _, port := range ports {
 		if port.Port == number && port.NodePort != 0 {
@@ -82,7 +82,7 @@ func asked(ports []corev1.ServicePort, number int32) int32 {
 	return 0
 }
 
-// forChanged gives ports to a service that has some.
+// forChanged assigns ports to a service that has some.
 func (p *portChoice) forChanged() error {
 	had := map[int32]bool{}
 	for _, port := range p.was.Ports {
@@ -113,7 +113,7 @@ func (p *portChoice) forChanged() error {
 	return nil
 }
 
-// health gives a service the port at which nodes tell whether they have a pod of it.
+// health assigns the health check port of a service, at which nodes report whether they have a pod of it.
 func (p *portChoice) health() error {
 	if n := p.spec.HealthCheckNodePort; n != 0 {
 		if err := p.ask(n); err != nil {
@@ -129,7 +129,7 @@ func (p *portChoice) health() error {
 	return nil
 }
 
-// give gives port number i of the service the number on nodes, any if it is 0.
+// give sets the node port with index i to n, or to any free one if n is 0.
 func (p *portChoice) give(i int, n int32) (err error) {
 	if n == 0 {
 		if n, err = p.any(); err != nil {
@@ -142,7 +142,7 @@ func (p *portChoice) give(i int, n int32) (err error) {
 	return nil
 }
 
-// ask takes a number that the service names. A dry run does not look at the range, as in Kubernetes.
+// ask takes the requested number. As in Kubernetes, a dry run does not check the range.
 func (p *portChoice) ask(n int32) error {
 	switch {
 	case !p.dryRun && !p.NodePorts.Contains(int(n)):
@@ -155,7 +155,7 @@ func (p *portChoice) ask(n int32) error {
 	return nil
 }
 
-// any takes a number. In a dry run it is kube's example of one.
+// any takes a free number. A dry run returns Kubernetes' placeholder.
 func (p *portChoice) any() (int32, error) {
 	if p.dryRun {
 		n := int32(32769)
@@ -200,7 +200,7 @@ func needsHealthPort(spec *corev1.ServiceSpec) bool {
 		spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
-// nodePorts are all ports on nodes of a service, those that come twice twice.
+// nodePorts returns all node ports of a service, including duplicates.
 func nodePorts(spec *corev1.ServiceSpec) []int32 {
 	var out []int32
 	for _, port := range spec.Ports {

@@ -15,14 +15,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// DefaultRange is the name of the ServiceCIDR that is made of the flag.
+// DefaultRange is the name of the ServiceCIDR for the flag.
 const DefaultRange = "kubernetes"
 
-// addressRange is a network out of which services get addresses: all but its first address and, of IPv4, its last one.
+// addressRange is a network for addresses of services, without its first address and, in IPv4, its last one.
 type addressRange struct {
 	prefix netip.Prefix
-	count  uint64 // of addresses that can be given; of a /64 and larger all that a uint64 can count
-	static uint64 // so many of them, the lowest, are kept for those who name an address, as long as there are others
+	count  uint64 // of assignable addresses, capped at the maximum for a /64 and larger
+	static uint64 // the lowest static ones are reserved for explicit requests while others are free
 }
 
 // newRange returns a range. The split is that of KEP-3070.
@@ -43,8 +43,8 @@ func newRange(prefix netip.Prefix) addressRange {
 	return r
 }
 
-// band returns how many of size things are kept for those who name one: a part of step, at least 16, at most most. Of
-// less than 17 nothing is.
+// band returns how many of size values are reserved for explicit requests: size/step, but at least 16 and at most most.
+// It is 0 for sizes up to 16.
 func band(size, step, most uint64) uint64 {
 	if size <= 16 {
 		return 0
@@ -64,20 +64,20 @@ func (r addressRange) at(i uint64) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// holds reports whether the range gives ip to those who ask for it.
+// holds reports whether the range can assign ip on request.
 func (r addressRange) holds(ip netip.Addr) bool {
 	return r.prefix.Contains(ip) && r.count > 0 && !ip.Less(r.at(0)) &&
 		(r.prefix.Addr().Is6() || !r.at(r.count-1).Less(ip))
 }
 
-// free returns an address that is not used: any of the upper ones, or any of the lower ones if those are gone. false
-// if all are used.
+// free returns an unused address: a random upper one, or a random lower one if all upper ones are used; false if all
+// are used.
 func (r addressRange) free(random func(uint64) uint64, used func(netip.Addr) bool) (netip.Addr, bool) {
 	i, ok := pick(r.static, r.count, random, func(i uint64) bool { return used(r.at(i)) })
 	return r.at(i), ok
 }
 
-// pick returns one of the numbers from static to below count that are not used, else one of those below static.
+// pick returns a random unused number from static to below count, or else one below static.
 func pick(static, count uint64, random func(uint64) uint64, used func(uint64) bool) (uint64, bool) {
 	static = min(static, count)
 	for _, part := range [][2]uint64{{static, count - static}, {0, static}} {
@@ -88,7 +88,7 @@ func pick(static, count uint64, random func(uint64) uint64, used func(uint64) bo
 		start := random(n)
 		for i := range n {
 			at := start + i
-			if at >= n || at < start { // beyond the end, or beyond what can be counted
+			if at >= n || at < start { // beyond the end, or overflow
 				at -= n
 			}
 			if !used(first + at) {
@@ -99,7 +99,7 @@ func pick(static, count uint64, random func(uint64) uint64, used func(uint64) bo
 	return 0, false
 }
 
-// ranges returns those out of which services of a family get addresses now, the default one first.
+// ranges returns the current ranges for services of a family, the default one first.
 func (s *Services) ranges(family corev1.IPFamily) []addressRange {
 	var out []addressRange
 	s.View.Collection(ref.ServiceCIDRs.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
@@ -122,8 +122,8 @@ func (s *Services) ranges(family corev1.IPFamily) []addressRange {
 	return out
 }
 
-// ReadRange returns the networks of a stored ServiceCIDR, and whether it may be used: unless its condition says
-// otherwise, as it has none where no controller runs.
+// ReadRange returns the networks of a stored ServiceCIDR, and whether it may be used, which is true unless its
+// condition is False: without a controller it has no condition.
 func ReadRange(e *watchcache.Entry) (prefixes []netip.Prefix, ready bool) {
 	var obj networkingv1.ServiceCIDR
 	if err := json.Unmarshal(e.JSON(), &obj); err != nil {
@@ -142,10 +142,10 @@ func ReadRange(e *watchcache.Entry) (prefixes []netip.Prefix, ready bool) {
 	return prefixes, true
 }
 
-// Contains reports whether a network gives ip to services.
+// Contains reports whether a network can assign ip to services.
 func Contains(network netip.Prefix, ip netip.Addr) bool { return newRange(network).holds(ip) }
 
-// ParseRanges reads what --service-cluster-ip-range says: one network, or two of both families.
+// ParseRanges parses --service-cluster-ip-range: one network, or two of both families.
 func ParseRanges(list []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, text := range list {
