@@ -27,7 +27,7 @@ func start(t *testing.T) *controltest.Cluster {
 	return c
 }
 
-// pods is the template of pods that no scheduler looks at.
+// pods returns the template of pods that no scheduler handles.
 func pods(image string) map[string]any {
 	return map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
@@ -37,7 +37,7 @@ func pods(image string) map[string]any {
 	}
 }
 
-// workload returns an object of a kind whose pods have the label app=web.
+// workload returns an object of a kind with pods labelled app=web.
 func workload(apiVersion, kind, name string, replicas int64) *unstructured.Unstructured {
 	o := controltest.Object(apiVersion, kind, "default", name)
 	selector := map[string]any{"matchLabels": map[string]any{"app": "web"}}
@@ -87,7 +87,8 @@ func patch(c *controltest.Cluster, gvr schema.GroupVersionResource, name, data s
 	}
 }
 
-// A Deployment makes a ReplicaSet under the hash of its template, rolls out another one, goes back, and is scaled.
+// TestDeployment checks that a Deployment creates a ReplicaSet named by the hash of its template, rolls out another
+// one, rolls back, and is scaled.
 func TestDeployment(t *testing.T) {
 	c := start(t)
 	c.Create(deployments, workload("apps/v1", "Deployment", "web", 3))
@@ -134,7 +135,7 @@ func TestDeployment(t *testing.T) {
 		}
 		name := first[0].GetName()
 		return strings.Contains(messages, "ScalingReplicaSet Scaled up replica set "+name+" from 0 to 3\n") &&
-			// the tenth or later for this reason, so it may be told in one for many
+			// the tenth event with this reason or a later one, which may be combined with others
 			strings.Contains(messages, "Scaled down replica set "+name+" from 3 to 1\n") &&
 			strings.Contains(messages, "SuccessfulCreate Created pod: "+name+"-")
 	}
@@ -150,7 +151,8 @@ func sets(c *controltest.Cluster) []unstructured.Unstructured {
 	return list.Items
 }
 
-// A paused Deployment makes nothing new, and goes on when it is resumed; one that recreates has no pods in between.
+// TestPausedAndRecreated checks that a paused Deployment creates nothing and continues when resumed, and that the
+// strategy Recreate leaves a time without pods.
 func TestPausedAndRecreated(t *testing.T) {
 	c := start(t)
 	d := workload("apps/v1", "Deployment", "web", 2)
@@ -172,7 +174,8 @@ func TestPausedAndRecreated(t *testing.T) {
 	})
 }
 
-// Sets adopt the pods that they select, release those that they do not select any more, and replace them.
+// TestAdoption checks that sets adopt the pods that they select, release pods that they no longer select, and replace
+// them.
 func TestAdoption(t *testing.T) {
 	for kind, gvr := range map[string]schema.GroupVersionResource{
 		"ReplicaSet": replicaSets, "ReplicationController": controllers,

@@ -58,7 +58,8 @@ func TestDaemonSet(t *testing.T) {
 	c.When(daemonSets, "default", "pods for all nodes", done(3))
 }
 
-// A rollout with surge goes on when new pods have been ready for long enough, although nothing else happens then.
+// TestDaemonSetSurgeWaits checks that a surging rollout continues once new pods have been ready for long enough,
+// without another event.
 func TestDaemonSetSurgeWaits(t *testing.T) {
 	c := controltest.Start(t, testserver.WithWorkloads("nodes=2"))
 	o := workload("apps/v1", "DaemonSet", "agent", 0)

@@ -23,7 +23,7 @@ func rolling(replicas int32, surge, unavailable string) *appsv1.Deployment {
 	}}
 }
 
-// set makes a ReplicaSet of text: "name replicas available max", max being the annotation.
+// set makes a ReplicaSet from text: "name replicas available max", where max is the annotation.
 func set(t *testing.T, text string, age int) *appsv1.ReplicaSet {
 	t.Helper()
 	var name string
@@ -46,8 +46,8 @@ func sizes(list []size) string {
 	return strings.Join(out, " ")
 }
 
-// A new size is shared out in proportion; what is left goes to the largest; of equal ones the newest grows first and
-// the oldest shrinks first.
+// TestProportional checks that a new size is distributed in proportion, with the rest going to the largest set; of
+// equal sets the newest grows first and the oldest shrinks first.
 func TestProportional(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -76,7 +76,8 @@ func TestProportional(t *testing.T) {
 	}
 }
 
-// Old ReplicaSets give up what is not available first, and of what is available as much as may be missing.
+// TestShrinkOld checks that old ReplicaSets first lose unavailable pods, and then as many available ones as
+// maxUnavailable allows.
 func TestShrinkOld(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -91,7 +92,7 @@ func TestShrinkOld(t *testing.T) {
 		{"2", "2", "new 2 0 0", []string{"old 10 8 10"}, "old=8"},
 		{"0", "3", "new 0 0 0", []string{"a 5 4 10", "b 5 5 10"}, "a=4 a=2"},
 		{"0", "30%", "new 0 0 0", []string{"old 10 10 10"}, "old=7"},
-		// Sets that have been made smaller and still count the pods that go: what they count is not there.
+		// Sets that were scaled down and still count the deleted pods: these pods are not available.
 		{"3", "2", "new 5 0 10", []string{"old 8 10 10"}, ""},
 		{"3", "2", "new 0 0 10", []string{"a 4 2 10", "b 8 10 10"}, "a=2"},
 	} {
@@ -129,7 +130,7 @@ func TestRememberRevision(t *testing.T) {
 	}
 }
 
-// A set that cannot make its pods says so, until it can.
+// TestSetStatus checks that a set that cannot create its pods has a condition until it can.
 func TestSetStatus(t *testing.T) {
 	t.Parallel()
 	s := set(t, "web 2 0 0", 0)

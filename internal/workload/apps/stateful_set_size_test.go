@@ -75,7 +75,7 @@ func TestSortOut(t *testing.T) {
 	}
 }
 
-// TestSortOutOfMany looks at a set with as many replicas as a number can say.
+// TestSortOutOfMany tests a set with the largest number of replicas.
 func TestSortOutOfMany(t *testing.T) {
 	t.Parallel()
 	for start, want := range map[int32]int{0: cluster.BurstMost + 1, 7: cluster.BurstMost + 1, math.MaxInt32 - 9: 10} {
@@ -86,7 +86,7 @@ func TestSortOutOfMany(t *testing.T) {
 	}
 }
 
-// TestSizesAtTheirLimit resizes Deployments whose numbers are as large as they can be.
+// TestSizesAtTheirLimit resizes Deployments with the largest possible numbers.
 func TestSizesAtTheirLimit(t *testing.T) {
 	t.Parallel()
 	const most = math.MaxInt32

@@ -16,8 +16,8 @@ var (
 	claims       = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 )
 
-// A StatefulSet makes its pods one after another with claims and numbers, replaces them from the last to the partition,
-// and deletes the last ones with their claims if that is its policy.
+// TestStatefulSet checks that a StatefulSet creates its pods one after another with claims and ordinals, replaces them
+// from the last down to the partition, and on scaling down deletes pods with their claims if that is its policy.
 func TestStatefulSet(t *testing.T) {
 	c := start(t)
 	o := workload("apps/v1", "StatefulSet", "db", 3)

@@ -25,7 +25,7 @@ type object = map[string]any
 
 const tooMuch = "cpu resource utilization (percentage of request) above target"
 
-// deployment returns one whose pods request 1 CPU and 1Gi, and use cpu.
+// deployment returns a Deployment with pods that request 1 CPU and 1Gi, and use cpu.
 func deployment(name string, replicas int64, cpu string) *unstructured.Unstructured {
 	d := controltest.Object("apps/v1", "Deployment", "default", name)
 	d.Object["spec"] = object{
@@ -45,7 +45,7 @@ func deployment(name string, replicas int64, cpu string) *unstructured.Unstructu
 	return d
 }
 
-// autoscaler returns one of a target, between 1 and 10 replicas.
+// autoscaler returns an autoscaler of a target, between 1 and 10 replicas.
 func autoscaler(apiVersion, kind, name string, metrics ...any) *unstructured.Unstructured {
 	a := controltest.Object("autoscaling/v2", "HorizontalPodAutoscaler", "default", name)
 	a.Object["spec"] = object{
@@ -67,7 +67,7 @@ func status(o *unstructured.Unstructured, field string) int64 {
 	return n
 }
 
-// conditions are those of an autoscaler: type=status reason.
+// conditions returns the conditions of an autoscaler as "type=status reason".
 func conditions(o *unstructured.Unstructured) (out []string) {
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, v := range list {
@@ -88,7 +88,7 @@ func start(t *testing.T) *suite {
 		testserver.WithClock(clock)), clock}
 }
 
-// ready waits until a Deployment has so many pods that are ready.
+// ready waits until a Deployment has the number of ready pods.
 func (s *suite) ready(name string, replicas int64) {
 	s.Helper()
 	s.When(deployments, "default", fmt.Sprintf("%s to have %d", name, replicas),
@@ -184,7 +184,8 @@ func TestDeployment(t *testing.T) {
 	}
 }
 
-// Bounds hold before any metric is known; a target that someone has scaled to nothing is left alone.
+// TestBounds checks that the bounds hold before any metric is known, and that a target scaled to zero by hand is left
+// alone.
 func TestBounds(t *testing.T) {
 	s := start(t)
 	for name, replicas := range map[string]int64{"many": 12, "few": 1, "none": 0} {
@@ -201,7 +202,7 @@ func TestBounds(t *testing.T) {
 	s.ready("none", 0)
 }
 
-// Behavior says how fast: two pods a minute here.
+// TestBehavior checks that behavior limits the rate: here two pods a minute.
 func TestBehavior(t *testing.T) {
 	s := start(t)
 	s.Create(deployments, deployment("web", 1, "1"))
@@ -222,7 +223,8 @@ func TestBehavior(t *testing.T) {
 	s.ready("web", 5)
 }
 
-// Metrics that no API has say so in Kubernetes' words; with one that can be read a target grows nevertheless.
+// TestFailures checks Kubernetes' messages for unavailable metrics, and that a target scales up by the available ones
+// nevertheless.
 func TestFailures(t *testing.T) {
 	s := start(t)
 	s.Create(deployments, deployment("web", 1, "1"))
@@ -270,7 +272,7 @@ func TestFailures(t *testing.T) {
 	s.reports("cron", "FailedGetScale", "the server could not find the requested resource")
 }
 
-// Two autoscalers of the same pods are told so.
+// TestAmbiguous checks the condition of two autoscalers for the same pods.
 func TestAmbiguous(t *testing.T) {
 	s := start(t)
 	s.Create(deployments, deployment("web", 1, "500m"))
@@ -289,7 +291,7 @@ func TestAmbiguous(t *testing.T) {
 	s.says("web", "ScalingActive=True ValidMetricFound")
 }
 
-// Any kind with a scale may be a target, one whose scale names no selector has none.
+// TestCustom checks that any kind with a scale may be a target, unless its scale has no selector.
 func TestCustom(t *testing.T) {
 	s := start(t)
 	d := controltest.Definition("fleets", "Fleet", "Namespaced")

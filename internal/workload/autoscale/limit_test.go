@@ -41,7 +41,7 @@ func policy(kind autoscalingv2.HPAScalingPolicyType, value, seconds int32) autos
 	return autoscalingv2.HPAScalingPolicy{Type: kind, Value: value, PeriodSeconds: seconds}
 }
 
-// Policies say how far a target may go in their period, after what has been done in it.
+// TestPolicies checks that policies limit the changes within their period.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	const pods, percent = autoscalingv2.PodsScalingPolicy, autoscalingv2.PercentScalingPolicy
@@ -86,13 +86,14 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// A target follows the highest proposal of five minutes down, and with behavior those of its windows.
+// TestWindows checks that a target scales down to the highest proposal of the last five minutes, or with behavior of
+// its windows.
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	l := limits{1, 100, 10}
 	h := &history{}
 	h.begin(10, noon)
-	h.begin(3, noon) // it is no more the first look
+	h.begin(3, noon) // so the next one is not the first
 	for _, c := range []struct {
 		after   time.Duration
 		desired int32
@@ -134,7 +135,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// What no policy looks at any more is forgotten.
+// TestScaled checks that changes beyond the period of every policy are dropped.
 func TestScaled(t *testing.T) {
 	t.Parallel()
 	h, r := &history{}, behavior(func(_, _ *autoscalingv2.HPAScalingRules) {})

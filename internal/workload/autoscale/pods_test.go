@@ -14,9 +14,9 @@ import (
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// parse makes a workload of words, one for each pod: what it uses (- if that is not known), a slash, what it requests
-// (- for nothing), both in thousandths, and what it is: starting (ready for 5 seconds), unready, late (unready since
-// long after its start), pending, failed or ending.
+// parse makes a workload from words, one for each pod: its usage (- if unknown), a slash, its requests (- for none),
+// both in thousandths, and its state: starting (ready for 5 seconds), unready, late (unready long after its start),
+// pending, failed or ending.
 func parse(t *testing.T, text string) *workload {
 	t.Helper()
 	w := &workload{
@@ -61,13 +61,14 @@ func parse(t *testing.T, text string) *workload {
 	return w
 }
 
-// Usage is compared with requests, or with a value; pods that are starting or unknown never turn the direction.
+// TestPropose checks that usage is compared with requests or with a value, and that starting pods and pods without
+// metrics never reverse the direction.
 func TestPropose(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		pods   string
-		target int32  // hundredths of requests
-		want   string // replicas, hundredths, usage of each
+		target int32  // percent of requests
+		want   string // replicas, percent, average usage
 	}{
 		{"300/1000 500/1000 700/1000", 30, "5 50% 500"},
 		{"540/1000 540/1000", 50, "2 54% 540"},
@@ -75,20 +76,20 @@ func TestPropose(t *testing.T) {
 		{"450/1000 450/1000", 50, "2 45% 450"},
 		{"440/1000 440/1000", 50, "2 44% 440"}, // 1.76 is rounded up
 		{"100/1000 300/1000 500/1000 250/1000 250/1000", 50, "3 28% 280"},
-		{"500/1000 700/1000 1000/1000,starting", 30, "4 60% 600"},                // idle, so 40 %
-		{"300/1000 500/1000 700/1000 900/1000,pending", 30, "5 50% 500"},         // 375 each by four
-		{"400/1000 500/1000,failed 700/1000,ending", 30, "2 40% 400"},            // these do not count at all
+		{"500/1000 700/1000 1000/1000,starting", 30, "4 60% 600"},                // it counts as idle: 40 %
+		{"300/1000 500/1000 700/1000 900/1000,pending", 30, "5 50% 500"},         // 375 each with four pods
+		{"400/1000 500/1000,failed 700/1000,ending", 30, "2 40% 400"},            // neither of them counts
 		{"400/1000 500/1000 600/1000 -/1000", 51, "4 50% 500"},                   // within tolerance
-		{"100/1000 100/1000 100/1000 -/1000", 50, "3 10% 100"},                   // it may use all that it requests
-		{"700/1000 -/1000 -/1000 -/1000", 50, "4 70% 700"},                       // 17 % would turn the direction
-		{"1000/1000 900/1000 -/1000,starting 900/1000 -/1000", 30, "10 93% 933"}, // both idle: 56 % of five
-		{"100/1000,unready 800/1000", 50, "2 80% 800"},                           // idle, so 40 % would turn it
-		{"100/1000,late 800/1000", 50, "2 45% 450"},                              // it was ready once
+		{"100/1000 100/1000 100/1000 -/1000", 50, "3 10% 100"},                   // it counts with its requests
+		{"700/1000 -/1000 -/1000 -/1000", 50, "4 70% 700"},                       // 17 % would reverse the direction
+		{"1000/1000 900/1000 -/1000,starting 900/1000 -/1000", 30, "10 93% 933"}, // both count as idle: 56 % of five
+		{"100/1000,unready 800/1000", 50, "2 80% 800"},                           // as idle, 40 % would reverse it
+		{"100/1000,late 800/1000", 50, "2 45% 450"},                              // it was ready before
 		{"100/1000,unready 200/1000,pending", 50, "did not receive metrics for targeted pods (pods might be unready)"},
 		{"", 50, "no pods returned by selector while calculating replica count"},
 		{"100/- 200/1000", 50, "missing request for cpu in container main of Pod p0"},
 		{"100/0", 50, "no metrics returned matched known pods"},
-		{"-/1000 30/1000", 150, "2 3% 30"}, // one of which nothing is known uses its target, if that is more than all
+		{"-/1000 30/1000", 150, "2 3% 30"}, // without metrics a pod counts with the target, if that is higher
 	} {
 		replicas, percent, each, err := parse(t, c.pods).byUtilization(c.target)
 		got := fmt.Sprintf("%d %d%% %d", replicas, percent, each)
@@ -105,7 +106,7 @@ func TestPropose(t *testing.T) {
 		want   string
 	}{
 		{"300/- 500/- 700/-", 300, "5 500"},
-		{"500/- -/-", 1000, "2 500"}, // 750 each, with one that uses the target: 1.5 is rounded up
+		{"500/- -/-", 1000, "2 500"}, // 750 each with the target for the one without metrics: 1.5 is rounded up
 		{"100/- 100/- 100/- -/-", 1000, "2 100"},
 		{"900/- 800/-,starting", 500, "2 900"},
 	} {
@@ -116,7 +117,7 @@ func TestPropose(t *testing.T) {
 	}
 }
 
-// A tolerance of one's own holds for one direction.
+// TestTolerance checks that an explicit tolerance applies to one direction.
 func TestTolerance(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -138,7 +139,8 @@ func TestTolerance(t *testing.T) {
 	}
 }
 
-// One container counts alone, sidecars count among all, and what a pod requests for itself takes the place of all.
+// TestRequests checks the requests of a single container, of all containers with sidecars, and of the pod itself, which
+// override the sum.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	wants := func(milli string) corev1.ResourceRequirements {
@@ -171,7 +173,7 @@ func TestRequests(t *testing.T) {
 		{pod, "b", "memory", "missing request for memory in container b of Pod p"},
 		{own, "", "cpu", "700"},
 		{own, "a", "cpu", "100"},
-		{memory, "", "cpu", "2000"}, // as a scheduler counts it, with the largest init container
+		{memory, "", "cpu", "2000"}, // as in a scheduler, with the largest init container
 	} {
 		n, err := (&workload{container: c.container, resource: c.resource}).request(c.pod)
 		got := fmt.Sprint(n)

@@ -16,7 +16,7 @@ import (
 
 var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 
-// job returns a Job whose pods become what is said.
+// job returns a Job with an annotation that determines the course of its pods.
 func job(name, becomes string, spec map[string]any) *unstructured.Unstructured {
 	o := controltest.Object("batch/v1", "Job", "default", name)
 	spec["template"] = map[string]any{
@@ -51,7 +51,7 @@ func story(o *unstructured.Unstructured) string {
 	return strings.Join(out, ", ")
 }
 
-// Jobs of all kinds come to their ends, with Kubernetes' conditions in Kubernetes' order.
+// TestJobs runs Jobs of all kinds to their ends, and checks Kubernetes' conditions and their order.
 func TestJobs(t *testing.T) {
 	c := controltest.Start(t, testserver.WithWorkloads())
 	kubelettest.Start(t, c.Config)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A schedule that changes twice waits from the last change on, and never hides what else has happened.
+// TestDueLooks checks that a schedule that changes twice waits from the last change on, and hides no other change.
 func TestDueLooks(t *testing.T) {
 	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	second := first.Add(time.Second)

@@ -41,7 +41,7 @@ func cronJob(name string, ends bool, spec map[string]any) *unstructured.Unstruct
 	return o
 }
 
-// crons is a server whose time stands five minutes after a full hour, and never comes near the next by itself.
+// crons is a server with a clock that stands at five minutes after a full hour.
 type crons struct {
 	*controltest.Cluster
 	clock *testserver.Clock
@@ -55,7 +55,7 @@ func startCrons(t *testing.T) *crons {
 	return c
 }
 
-// pass lets the next full hour come, and so many more.
+// pass advances the clock to the next full hour, and by more hours.
 func (c *crons) pass(more int) {
 	now := c.clock.Now()
 	c.hour = now.Truncate(time.Hour).Add(time.Duration(1+more) * time.Hour)
@@ -65,7 +65,7 @@ func (c *crons) pass(more int) {
 // job returns the name of the Job that a CronJob has for the last full hour.
 func (c *crons) job(name string) string { return fmt.Sprintf("%s-%d", name, c.hour.Unix()/60) }
 
-// until waits until a CronJob's Jobs are those.
+// until waits until a CronJob has exactly the given Jobs.
 func (c *crons) until(name string, want ...string) {
 	c.Helper()
 	c.When(jobs, "default", "the jobs "+strings.Join(want, ", "), func(all map[string]*unstructured.Unstructured) bool {
@@ -121,7 +121,7 @@ func active(status map[string]any) (names []string) {
 	return names
 }
 
-// CronJobs make Jobs at full hours, of which each has the name of its time.
+// TestCronJobs checks that CronJobs create Jobs at full hours, each named by its time.
 func TestCronJobs(t *testing.T) {
 	c := startCrons(t)
 	for _, o := range []*unstructured.Unstructured{
@@ -164,10 +164,10 @@ func TestCronJobs(t *testing.T) {
 	c.When(cronJobs, "default", "the new schedule", func(all map[string]*unstructured.Unstructured) bool {
 		s, _, _ := unstructured.NestedString(all["yearly"].Object, "spec", "schedule")
 		return s == "0 * * * *"
-	}) // a read waits for what the controller has heard, so it knows when the schedule changed
+	}) // the controller has seen the change when a read returns
 
 	c.pass(0)
-	c.until("plain", c.job("plain")) // the first is above the limit
+	c.until("plain", c.job("plain")) // the first one exceeds the history limit
 	c.report("plain", "SuccessfulDelete")
 	c.until("allow", first["allow"], c.job("allow"))
 	c.report("forbid", "JobAlreadyActive")
@@ -185,7 +185,7 @@ func TestCronJobs(t *testing.T) {
 	c.report("forbid", "MissingJob")
 }
 
-// A server on which much time has passed makes one Job for what was missed, if it may still start.
+// TestMissedSchedules checks that a server creates one Job for missed times, if the starting deadline allows.
 func TestMissedSchedules(t *testing.T) {
 	c := startCrons(t)
 	c.Create(cronJobs, cronJob("many", true, map[string]any{}))
@@ -195,7 +195,7 @@ func TestMissedSchedules(t *testing.T) {
 	c.until("many", c.job("many"))
 	before := c.job("many")
 	c.pass(0)
-	c.until("many", before, c.job("many")) // and it goes on
+	c.until("many", before, c.job("many")) // and it continues
 	c.until("late")
 }
 

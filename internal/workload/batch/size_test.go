@@ -40,7 +40,7 @@ func TestIndexesAtRandom(t *testing.T) {
 	}
 }
 
-// TestIndexesOfMany works with Jobs of as many completions as a number can say, and sets of 100,000 spans.
+// TestIndexesOfMany tests Jobs with the largest number of completions, and sets of 100,000 spans.
 func TestIndexesOfMany(t *testing.T) {
 	t.Parallel()
 	all := parseIndexes(fmt.Sprintf("0-%d", math.MaxInt32-1), math.MaxInt32)
@@ -56,7 +56,7 @@ func TestIndexesOfMany(t *testing.T) {
 	}
 }
 
-// TestMissedForAges looks at schedules whose last time, which a status may say, is centuries back or ahead.
+// TestMissedForAges tests schedules with a last time, from a status, that is centuries in the past or future.
 func TestMissedForAges(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

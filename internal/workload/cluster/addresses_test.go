@@ -2,7 +2,7 @@ package cluster
 
 import "testing"
 
-// Addresses are given once, are kept by pods that have them, and come back.
+// TestAddresses checks that addresses are unique, stay with their pods, and are reused.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	a := NewAddresses()

@@ -16,8 +16,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// A brief is the pod without what no set looks at; pods of a set share their owners. One whose containers have
-// restarted is not told in brief.
+// TestBrief checks that a brief is the pod without fields that controllers do not read, and that pods of a set share
+// their owners. A pod with container restarts has no brief.
 func TestBrief(t *testing.T) {
 	t.Parallel()
 	yes, at := true, metav1.NewTime(time.Unix(1_700_000_000, 0).Local())
@@ -81,7 +81,7 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// The pods of a controller are counted without a look at each, unless one is to be adopted or released.
+// TestCount checks that Count counts the pods of a controller, unless one is to be adopted or released.
 func TestCount(t *testing.T) {
 	t.Parallel()
 	selects := labels.SelectorFromSet(labels.Set{"app": "web"})

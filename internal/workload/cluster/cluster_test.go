@@ -23,7 +23,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// The kinds are those of the catalog.
+// TestKindsAreServed checks that the kinds are in the catalog.
 func TestKindsAreServed(t *testing.T) {
 	t.Parallel()
 	known := map[catalog.GroupResource]*catalog.Resource{}
@@ -66,7 +66,8 @@ func check[T any, P interface {
 	}
 }
 
-// What a component writes and reads is typed, knows its owner, and an event that says the same again counts.
+// TestReadAndWrite checks that reads and writes are typed, that objects have their owner, and that a repeated event is
+// counted.
 func TestReadAndWrite(t *testing.T) {
 	t.Parallel()
 	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
@@ -121,7 +122,7 @@ func TestReadAndWrite(t *testing.T) {
 	}
 }
 
-// A typed object needs no decoding: it becomes what it would become by that.
+// TestTypedIsDecoded checks that a typed object becomes the same object as its decoded JSON.
 func TestTypedIsDecoded(t *testing.T) {
 	t.Parallel()
 	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
@@ -166,8 +167,8 @@ func TestTypedIsDecoded(t *testing.T) {
 	}
 }
 
-// Controlled returns the objects of an owner, sorted by name and in their newest state, also after they have changed
-// hands; a rest goes by their number.
+// TestIndexOfOwners checks that Controlled returns the current objects of an owner, sorted by name, also after changes
+// of the owner, and that Rest depends on their number.
 func TestIndexOfOwners(t *testing.T) {
 	t.Parallel()
 	st := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})
@@ -251,7 +252,7 @@ func TestIndexOfOwners(t *testing.T) {
 	has("one", true, "cPending ")
 }
 
-// alarmed is a reconciler that wants to look again after an hour, once.
+// alarmed is a reconciler that requests one more reconcile after an hour.
 type alarmed struct{ looks int }
 
 func (a *alarmed) Observe(*watchcache.Event, func(string)) {}

@@ -13,9 +13,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// Of many events about an object that differ in their messages nine are written by themselves and the others in one
-// for all; after 25 there is one more each five minutes. Another object, and an event of the newer kind, are not
-// concerned.
+// TestManyEventsAreCombined checks that of many events about an object with different messages nine are written
+// separately and the others are combined; after 25 there is one more each five minutes. Events about other objects, and
+// events of the newer kind, are not affected.
 func TestManyEventsAreCombined(t *testing.T) {
 	t.Parallel()
 	c, now := newCorrelator(), time.Unix(1, 0)
@@ -68,8 +68,8 @@ func TestManyEventsAreCombined(t *testing.T) {
 	}
 }
 
-// Random reports become of what kube's recorder makes of them. Of more than nine messages none is repeated: which of
-// them Kubernetes remembers then is chance.
+// TestCorrelatorMatchesKubernetes compares the results for random reports with client-go's recorder. With more than
+// nine messages none is repeated, since Kubernetes then tracks a random subset.
 func TestCorrelatorMatchesKubernetes(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

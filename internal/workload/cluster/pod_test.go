@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A toleration is about a taint by key, effect and value; with Gt and Lt by a value that is a number.
+// TestTolerates checks that tolerations match taints by key, effect and value, and by a number with Gt and Lt.
 func TestTolerates(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

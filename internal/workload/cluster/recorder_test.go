@@ -16,11 +16,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// written is what a recorder has written.
+// written records the events that a recorder has written.
 type written struct {
 	mu   sync.Mutex
-	by   map[string][]string // by the name of the object
-	turn chan struct{}       // lets one be written
+	by   map[string][]string // by object name
+	turn chan struct{}       // allows one write
 }
 
 func (w *written) write(ctx context.Context, one *report, name string) string {
@@ -44,7 +44,7 @@ func (w *written) lines(about string) []string {
 	return slices.Clone(w.by[about])
 }
 
-// recorderOf returns a recorder that writes into w, a cluster that reports to it, and what stops it.
+// recorderOf returns a cluster with a recorder that writes into w, and a function that stops it.
 func recorderOf(w *written) (c *Cluster, stop func() error) {
 	w.by, w.turn = map[string][]string{}, make(chan struct{})
 	h := &part.Host{Now: func() time.Time { return time.Unix(1, 0) }, OnStop: func(f func() error) { stop = f }}
@@ -53,8 +53,8 @@ func recorderOf(w *written) (c *Cluster, stop func() error) {
 	return c, stop
 }
 
-// What is reported is written without that the reporter waits, in the order of the reports about an object; the same
-// again goes to the same event, and others have names of their own, even at the same time.
+// TestReportsAreWrittenInOrder checks that reports do not wait for their writes, that events about an object keep their
+// order, that a repeated report goes to the same event, and that other events have unique names, even at the same time.
 func TestReportsAreWrittenInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &written{}
@@ -81,7 +81,7 @@ func TestReportsAreWrittenInOrder(t *testing.T) {
 		if got := w.lines("b"); len(got) != 1 {
 			t.Errorf("about b: %q", got)
 		}
-		c.Normal(t.Context(), b, "Killing", "") // there is no goroutine for it any more
+		c.Normal(t.Context(), b, "Killing", "") // its goroutine has ended
 		c.events.work.Wait()
 		if got := w.lines("b"); len(got) != 2 {
 			t.Errorf("about b: %q", got)
@@ -92,7 +92,8 @@ func TestReportsAreWrittenInOrder(t *testing.T) {
 	})
 }
 
-// Who reports more than can be written waits; the end of the server ends that, and drops what was not written.
+// TestReportsHaveRoom checks that a reporter waits when the queue is full, and that the end of the server unblocks it
+// and drops the queue.
 func TestReportsHaveRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &written{}
@@ -100,14 +101,14 @@ func TestReportsHaveRoom(t *testing.T) {
 		reported := 0
 		go func() {
 			for range 3 * lineMost {
-				// Objects of one name are in one line, and each may have events.
+				// Objects of one name share a line, and each has an event budget.
 				c.Normal(t.Context(), corev1.ObjectReference{Name: "a", UID: types.UID(strconv.Itoa(reported))},
 					"Pulled", "")
 				reported++
 			}
 		}()
 		synctest.Wait()
-		// A line is full, and what was in it before is being written.
+		// A line is full, and its earlier content is being written.
 		if reported < lineMost || reported > 2*lineMost {
 			t.Fatalf("%d were reported while none was written", reported)
 		}

@@ -36,7 +36,7 @@ func pod(name, app string, owners ...controltest.Owner) *unstructured.Unstructur
 	return o
 }
 
-// budget returns one for the pods of an app.
+// budget returns a budget for the pods of an app.
 func budget(app, field string, value any) *unstructured.Unstructured {
 	o := controltest.Object("policy/v1", "PodDisruptionBudget", "default", app)
 	o.Object["spec"] = map[string]any{
@@ -88,7 +88,7 @@ func reported(c *controltest.Cluster, about, reason string) {
 	})
 }
 
-// Budgets count pods, and those that controllers of all kinds want.
+// TestBudgets checks that budgets count pods, and the replicas of controllers of all kinds.
 func TestBudgets(t *testing.T) {
 	c := controltest.Start(t, testserver.WithWorkloads("pods=1000"))
 	d := controltest.Object("apps/v1", "Deployment", "default", "web")
@@ -152,7 +152,7 @@ func scaled() *unstructured.Unstructured {
 	return d
 }
 
-// An eviction that a budget does not allow is refused, and one that it allows counts.
+// TestEviction checks that an eviction that a budget forbids is rejected, and that an allowed one counts.
 func TestEviction(t *testing.T) {
 	c := controltest.Start(t, testserver.WithWorkloads())
 	client, err := kubernetes.NewForConfig(c.Config)
@@ -183,7 +183,8 @@ func TestEviction(t *testing.T) {
 	until(c, "app", "allows 0: 1 of 1 of 1 DisruptionAllowed=False InsufficientPods")
 }
 
-// A pod that was to be evicted and is still there counts again, and is told so.
+// TestEvictionThatDidNotHappen checks that a pod that was not deleted after its eviction counts again, with its
+// condition reset.
 func TestEvictionThatDidNotHappen(t *testing.T) {
 	clock := testserver.NewClock()
 	c := controltest.Start(t, testserver.WithWorkloads(), testserver.WithClock(clock))

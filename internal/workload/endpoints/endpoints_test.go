@@ -22,7 +22,7 @@ var (
 	slicesOf  = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 )
 
-// Services have slices and Endpoints of their pods: those that are ready, and those that are not.
+// TestEndpoints checks the slices and Endpoints of services, with ready and unready pods.
 func TestEndpoints(t *testing.T) {
 	c := controltest.Start(t, testserver.WithWorkloads("nodes=0"))
 	kubelettest.Start(t, c.Config)
@@ -64,7 +64,8 @@ func TestEndpoints(t *testing.T) {
 	c.When(slicesOf, "default", "no slices", slices1(""))
 }
 
-// What a client writes as the Endpoints of a service without a selector is mirrored to a slice, which goes with it.
+// TestMirrored checks that clients' Endpoints of a service without a selector are mirrored to a slice, which is deleted
+// with them.
 func TestMirrored(t *testing.T) {
 	c := controltest.Start(t, testserver.WithWorkloads("nodes=0"))
 	svc := controltest.Object("v1", "Service", "default", "web")
@@ -91,7 +92,7 @@ func TestMirrored(t *testing.T) {
 	c.When(slicesOf, "default", "no mirror", mirrored(""))
 }
 
-// slices1 reports whether the slices of the service web are as text says.
+// slices1 reports whether the slices of the service web match want.
 func slices1(want string) func(map[string]*unstructured.Unstructured) bool {
 	return func(all map[string]*unstructured.Unstructured) bool {
 		var out []string

@@ -39,7 +39,8 @@ func hinted(s *discoveryv1.EndpointSlice) (out []string) {
 	return out
 }
 
-// A service that says where its traffic is to stay has hints; a slice that lacks them is written for them alone.
+// TestTrafficDistribution checks the hints of services with trafficDistribution, and that a slice without hints is
+// updated.
 func TestTrafficDistribution(t *testing.T) {
 	for by, want := range map[string][]string{
 		corev1.ServiceTrafficDistributionPreferClose:    {"a", "b", ""},
@@ -64,8 +65,8 @@ func TestTrafficDistribution(t *testing.T) {
 	}
 }
 
-// A service that asks for hints by topology has zones share its endpoints by their nodes' CPU, or an event says why
-// not.
+// TestTopology checks that hints by topology distribute endpoints over zones by their nodes' CPU, or that an event has
+// the reason.
 func TestTopology(t *testing.T) {
 	for _, test := range []struct {
 		shares map[string]float64

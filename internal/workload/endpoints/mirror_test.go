@@ -35,7 +35,7 @@ func at(port int32, ready, notReady string) (s corev1.EndpointSubset) {
 	return s
 }
 
-// text says what is to be done: the slices to make, change and delete.
+// text describes the changes: the slices to create, update and delete.
 func (m *mirroring) text() string {
 	var out []string
 	for i, list := range [][]*discoveryv1.EndpointSlice{m.create, m.update, m.remove} {

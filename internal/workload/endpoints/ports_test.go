@@ -7,7 +7,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// Ports stand in the order in which Kubernetes' controllers have them: that of their hashes, however they come.
+// TestOrderOfPorts checks that ports are sorted by hash as in Kubernetes' controllers, whatever their input order.
 func TestOrderOfPorts(t *testing.T) {
 	t.Parallel()
 	udp, tcp, protocol := corev1.ProtocolUDP, corev1.ProtocolTCP, "dns"

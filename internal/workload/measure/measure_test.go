@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A container uses what its pod says, as long as it runs.
+// TestOfPod checks that running containers have the usage of their pod's annotations.
 func TestOfPod(t *testing.T) {
 	t.Parallel()
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}

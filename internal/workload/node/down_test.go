@@ -16,10 +16,10 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// many is how many pods there are.
+// many is the number of pods.
 const many = 60
 
-// moved is a server with nodes and pods, whose clock the test moves.
+// moved is a server with nodes and pods, and a clock that the test moves.
 type moved struct {
 	*testing.T
 	*kubernetes.Clientset
@@ -54,7 +54,7 @@ func startMoved(t *testing.T) *moved {
 	return m
 }
 
-// until waits for f to have nothing to complain of, and moves the clock by a step before each look.
+// until waits until f returns "", and advances the clock by step before each attempt.
 func (m *moved) until(what string, step time.Duration, f func() string) {
 	m.Helper()
 	deadline := time.After(controltest.Patience)
@@ -85,7 +85,7 @@ func (m *moved) available() string {
 	return ""
 }
 
-// pods counts pods by their nodes, those that are being deleted below "deleted". No address is there twice.
+// pods counts pods by node, with terminating ones under "deleted". It checks that addresses are unique.
 func (m *moved) pods() map[string]int {
 	m.Helper()
 	list, err := m.CoreV1().Pods("default").List(m.Context(), metav1.ListOptions{LabelSelector: "app=web"})
@@ -116,8 +116,8 @@ func (m *moved) setDown(value string) {
 	}
 }
 
-// A node that goes down among many pods loses them, others take them, and when it comes back it is a node like others:
-// nothing is lost, and nothing is there twice.
+// TestDownAndBack checks that a node with an outage loses its pods to other nodes, and is a node like the others after
+// its return, without lost or duplicate pods.
 func TestDownAndBack(t *testing.T) {
 	t.Parallel()
 	m := startMoved(t)

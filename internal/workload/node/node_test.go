@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// A server that says it is ready has its nodes, ready for pods, as kubelets describe them.
+// TestNodesAreThereAtOnce checks that a ready server has its nodes, ready for pods, as kubelets describe them.
 func TestNodesAreThereAtOnce(t *testing.T) {
 	t.Parallel()
 	server := testserver.Start(t, testserver.WithWorkloads("nodes=2", "zones=2", "cpu=4", "name=worker-%d"))

@@ -22,8 +22,8 @@ import (
 // leases is the resource of the Lease that servers compete for.
 var leases = ref.Leases.GroupResource()
 
-// A server with an etcd of its own is ready for what it simulates at once. Among servers that share one, none is ready
-// before a server works that holds the Lease; one that holds it and is silent does not count.
+// TestReadiness checks that a server with an etcd of its own is ready for its simulation at once. Servers that share an
+// etcd are not ready until the Lease has a working holder; an inactive holder does not count.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	alone := testserver.Start(t, testserver.WithWorkloads())
@@ -36,7 +36,7 @@ func TestReadiness(t *testing.T) {
 	}
 
 	st := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})
-	other := parttest.Start(t, st) // writes what another server would
+	other := parttest.Start(t, st) // writes as another server would
 	other.Create(leases, "kube-system", `{"metadata":{"name":"bowsprit-controllers","namespace":"kube-system"},
 		"spec":{"holderIdentity":"gone","leaseDurationSeconds":3600}}`)
 	var servers []*testserver.Server
@@ -68,11 +68,11 @@ func TestReadiness(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, s := range servers { // the holder is there after all
+	for _, s := range servers { // the holder is active after all
 		until(t, s, func() { lease("gone") })
 	}
 	lease("")
-	for _, s := range servers { // one of them takes it
+	for _, s := range servers { // one of them acquires it
 		until(t, s, func() {})
 	}
 }

@@ -19,9 +19,9 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// A clock that is moved by a year leaves all pods where they are and all nodes well. A CronJob has one Job for all the
-// times that it missed, and a word of them if they are many; what was to be kept for a while is gone. Who the server
-// is, and who its clients are, goes by the machine's time: keys and tokens stay good.
+// TestYear checks that all pods and nodes survive when the clock moves by a year. A CronJob has one Job for all missed
+// times, with an event if there are many, and objects with a TTL are gone. Certificates and tokens stay valid, since
+// the identities of server and clients depend on the machine's time.
 func TestYear(t *testing.T) {
 	t.Parallel()
 	m := startMoved(t)
@@ -61,7 +61,7 @@ func TestYear(t *testing.T) {
 	m.checkKeys(token.Status.Token)
 }
 
-// createCron makes a CronJob.
+// createCron creates a CronJob.
 func (m *moved) createCron(name, schedule string) {
 	m.Helper()
 	_, err := m.BatchV1().CronJobs("default").Create(m.Context(), &batchv1.CronJob{
@@ -75,7 +75,7 @@ func (m *moved) createCron(name, schedule string) {
 	}
 }
 
-// createJob makes a Job that ends, and is kept for so many seconds after it, for ever if ttl is nil.
+// createJob creates a Job that ends, with a ttl in seconds; nil means no TTL.
 func (m *moved) createJob(name string, ttl *int32) {
 	m.Helper()
 	_, err := m.BatchV1().Jobs("default").Create(m.Context(), &batchv1.Job{
@@ -101,7 +101,7 @@ func (m *moved) hasEnded(name string) string {
 	return ""
 }
 
-// uids returns which pods there are, in the order of their names.
+// uids returns the uids of the pods, sorted by name.
 func (m *moved) uids() (uids []types.UID) {
 	m.Helper()
 	list, err := m.CoreV1().Pods("default").List(m.Context(), metav1.ListOptions{LabelSelector: "app=web"})
@@ -114,7 +114,8 @@ func (m *moved) uids() (uids []types.UID) {
 	return uids
 }
 
-// ran returns why not exactly one Job, or two if a month has begun meanwhile, was made for what a CronJob missed.
+// ran returns "" if exactly one Job was created for a CronJob's missed times, or two if a month has begun meanwhile;
+// otherwise the reason.
 func (m *moved) ran(name string) string {
 	c, err := m.BatchV1().CronJobs("default").Get(m.Context(), name, metav1.GetOptions{})
 	if err != nil || c.Status.LastSuccessfulTime == nil {
@@ -136,7 +137,7 @@ func (m *moved) ran(name string) string {
 	return ""
 }
 
-// ranSince returns why no Job of a CronJob was made for a time that is about the given one or later.
+// ranSince returns "" if a CronJob has a Job for a time at or after since; otherwise the reason.
 func (m *moved) ranSince(name string, since time.Time) string {
 	c, err := m.BatchV1().CronJobs("default").Get(m.Context(), name, metav1.GetOptions{})
 	last := c.Status.LastScheduleTime
@@ -169,7 +170,7 @@ func (m *moved) leasesSince(since time.Time) string {
 	return ""
 }
 
-// checkNodes looks at the nodes: none was thought to be gone.
+// checkNodes checks that no node was considered lost.
 func (m *moved) checkNodes(since time.Time) {
 	m.Helper()
 	nodes, err := m.CoreV1().Nodes().List(m.Context(), metav1.ListOptions{})

@@ -80,14 +80,14 @@ func (c *cluster) make(gvr schema.GroupVersionResource, namespace, text string) 
 	return made
 }
 
-// stage makes a Stage with a spec, given as YAML.
+// stage creates a Stage with a spec, given as YAML.
 func (c *cluster) stage(name, spec string) *unstructured.Unstructured {
 	c.Helper()
 	return c.make(stages, "", "apiVersion: kwok.x-k8s.io/v1alpha1\nkind: Stage\nmetadata: {name: "+name+"}\nspec:\n  "+
 		strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ")+"\n")
 }
 
-// pod makes a pod with a label and annotations, given as YAML.
+// pod creates a pod with a label and annotations, given as YAML.
 func (c *cluster) pod(name, label, annotations string) {
 	c.Helper()
 	c.make(controltest.Pods, "default", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: "+name+"\n  labels: {kind: \""+
@@ -113,7 +113,7 @@ func (c *cluster) untilGone(gvr schema.GroupVersionResource, namespace, name str
 	c.When(gvr, namespace, name+" to be gone", func(all objects) bool { return all[name] == nil })
 }
 
-// untilEvent waits for an event and returns what it says.
+// untilEvent waits for an event and returns its message.
 func (c *cluster) untilEvent(about, reason string) string {
 	c.Helper()
 	message := ""
@@ -141,7 +141,8 @@ func phase(is string) func(*unstructured.Unstructured) bool {
 	return func(u *unstructured.Unstructured) bool { return field(u, "status", "phase") == is }
 }
 
-// Stages of files run pods alone: those with a delay when the clock is there, and what they say is done.
+// TestFiles checks that Stages of files run pods alone, that delayed ones wait for the clock, and that their actions
+// happen.
 func TestFiles(t *testing.T) {
 	c := start(t, "stages=testdata/pods")
 	c.pod("slow", "", "")
@@ -169,8 +170,8 @@ func TestFiles(t *testing.T) {
 	c.untilEvent("fast", "StageStop")
 }
 
-// advanceUntil moves the clock until an object is in a state: a step that comes before its delay has begun is followed
-// by another.
+// advanceUntil advances the clock until an object is in a state. It repeats the step, since one may precede the start
+// of the delay.
 func (c *cluster) advanceUntil(
 	d time.Duration, gvr schema.GroupVersionResource, name string, is func(*unstructured.Unstructured) bool,
 ) {
@@ -184,7 +185,7 @@ func (c *cluster) advanceUntil(
 	stop()
 }
 
-// What is wrong with files keeps the server from starting, and is said.
+// TestWrongFiles checks that errors in files prevent the start of the server, and are reported.
 func TestWrongFiles(t *testing.T) {
 	t.Parallel()
 	config := bowsprit.Config{Workloads: bowsprit.WorkloadsConfig{
@@ -206,7 +207,8 @@ next:
     message: {{ .metadata.name | upper }}
 `
 
-// Stages that clients create count at once, for pods that are there and for new ones; without them pods live as before.
+// TestCreated checks that Stages of clients apply at once, to existing and new pods, and that pods run as before
+// without them.
 func TestCreated(t *testing.T) {
 	c := start(t, "").withStages()
 	c.pod("before", "", "")
@@ -230,7 +232,7 @@ func TestCreated(t *testing.T) {
 	})
 }
 
-// A Stage that is wrong is left out, which its status and an event say, until it is put right.
+// TestWrong checks that an invalid Stage is ignored until it is fixed, and that its status and an event report it.
 func TestWrong(t *testing.T) {
 	c := start(t, "").withStages()
 	c.stage("wrong", strings.Replace(always, "key: .status.phase", "key: '.status['", 1))
@@ -263,7 +265,7 @@ func TestWrong(t *testing.T) {
 	c.until(stages, "", "other", "accepted", accepted)
 }
 
-// A Stage that fails for an object says so by an event about the object, which stays as it is.
+// TestFails checks that a Stage that fails for an object causes an event about the object, which stays unchanged.
 func TestFails(t *testing.T) {
 	c := start(t, "").withStages()
 	c.stage("fails", strings.Replace(always, ".metadata.name | upper", "index .spec.containers 7", 1))
@@ -277,7 +279,8 @@ func TestFails(t *testing.T) {
 	c.untilEvent("two", "StageFailed")
 }
 
-// A Stage beside what the server does by itself takes what it matches, and all else goes on.
+// TestBeside checks that a Stage beside the built-in simulation runs the objects that it matches, and nothing else
+// changes.
 func TestBeside(t *testing.T) {
 	c := start(t, "").withStages()
 	c.make(stages, "", `
@@ -303,7 +306,7 @@ spec:
 	})
 }
 
-// Stages for nodes make them ready and say that they are well; the server renews their Leases.
+// TestNodes checks that Stages for nodes make them ready and keep them healthy, while the server renews their Leases.
 func TestNodes(t *testing.T) {
 	c := start(t, "stages=testdata/nodes cpu=3")
 	n := c.until(controltest.Nodes, "", "node-0", "ready", func(u *unstructured.Unstructured) bool {
@@ -324,7 +327,7 @@ func TestNodes(t *testing.T) {
 	c.advanceUntil(11*time.Minute, controltest.Nodes, "node-0", func(u *unstructured.Unstructured) bool {
 		return beat(u) != first
 	})
-	c.pod("one", "", "") // pods live as without Stages
+	c.pod("one", "", "") // pods run as without Stages
 	c.until(controltest.Pods, "default", "one", "ready", func(u *unstructured.Unstructured) bool {
 		return has(u, "Ready", "True")
 	})
@@ -397,7 +400,7 @@ steps:
 	}
 }
 
-// A new pod under the name of one for which a Stage was chosen has nothing to do with that.
+// TestMadeAnew checks that a recreated pod does not inherit the Stage of its predecessor.
 func TestMadeAnew(t *testing.T) {
 	c := start(t, "stages=testdata/pods")
 	c.pod("one", "", "")

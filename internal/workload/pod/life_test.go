@@ -13,8 +13,8 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// TestLife follows pods through their steps: each row is what annotations ask for and what is then to be seen, a line
-// for each step, with how long it lasts.
+// TestLife follows pods through their steps: each row has the annotations and the expected states, one line for each
+// step with its duration.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{
@@ -124,7 +124,7 @@ func annotate(p *corev1.Pod, key, value string) {
 	metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value)
 }
 
-// story takes a pod so many steps on, each when the one before wants it, and says what was seen.
+// story runs a pod for a number of steps, each at its due time, and describes them.
 func story(pod *corev1.Pod, steps int) string {
 	var lines []string
 	now := noon
@@ -161,7 +161,7 @@ func story(pod *corev1.Pod, steps int) string {
 	return strings.Join(lines, "; ")
 }
 
-// A step that changes nothing is no step: what was written leads to no further write.
+// TestStepsEnd checks that a step without changes causes no further write.
 func TestStepsEnd(t *testing.T) {
 	t.Parallel()
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "i"}}}}

@@ -84,7 +84,7 @@ func ready(p *corev1.Pod) bool {
 	})
 }
 
-// A pod is put on a node, becomes ready, says so by events, and goes when it is deleted.
+// TestPodBecomesReady checks that a pod is scheduled, becomes ready with events, and is removed after its deletion.
 func TestPodBecomesReady(t *testing.T) {
 	t.Parallel()
 	c := client(t, testserver.Start(t, testserver.WithWorkloads()).RESTConfig())
@@ -114,7 +114,7 @@ func TestPodBecomesReady(t *testing.T) {
 	untilEvents(t, c, "Killing")
 }
 
-// untilEvents waits for events of reasons and returns what they say.
+// untilEvents waits for events with the reasons and returns their messages.
 func untilEvents(t *testing.T, c *kubernetes.Clientset, reasons ...string) map[string]string {
 	t.Helper()
 	w, err := c.CoreV1().Events("default").Watch(t.Context(), metav1.ListOptions{})
@@ -139,7 +139,8 @@ func untilEvents(t *testing.T, c *kubernetes.Clientset, reasons ...string) map[s
 	}
 }
 
-// A pod for which there is no room says why, and is scheduled when a node comes that a client makes.
+// TestPodWaitsForNode checks that a pod without room has the reason in its status, and is scheduled when a client
+// creates a node.
 func TestPodWaitsForNode(t *testing.T) {
 	t.Parallel()
 	c := client(t, testserver.Start(t, testserver.WithWorkloads("cpu=1")).RESTConfig())
@@ -164,8 +165,8 @@ func TestPodWaitsForNode(t *testing.T) {
 	}
 }
 
-// A pod that a client has put on a node is refused if there is no room for it, or its port is taken; when the pod that
-// has it is gone, the next one is taken.
+// TestPodIsRefused checks that a kubelet rejects a pod that a client has bound to a node without room or with its port
+// in use, and accepts the next one after the other pod is gone.
 func TestPodIsRefused(t *testing.T) {
 	t.Parallel()
 	c := client(t, testserver.Start(t, testserver.WithWorkloads("cpu=1")).RESTConfig())
@@ -203,7 +204,7 @@ func TestPodIsRefused(t *testing.T) {
 	until(t, third, "a ready pod", ready)
 }
 
-// An ephemeral container starts in a pod that runs, as kubectl debug wants it.
+// TestPodIsDebugged checks that an ephemeral container starts in a running pod, as for kubectl debug.
 func TestPodIsDebugged(t *testing.T) {
 	t.Parallel()
 	c := client(t, testserver.Start(t, testserver.WithWorkloads()).RESTConfig())
@@ -229,7 +230,7 @@ func TestOtherScheduler(t *testing.T) {
 	other := simple("other")
 	other.Spec.SchedulerName = "mine"
 	_, w := create(t, c, other)
-	_, first := create(t, c, simple("first")) // when it is ready, the other has been looked at
+	_, first := create(t, c, simple("first")) // once it is ready, the other one has been checked
 	until(t, first, "a ready pod", ready)
 	p, err := c.CoreV1().Pods("default").Get(t.Context(), "other", metav1.GetOptions{})
 	if err != nil || p.Spec.NodeName != "" || len(p.Status.Conditions) != 0 {
@@ -243,7 +244,7 @@ func TestOtherScheduler(t *testing.T) {
 	until(t, w, "a ready pod", ready)
 }
 
-// A clock that the test moves makes a slow pod ready, and a silent node lose its pods.
+// TestClockMoves checks that moving the clock makes a slow pod ready, and evicts the pods of a silent node.
 func TestClockMoves(t *testing.T) {
 	t.Parallel()
 	clock := testserver.NewClock()

@@ -27,7 +27,7 @@ func waiting(reason string) corev1.ContainerState {
 	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
 }
 
-// Which run is read, and what a kubelet says if there is none.
+// TestRunOf checks which run is read, and the kubelet's error if there is none.
 func TestRunOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -75,7 +75,8 @@ func TestRunOf(t *testing.T) {
 	}
 }
 
-// Lines appear at their time, as long as the container runs; those of a container of its own come before those of all.
+// TestWritten checks that lines appear at their time while the container runs, and that the annotation for a container
+// takes precedence over the one for all.
 func TestWritten(t *testing.T) {
 	t.Parallel()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{

@@ -36,7 +36,7 @@ func start(t *testing.T) *site {
 	return &site{t, clock, client}
 }
 
-// create makes a pod with annotations, keys and values, and waits until it is in a state.
+// create creates a pod with annotations, keys and values, and waits until it is in a state.
 func (s *site) create(name string, is func(*corev1.Pod) bool, annotations ...string) {
 	s.Helper()
 	p := &corev1.Pod{
@@ -104,7 +104,8 @@ func (s *site) log(pod string, o corev1.PodLogOptions) string {
 	return string(raw)
 }
 
-// A log is what annotations say, in the pieces that clients ask for; a container that has none says why.
+// TestLogs checks that logs have the lines of annotations, with clients' options applied, and the errors of containers
+// without a log.
 func TestLogs(t *testing.T) {
 	s := start(t)
 	s.create("web", running, "bowsprit.dev/simulate-logs", "one\ntwo\nthree\n+1h later\n")
@@ -147,7 +148,8 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// Who follows a log gets lines when the clock says, when the annotation gets more, and the end with the container.
+// TestFollow checks that a follower gets lines as the clock advances and as the annotation grows, and the end with the
+// container.
 func TestFollow(t *testing.T) {
 	s := start(t)
 	pods := s.client.CoreV1().Pods("default")
@@ -182,7 +184,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// A node that is down does not answer, and nothing but logs can be had of one that is not.
+// TestUnreachable checks that a node with an outage does not answer, and that other nodes answer only logs.
 func TestUnreachable(t *testing.T) {
 	s := start(t)
 	s.create("web", running)

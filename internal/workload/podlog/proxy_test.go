@@ -14,8 +14,8 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// A proxy to a simulated pod, or to a service of such, says at once that nothing listens there: among few pods, and
-// among so many that they are found by an index.
+// TestProxy checks that a proxy to a simulated pod, or to a service of such pods, fails at once with connection
+// refused: with few pods, and with so many that an index finds them.
 func TestProxy(t *testing.T) {
 	c := controltest.Start(t, testserver.WithWorkloads("nodes=1"))
 	client, err := kubernetes.NewForConfig(c.Config)

@@ -2,7 +2,8 @@ package scheduler
 
 import "testing"
 
-// A node has no more volumes of a driver than it may; those that are there already, and those of others, do not count.
+// TestLimits checks that a node gets no more volumes of a driver than its limit; already attached volumes and volumes
+// of other drivers do not count.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	type all = []attachment

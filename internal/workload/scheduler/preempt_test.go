@@ -23,7 +23,7 @@ func named(team string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Labels["team"] = team }
 }
 
-// guarding returns budgets of which so many pods with the label team may go.
+// guarding returns budgets that allow so many disruptions of pods with the label team.
 func guarding(team string, left int32, evicted ...string) func() []budget {
 	return func() []budget {
 		return []budget{{
@@ -33,7 +33,7 @@ func guarding(team string, left int32, evicted ...string) func() []budget {
 	}
 }
 
-// The node from which the least has to go is taken, by Kubernetes' criteria in their order.
+// TestPreemption checks that the node with the least harmful victims is chosen, by Kubernetes' criteria in their order.
 func TestPreemption(t *testing.T) {
 	t.Parallel()
 	type pods = map[string][]*podInfo
@@ -44,7 +44,7 @@ func TestPreemption(t *testing.T) {
 		there   pods
 		budgets func() []budget
 		pod     *podInfo
-		want    string // "node: victims", or what is said of preemption
+		want    string // "node: victims", or the preemption message
 	}{
 		"fewest violations": {
 			pods{"a": {full("x1", 1, named("db"))}, "b": {full("x2", 5)}, "c": {full("x3", 6)}}, guarding("db", 0),
@@ -118,7 +118,8 @@ func TestPreemption(t *testing.T) {
 	}
 }
 
-// A pod goes to the node from which others have gone for it, and waits for them without taking more.
+// TestNominatedNode checks that a pod goes to its nominated node, and waits for its victims without preempting more
+// pods.
 func TestNominatedNode(t *testing.T) {
 	t.Parallel()
 	none := func(string) map[string]string { return nil }
@@ -141,13 +142,14 @@ func TestNominatedNode(t *testing.T) {
 		!strings.HasSuffix(d.because, "not eligible due to a terminating pod on the nominated node.") {
 		t.Errorf("it does not wait: %+v", d)
 	}
-	m.nodes["c"].node.Spec.Unschedulable = true // then it looks elsewhere
+	m.nodes["c"].node.Spec.Unschedulable = true // then it tries other nodes
 	if d := m.decide(p, none); d.nominated == "" || d.nominated == "c" {
 		t.Errorf("it waits for %q: %s", d.nominated, d.because)
 	}
 }
 
-// A claim that only one pod may have keeps another from all nodes, until that has to go.
+// TestExclusiveClaims checks that a ReadWriteOncePod claim in use excludes all nodes for another pod, until its user is
+// preempted.
 func TestExclusiveClaims(t *testing.T) {
 	t.Parallel()
 	m := cluster3()
@@ -169,7 +171,7 @@ func TestExclusiveClaims(t *testing.T) {
 	}
 }
 
-// A volume is where its labels say, unless the node says nothing of where it is.
+// TestVolumeZones checks that a volume excludes nodes of other zones, but not nodes without zone labels.
 func TestVolumeZones(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -192,7 +194,7 @@ func TestVolumeZones(t *testing.T) {
 	}
 }
 
-// A pod whose claims are not bound in time loses its node.
+// TestBindingTime checks that a pod with claims that are not bound in time loses its node.
 func TestBindingTime(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e9, 0)
@@ -215,7 +217,8 @@ func TestBindingTime(t *testing.T) {
 	}
 }
 
-// One that keeps a more important pod away by its own anti-affinity goes for it, also if no pod does so any more then.
+// TestPreemptRepelling checks that a pod is preempted if its anti-affinity excludes a more important pod, even if it
+// was the only such pod.
 func TestPreemptRepelling(t *testing.T) {
 	t.Parallel()
 	m := cluster3()
@@ -230,7 +233,8 @@ func TestPreemptRepelling(t *testing.T) {
 	}
 }
 
-// Of nodes that a pod's required affinity does not name kube-scheduler says so, as of those of a DaemonSet's pod.
+// TestNamed checks the message of kube-scheduler about nodes that a pod's required affinity does not name, as for pods
+// of a DaemonSet.
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	p := pod("p", "5", func(p *corev1.Pod) {

@@ -83,7 +83,7 @@ func spread(app, key string) func(*corev1.Pod) {
 	}
 }
 
-// anyway makes the constraints of a pod wishes.
+// anyway turns the constraints of a pod into preferences.
 func anyway(p *corev1.Pod) {
 	for i := range p.Spec.TopologySpreadConstraints {
 		p.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable = corev1.ScheduleAnyway
@@ -126,8 +126,8 @@ func prefers(key, value string) func(*corev1.Pod) {
 	}
 }
 
-// TestDecisions has pods on nodes ("a" to "c", in this order), perhaps changes the nodes, and asks where one more goes,
-// or why nowhere and who has to go for it.
+// TestDecisions puts pods on nodes ("a" to "c", in this order), possibly changes the nodes, and checks the decision for
+// one more pod: its node, or the reason and the victims.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	const helpless = noClaims + "0/3 nodes are available: 3 Preemption is not helpful for scheduling."
@@ -247,7 +247,7 @@ func say(d decision) string {
 	return text
 }
 
-// The room that others leave for a pod is not for less important ones that come meanwhile.
+// TestNominated checks that less important pods do not take the room reserved for a nominated pod.
 func TestNominated(t *testing.T) {
 	t.Parallel()
 	m := cluster3()
@@ -274,12 +274,12 @@ func TestNominated(t *testing.T) {
 	}
 }
 
-// What pods take is given back when they go, whatever happens to their nodes meanwhile.
+// TestModelForgets checks that the resources of removed pods are free again, whatever has happened to their nodes.
 func TestModelForgets(t *testing.T) {
 	t.Parallel()
 	m := cluster3()
 	m.add(pod("x1", "3"), "a")
-	m.add(pod("x1", "3"), "b") // it was made anew, elsewhere
+	m.add(pod("x1", "3"), "b") // recreated on another node
 	if free := m.nodes["a"].free[corev1.ResourceCPU]; free != 4000 {
 		t.Errorf("a has %d of 4000 free", free)
 	}

@@ -10,7 +10,7 @@ import (
 	helper "k8s.io/component-helpers/storage/volume"
 )
 
-// disk returns a volume of a class that is in one zone.
+// disk returns a volume of a class in one zone.
 func disk(name, class, zone string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -40,7 +40,7 @@ func open(name, class string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// A pod goes where its volumes are, or can be made.
+// TestVolumes checks that a pod goes to a node where its volumes are, or can be created.
 func TestVolumes(t *testing.T) {
 	t.Parallel()
 	classes := map[string]*storagev1.StorageClass{
@@ -62,7 +62,7 @@ func TestVolumes(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		volumes volumes
-		want    string // the node, or why there is none
+		want    string // the node, or the reason that there is none
 	}{
 		{"bound in the west", volumes{bound: disks{disk("d", "", "west")}}, "c"},
 		{"bound in two zones", volumes{bound: disks{disk("d", "", "west"), disk("e", "", "east")}},
@@ -98,7 +98,8 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// A promise is kept when all claims are bound, and broken when one is to be bound elsewhere or has lost its volume.
+// TestPromise checks that a promise is kept when all claims are bound, and broken when one is to be bound elsewhere or
+// has lost its volume.
 func TestPromise(t *testing.T) {
 	t.Parallel()
 	type claims = []*corev1.PersistentVolumeClaim

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Pods wait by priority, then by who came first; a pod that is looked at again without success keeps its place.
+// TestWaiting checks that pods wait by priority, then by arrival, and that a pod keeps its place after a failed retry.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWaiting()

@@ -21,8 +21,8 @@ func must(t *testing.T, spec string) *Stage {
 	return s
 }
 
-// Chance chooses by weights among the Stages that match. One that cannot be evaluated does not match, which is said,
-// and the others go on.
+// TestChoose checks the random choice by weight among the matching Stages. A Stage that cannot be evaluated is reported
+// and does not match.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	stages := func(specs ...string) (l Life) {
@@ -37,7 +37,7 @@ func TestChoose(t *testing.T) {
 	broken := "selector: {matchExpressions: [{cel: {expression: self.no.such == 1}}]}"
 	for name, c := range map[string]struct {
 		life Life
-		want string // of random numbers 0, 1, ...
+		want string // for the random numbers 0, 1, ...
 		err  string
 	}{
 		"none":           {stages("next: {delete: true}"), "----", ""},
@@ -78,7 +78,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Delays are given or come from the object, with a range or without.
+// TestDelays checks delays that are fixed or read from the object, with and without a range.
 func TestDelays(t *testing.T) {
 	t.Parallel()
 	object := `{"metadata":{"creationTimestamp":"2026-01-01T11:59:00Z"},"d":"7s","at":"2026-01-01T12:00:30Z","bad":"soon"}`
@@ -118,7 +118,7 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// What a template writes is bounded, and what it calls is the server's.
+// TestTemplates checks that the output of a template is bounded, and that templates call the server's functions.
 func TestTemplates(t *testing.T) {
 	t.Parallel()
 	s := must(t, "next: {statusTemplate: '{{ range until 1000 }}{{ repeat 10000 \"x\" }}{{ end }}'}")

@@ -132,11 +132,11 @@ func write(text string) error {
 	return err
 }
 
-// arguments are those that the enumeration calls each function with.
+// arguments are the arguments of each function in the enumeration.
 var arguments = []string{`"x"`, `2000000000`, `(until 1000)`, `(repeat 100000 "x")`, `""`, `-1`, `(dict "a" 1)`}
 
-// TestHostile evaluates what must end with an error or a value, in a process that may hold 1 GB. It calls each function
-// of templates and of jq with huge arguments, so that a new one is tried too.
+// TestHostile evaluates expressions that must end with an error or a value, in a process that may hold 1 GB. It calls
+// each function of templates and of jq with huge arguments, so that a new one is tried too.
 func TestHostile(t *testing.T) {
 	if os.Getenv("STAGE_HOSTILE") == "" {
 		command := exec.Command(os.Args[0], "-test.run=^TestHostile$", "-test.timeout=300s")
@@ -219,7 +219,7 @@ func functionNames(t *testing.T) (out []string) {
 	return out
 }
 
-// TestRefused holds that a Stage with what has no bound cannot be read.
+// TestRefused checks that a Stage with an unbounded construct is rejected.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range refusedQueries {
@@ -351,7 +351,7 @@ func TestGuarded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // the second time with what the first has left
+		for range 2 { // the second time after the first
 			s, err := parsed.take()
 			if err != nil {
 				t.Fatal(err)

@@ -24,7 +24,7 @@ func document1(spec string) string {
 		strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ") + "\n"
 }
 
-// What is wrong with a Stage is said when it is read, with the place.
+// TestParse checks that reading a Stage reports its errors with their location.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	const pod = "resourceRef: {apiGroup: v1, kind: Pod}\n"
@@ -74,7 +74,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Files are read with what lies beside Stages in a folder, and errors name them.
+// TestRead checks that folders may contain other files, and that errors name the file.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

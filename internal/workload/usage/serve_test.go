@@ -20,7 +20,7 @@ var (
 	nodeMetrics = schema.GroupVersionResource{Group: "metrics.k8s.io", Version: "v1beta1", Resource: "nodes"}
 )
 
-// start makes a pod in a namespace and waits until it runs.
+// start creates a pod in a namespace and waits until it runs.
 func start(s *controltest.Cluster, namespace, name, cpu string) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), controltest.Patience)
@@ -55,7 +55,7 @@ func start(s *controltest.Cluster, namespace, name, cpu string) {
 	s.Fatalf("%s does not run", name)
 }
 
-// list returns the names and what of each, of a list of metrics.
+// list returns the names, and the fields in what, of a list of metrics.
 func list(s *controltest.Cluster, gvr schema.GroupVersionResource, namespace, selector string, what ...string) string {
 	s.Helper()
 	all, err := s.In(gvr, namespace).List(s.Context(), metav1.ListOptions{LabelSelector: selector})
@@ -70,7 +70,8 @@ func list(s *controltest.Cluster, gvr schema.GroupVersionResource, namespace, se
 	return out
 }
 
-// Metrics are found out at each read: of pods that run on nodes that are well, by namespace, name and labels.
+// TestServe checks that metrics are computed at each read, for running pods on healthy nodes, by namespace, name and
+// labels.
 func TestServe(t *testing.T) {
 	s := controltest.Start(t, testserver.WithWorkloads("nodes=1"))
 	if got := list(s, nodeMetrics, "", "", "usage"); got != "/node-0 map[cpu:0 memory:0];" {
@@ -124,7 +125,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// Without simulated workloads there is no such API.
+// TestOff checks that the API is missing without simulated workloads.
 func TestOff(t *testing.T) {
 	s := controltest.Start(t)
 	if _, err := s.In(podMetrics, "").List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {

@@ -21,7 +21,7 @@ func parseModes(text string) (out []corev1.PersistentVolumeAccessMode) {
 	return out
 }
 
-// parse makes a volume of its name, size, access modes, class and the claim that it is kept for.
+// parse makes a volume from its name, size, access modes, class and the claim that it is reserved for.
 func parse(text string) *corev1.PersistentVolume {
 	f := append(strings.Split(text, " "), "", "")
 	v := &corev1.PersistentVolume{
@@ -38,7 +38,7 @@ func parse(text string) *corev1.PersistentVolume {
 	return v
 }
 
-// A claim gets the smallest volume that fits, of those with the fewest modes, unless one is kept for it.
+// TestMatch checks that a claim gets its reserved volume, or else the smallest one that fits with the fewest modes.
 func TestMatch(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -84,7 +84,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// A claim that names its volume is told why it cannot have it.
+// TestSatisfies checks the errors for a claim that names an unsuitable volume.
 func TestSatisfies(t *testing.T) {
 	t.Parallel()
 	block := corev1.PersistentVolumeBlock

@@ -22,8 +22,8 @@ func attributesClass(name, driver string) *unstructured.Unstructured {
 	return o
 }
 
-// A volume has the attributes class that its claim names, and another one when the claim does; one that is not there is
-// waited for.
+// TestAttributes checks that a volume gets the VolumeAttributesClass of its claim, also after a change, and waits for a
+// missing class.
 func TestAttributes(t *testing.T) {
 	c := controltest.Start(t, testserver.WithWorkloads())
 	wants := func(class string) {

@@ -27,7 +27,7 @@ type (
 	objects = map[string]*unstructured.Unstructured
 )
 
-// claim returns one of 1Gi. The class "-" is none at all.
+// claim returns a claim of 1Gi. The class "-" means no class at all.
 func claim(name, class string) *unstructured.Unstructured {
 	o := controltest.Object("v1", "PersistentVolumeClaim", "default", name)
 	spec := object{
@@ -107,7 +107,8 @@ func remove(c *controltest.Cluster, gvr schema.GroupVersionResource, o *unstruct
 	c.Delete(gvr, o, "")
 }
 
-// A claim without a class gets a volume of the class that the server has made, which grows with it and goes with it.
+// TestProvisioner checks that a claim without a class gets a volume of the server's default class, and that the volume
+// is resized and deleted with the claim.
 func TestProvisioner(t *testing.T) {
 	c := controltest.Start(t, testserver.WithWorkloads())
 	made := c.Create(claims, claim("data", "-"))
@@ -152,7 +153,7 @@ func TestProvisioner(t *testing.T) {
 	c.Until(volumes, "", "")
 }
 
-// Volumes that are there are bound by size; what becomes of them after that is theirs to say.
+// TestStatic checks that existing volumes are bound by size, and reclaimed by their own policy.
 func TestStatic(t *testing.T) {
 	c := controltest.Start(t, testserver.WithWorkloads())
 	c.Create(claims, claim("kept", ""))
@@ -164,7 +165,7 @@ func TestStatic(t *testing.T) {
 	}
 	remove(c, claims, bound)
 	phase(c, volumes, "kept", "Released")
-	// It is not given to another claim.
+	// Another claim does not get it.
 	second := claim("second", "")
 	_ = unstructured.SetNestedField(second.Object, "kept", "spec", "volumeName")
 	c.Create(claims, second)
@@ -195,7 +196,7 @@ func TestStatic(t *testing.T) {
 	reported(c, "wrong", "VolumeMismatch", `Cannot bind to requested volume "recycled": requested PV is too small`)
 }
 
-// A bound claim whose volume is gone is lost.
+// TestLost checks that a bound claim without its volume is lost.
 func TestLost(t *testing.T) {
 	c := controltest.Start(t, testserver.WithWorkloads())
 	v := c.Create(volumes, disk("v", "/data", "Retain"))
@@ -211,7 +212,7 @@ func TestLost(t *testing.T) {
 	reported(c, "data", "ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
 }
 
-// A claim that names no class gets the default when there is one; of others it says what it waits for.
+// TestClasses checks that a claim without a class gets the default once there is one, and the events of waiting claims.
 func TestClasses(t *testing.T) {
 	own := class("own", "example.com/disk", "Immediate")
 	c := controltest.Start(t, testserver.WithWorkloads(), func(config *bowsprit.Config) {
@@ -232,7 +233,8 @@ func TestClasses(t *testing.T) {
 	reported(c, "none", "ProvisioningFailed", "no volume plugin matched name: kubernetes.io/no-provisioner")
 }
 
-// An ephemeral volume has a claim of its own, which goes with its pod; one that is there is not taken.
+// TestEphemeral checks that an ephemeral volume has its own claim, which is deleted with its pod, and that an existing
+// claim is not used.
 func TestEphemeral(t *testing.T) {
 	c := controltest.Start(t, testserver.WithWorkloads())
 	pod := func(name string) *unstructured.Unstructured {
@@ -279,7 +281,7 @@ func TestPods(t *testing.T) {
 		t.Errorf("it is on %s", field(p, "spec.nodeName"))
 	}
 
-	// The claim waits for a pod, which has it made for its node.
+	// The claim waits for a pod, and its volume is created for the node of the pod.
 	c.Create(classes, class("late", "simulated.bowsprit.dev", "WaitForFirstConsumer"))
 	c.Create(claims, claim("late", "late"))
 	reported(c, "late", "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
@@ -290,7 +292,7 @@ func TestPods(t *testing.T) {
 		t.Errorf("made for %s, used on %s", got, node)
 	}
 
-	// Local volumes: each pod gets one, on the node that has it.
+	// Local volumes: each pod gets the volume of its node.
 	c.Create(classes, class("local", "kubernetes.io/no-provisioner", "WaitForFirstConsumer"))
 	for i := range 3 {
 		local := static.DeepCopy()
