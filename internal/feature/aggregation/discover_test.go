@@ -19,7 +19,7 @@ import (
 
 const acceptAggregated = "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// discovered returns what discovery says of the version v1 of a group.
+// discovered returns the discovery of version v1 of a group.
 func (c *cluster) discovered(group string) (out apidiscoveryv2.APIVersionDiscovery) {
 	c.Helper()
 	var list apidiscoveryv2.APIGroupDiscoveryList
@@ -43,8 +43,8 @@ func (c *cluster) poke() {
 		`{"metadata":{"labels":{"poked":"`+rand.Text()+`"}}}`, "Content-Type: application/merge-patch+json")
 }
 
-// back asks for a path until the other server is found to be back: by the first request, unless the machine is so busy
-// that the check takes longer than a request waits for it.
+// back requests a path until the other server is found to be available again: at the first request, unless the machine
+// is so busy that the check takes longer than the request waits.
 func (c *cluster) back(path string) {
 	c.Helper()
 	for c.Context().Err() == nil {
@@ -61,15 +61,15 @@ func (c *cluster) back(path string) {
 // described is a server that lists its resources in the aggregated form, under an ETag.
 type described struct {
 	mu     sync.Mutex
-	body   string        // "" is 503
-	broken bool          // the check fails, which asks for something else
-	asked  []string      // If-None-Match of each question
-	next   chan struct{} // closed and replaced at each question
+	body   string        // "" means 503
+	broken bool          // the check, which requests another path, fails
+	asked  []string      // If-None-Match of each request
+	next   chan struct{} // closed and replaced at each request
 }
 
 func (d *described) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/apis" {
-		if r.Header.Get("Accept") != "" { // as a server that knows the aggregated form alone
+		if r.Header.Get("Accept") != "" { // like a server that has only the aggregated form
 			w.WriteHeader(http.StatusNotAcceptable)
 		}
 		d.mu.Lock()
@@ -96,7 +96,7 @@ func (d *described) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// await has the server asked until it was asked for what etag names.
+// await makes the server fetch until it has sent the given etag.
 func (d *described) await(c *cluster, etag string) {
 	c.Helper()
 	for {
@@ -115,8 +115,8 @@ func (d *described) await(c *cluster, etag string) {
 	}
 }
 
-// TestAggregatedForm reads resources of a server that lists all of them at once: in its order, with kinds where it
-// leaves them out, and only when they have changed.
+// TestAggregatedForm reads the resources of a server with aggregated discovery: in its order, with missing kinds filled
+// in, and only after changes.
 func TestAggregatedForm(t *testing.T) {
 	c := start(t)
 	d := &described{next: make(chan struct{})}
@@ -152,8 +152,8 @@ func TestAggregatedForm(t *testing.T) {
 	}
 }
 
-// TestRestart starts a server again whose other server is gone: what that has said is there still, and what it says
-// next counts.
+// TestRestart restarts a server after its other server has gone: the saved documents are served, and later ones replace
+// them.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -186,9 +186,9 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestOpenAPI joins the documents of two servers, one of which defines something else by the same name, with this
-// server's. It is JSON all the time, although this server has nothing in their groups, and a second question with the
-// ETag is answered with 304.
+// TestOpenAPI merges the documents of two servers, one with another definition of the same name, with this server's.
+// The result is JSON although this server has nothing in their groups, and a second request with the ETag is answered
+// with 304.
 func TestOpenAPI(t *testing.T) {
 	c := start(t)
 	document := func(group, field string) string {
@@ -227,7 +227,7 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 	if _, ok := doc.Paths["/apis/elsewhere/"]; ok || doc.Definitions["Thing"].Properties["b"] == nil ||
-		doc.Definitions["Thing_v2"].Properties["a"] == nil { // of equal priority the one whose group sorts first
+		doc.Definitions["Thing_v2"].Properties["a"] == nil { // with equal priority the group that sorts first wins
 		t.Errorf("%v %v", doc.Definitions["Thing"], doc.Definitions["Thing_v2"])
 	}
 	for _, at := range []string{group, two} {

@@ -18,7 +18,8 @@ import (
 	"github.com/bowsprit/bowsprit"
 )
 
-// outside returns an address of this machine that is not the loopback interface's, which EndpointSlices do not take.
+// outside returns an address of this machine outside the loopback interface, since EndpointSlices reject loopback
+// addresses.
 func outside(t *testing.T) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
@@ -34,8 +35,8 @@ func outside(t *testing.T) string {
 	return ""
 }
 
-// TestEndpoints sends requests to a service of two endpoints of which one is said to be ready and is not there: each
-// finds the other, with its body.
+// TestEndpoints sends requests to a service with two endpoints, one of which is ready but unreachable: each request
+// reaches the other one, with its body.
 func TestEndpoints(t *testing.T) {
 	c := start(t)
 	ip := outside(t)
@@ -75,8 +76,8 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// TestProxyCertificate shows the other server the certificate of the flags, and the next one when the files change,
-// although connections with the first one are there.
+// TestProxyCertificate checks that the other server sees the client certificate of the flags, and the next one after
+// the files change, despite existing connections.
 func TestProxyCertificate(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "client.crt"), filepath.Join(dir, "client.key")
@@ -112,7 +113,7 @@ func TestProxyCertificate(t *testing.T) {
 		t.Errorf("the first certificate is not shown")
 	}
 	second := base64.StdEncoding.EncodeToString(show())
-	for c.must("GET", anyone, "") != second { // it is read again soon
+	for c.must("GET", anyone, "") != second { // it is reread soon
 		if t.Context().Err() != nil {
 			t.Fatal("the second certificate is not shown")
 		}

@@ -12,7 +12,7 @@ import (
 
 const anyone = "/apis/" + group + "/v1/namespaces/default/flunders"
 
-// TestFaults meets servers that do not behave: each costs the requests to it alone, with a Status that says why.
+// TestFaults checks that a misbehaving server fails only its own requests, with a Status that has the reason.
 func TestFaults(t *testing.T) {
 	c := start(t)
 	b := serveBackend(t, func(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +47,7 @@ func TestFaults(t *testing.T) {
 		!strings.Contains(body, `APIService \"v1.`+group+`\" is not available: the request has failed: `) {
 		t.Errorf("break: %d %s", code, body)
 	}
-	for _, path := range []string{anyone, anyone + "/a"} { // over HTTP/1, and HTTP/2
+	for _, path := range []string{anyone, anyone + "/a"} { // over HTTP/1 and HTTP/2
 		if code, body := c.do("GET", path+"?fault=short", ""); code != 503 ||
 			!strings.Contains(body, "the request has failed: the answer breaks off: ") {
 			t.Errorf("a short answer that breaks off: %d %s", code, body)
@@ -78,7 +78,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestConditions goes through the reasons for which a server is not available.
+// TestConditions checks the reasons for which a server is unavailable.
 func TestConditions(t *testing.T) {
 	c := start(t)
 	b := serveBackend(t, nil)
@@ -104,7 +104,7 @@ func TestConditions(t *testing.T) {
 	c.must("DELETE", services+"/api", "")
 	c.service()
 	wait("Passed", "all checks passed")
-	other := serveBackend(t, nil) // its certificate is of another authority
+	other := serveBackend(t, nil) // its certificate has another authority
 	c.must("PATCH", "/apis/apiregistration.k8s.io/v1/apiservices/"+name,
 		fmt.Sprintf(`{"spec":{"service":{"port":%d}}}`, other.port), merge)
 	wait("FailedDiscoveryCheck", "failing or missing response from https://localhost:"+strconv.Itoa(other.port))
@@ -116,13 +116,13 @@ func TestConditions(t *testing.T) {
 	wait("Local", "Local APIServices are always available")
 }
 
-// TestStreams hands on what comes when it comes, and connections that change their protocol.
+// TestStreams checks that streams are forwarded without delay, and that connections can be upgraded.
 func TestStreams(t *testing.T) {
 	c := start(t)
 	more := make(chan string)
 	b := serveBackend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
-			_ = http.NewResponseController(w).Flush() // clients know that a watch has begun before its first event
+			_ = http.NewResponseController(w).Flush() // clients see the start of a watch before its first event
 			for text := range more {
 				_, _ = io.WriteString(w, text+"\n")
 				_ = http.NewResponseController(w).Flush()
@@ -177,7 +177,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestWatchList answers for a server that knows no initial events: it lists, and watches from there on.
+// TestWatchList checks a server without initial events: the aggregator lists, and watches from there.
 func TestWatchList(t *testing.T) {
 	c := start(t)
 	asked := make(chan string, 2)

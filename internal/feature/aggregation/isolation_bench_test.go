@@ -18,16 +18,16 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// BenchmarkIsolation measures how long the slowest hundredth of gets of a ConfigMap takes at least, while thirty-two
-// clients each ask a hundred times a second for what another server answers for: one that is well, hangs, breaks
-// connections off, or is available and unavailable in turns. The four take turns in rounds, so that whatever else the
-// machine does is in all of them; p99-us is over all rounds, p99-ratio is beside the server that is well.
+// BenchmarkIsolation measures the 99th percentile of gets of a ConfigMap while thirty-two clients each send a hundred
+// requests a second for another server's resource: a server that is healthy, hangs, breaks connections off, or is
+// available and unavailable in turns. The four alternate in rounds, so that other load of the machine affects all of
+// them. p99-us is over all rounds; p99-ratio is relative to the healthy server.
 func BenchmarkIsolation(b *testing.B) {
 	const well, hangs, dies, flaps = 0, 1, 2, 3
 	names := []string{well: "well", hangs: "hangs", dies: "dies", flaps: "flaps"}
 	type round struct {
 		state int
-		over  chan struct{} // closed when the next one begins
+		over  chan struct{} // closed at the start of the next round
 	}
 	var current atomic.Pointer[round]
 	var asked atomic.Int64
@@ -86,7 +86,7 @@ func BenchmarkIsolation(b *testing.B) {
 			defer tick.Stop()
 			for ctx.Err() == nil {
 				limited, cancel := context.WithTimeout(ctx, time.Second)
-				get(limited, client, host+anyone+"/a") // whatever comes of it
+				get(limited, client, host+anyone+"/a") // the result does not matter
 				cancel()
 				<-tick.C
 			}
@@ -120,7 +120,7 @@ func BenchmarkIsolation(b *testing.B) {
 	}
 }
 
-// get returns the code of an answer, 0 if there is none.
+// get returns the status code of a response, 0 if there is none.
 func get(ctx context.Context, client *http.Client, url string) int {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

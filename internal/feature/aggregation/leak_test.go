@@ -15,12 +15,13 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// TestNothingIsLeft does all that may go wrong with another server, and counts goroutines before and afterwards: the
-// server flaps a hundred times, answers ten thousand requests, breaks answers off, hangs, has a watch that is not read,
-// and lists a hundred megabytes. It is not parallel: goroutines are those of the process.
+// TestNothingIsLeft provokes all failures of another server, and compares the number of goroutines before and
+// afterwards: the server flaps a hundred times, answers ten thousand requests, breaks responses off, hangs, has a watch
+// that no client reads, and lists a hundred megabytes. It is not parallel, since it counts the goroutines of the
+// process.
 func TestNothingIsLeft(t *testing.T) {
 	c := clientOf(t, testserver.Start(t).RESTConfig())
-	gone := make(chan struct{}, 1) // the watch that is not read has ended
+	gone := make(chan struct{}, 1) // the unread watch has ended
 	b := serveBackend(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Query().Get("fault") {
 		case "break":
@@ -102,7 +103,7 @@ func (c *cluster) many(n int) {
 	clients.Wait()
 }
 
-// unread begins a watch, does not read it, and goes away, while other requests are answered.
+// unread starts a watch, does not read it, and disconnects, while other requests are answered.
 func (c *cluster) unread(gone <-chan struct{}) {
 	c.Helper()
 	ctx, leave := context.WithCancel(c.Context())
@@ -124,8 +125,8 @@ func (c *cluster) unread(gone <-chan struct{}) {
 	<-gone
 }
 
-// TestHangingServers has forty servers that do not answer: another one, that answers, is
-// available all the same, what this server has is served, and a namespace goes.
+// TestHangingServers runs forty servers that do not answer: a healthy one is available all the same, this server's
+// resources are served, and a namespace can be deleted.
 func TestHangingServers(t *testing.T) {
 	c := start(t)
 	ended := make(chan struct{})
@@ -155,8 +156,8 @@ func TestHangingServers(t *testing.T) {
 	c.until("goes", "gone", func(kind, _ string) bool { return kind == "DELETED" })
 }
 
-// TestIdle has two hundred APIServices that nothing is asked of: they cost no goroutine each, and 20 MB at most. It is
-// not parallel: goroutines and memory are those of the process.
+// TestIdle checks that two hundred APIServices without requests cost less than a goroutine each, and at most 20 MB. It
+// is not parallel, since it counts the goroutines and memory of the process.
 func TestIdle(t *testing.T) {
 	c := clientOf(t, testserver.Start(t).RESTConfig())
 	b := serveBackend(t, nil)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLists has more lists of a server be under way than have connections of their own: the others, and what is no
-// list, share one. When they are answered the next one has such a connection again.
+// TestLists runs more concurrent lists of a server than can have their own connections: the others, and other requests,
+// share one. After they are answered, the next list has its own connection again.
 func TestLists(t *testing.T) {
 	c := start(t)
 	const alone, more = 16, 4
@@ -55,7 +55,7 @@ func TestLists(t *testing.T) {
 	mu.Unlock()
 	close(answer)
 	clients.Wait()
-	for got := ""; got != "HTTP/1.1"; got = <-came { // clients have their answers before the server has done with them
+	for got := ""; got != "HTTP/1.1"; got = <-came { // clients have their responses before the server is done with them
 		c.must("GET", anyone, "")
 	}
 }

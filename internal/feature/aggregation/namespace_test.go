@@ -54,8 +54,8 @@ func (c *cluster) until(namespace, what string, true_ func(kind, object string) 
 	c.Fatalf("namespace %s: not %s; last %s", namespace, what, last)
 }
 
-// TestNamespaceDeletion deletes what another server has in a namespace, waits for one that is gone and may have
-// something, and not for one that cannot.
+// TestNamespaceDeletion checks that the deletion of a namespace deletes another server's objects in it, waits for an
+// unavailable server that may have objects, and does not wait for one that cannot.
 func TestNamespaceDeletion(t *testing.T) {
 	c := start(t)
 	var deleted atomic.Bool

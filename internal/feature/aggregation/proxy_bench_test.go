@@ -21,9 +21,9 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// BenchmarkProxy measures what a request for another server costs this one, in CPU time, beside what it costs a
-// ReverseProxy that does nothing else: an object of 5 KB, and a list of 500 of them. cpu-us/op is the time of the whole
-// process, that of the client and of the other server included, which is what "direct" has.
+// BenchmarkProxy measures the CPU time of a proxied request, compared with a plain ReverseProxy: for an object of 5 KB,
+// and a list of 500 of them. cpu-us/op is the time of the whole process, including the client and the other server,
+// which alone are measured as "direct".
 func BenchmarkProxy(b *testing.B) {
 	one := `{"metadata":{"name":"a"},"data":"` + strings.Repeat("x", 5<<10) + `"}`
 	answers := map[string]string{"get": one, "list": `{"items":[` + strings.Repeat(one+",", 499) + one + `]}`}
@@ -85,7 +85,7 @@ func serveBench(b *testing.B, h http.Handler) *httptest.Server {
 	return s
 }
 
-// request asks for the same thing again and again.
+// request sends the same request repeatedly.
 func request(b *testing.B, client *http.Client, url string) {
 	ask := func() {
 		resp, err := client.Get(url)
@@ -98,7 +98,7 @@ func request(b *testing.B, client *http.Client, url string) {
 			b.Fatal(resp.Status, n, err)
 		}
 	}
-	ask() // the connection, and the first check
+	ask() // opens the connection, and runs the first check
 	before := cpu(b)
 	for b.Loop() {
 		ask()

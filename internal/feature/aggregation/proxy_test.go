@@ -40,8 +40,8 @@ type backend struct {
 	port int
 
 	mu      sync.Mutex
-	handler http.HandlerFunc // of all but discovery
-	listed  string           // the answer to discovery; "" is 500
+	handler http.HandlerFunc // of all requests except discovery
+	listed  string           // the response to discovery; "" means 500
 	peers   []*x509.Certificate
 }
 
@@ -52,7 +52,7 @@ const flunders = `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"wa
 	"verbs":["create","delete","deletecollection","get","list","watch"],"shortNames":["fl"]},
 	{"name":"flunders/status","singularName":"","namespaced":true,"kind":"Flunder","verbs":["get","update"]}]}`
 
-// certificate makes one for names, with its authority.
+// certificate creates a certificate for names, with its authority.
 func certificate(t *testing.T, names ...string) (tls.Certificate, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -72,7 +72,7 @@ func certificate(t *testing.T, names ...string) (tls.Certificate, []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// serveBackend starts a server whose certificate is for a service.
+// serveBackend starts a server with a certificate for a service.
 func serveBackend(t *testing.T, handler http.HandlerFunc) *backend {
 	t.Helper()
 	b := &backend{handler: handler, listed: flunders}
@@ -103,7 +103,7 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mu.Unlock()
 	switch {
 	case !strings.HasPrefix(r.URL.Path, "/apis/"+group+"/v1"):
-		http.NotFound(w, r) // documents are another test's
+		http.NotFound(w, r) // other tests check the documents
 	case r.URL.Path != "/apis/"+group+"/v1" && handler != nil:
 		handler(w, r)
 	case listed == "":
@@ -124,8 +124,8 @@ type cluster struct {
 	config *rest.Config
 }
 
-// start starts a server without the garbage collector, which asks other servers what they have: their handlers here
-// expect the requests of tests alone.
+// start starts a server without the garbage collector, which requests discovery of other servers: the handlers here
+// expect only requests of tests.
 func start(t *testing.T, configure ...func(*bowsprit.Config)) *cluster {
 	t.Helper()
 	t.Parallel()
@@ -144,7 +144,7 @@ func clientOf(t *testing.T, config *rest.Config) *cluster {
 	return &cluster{T: t, url: config.Host, client: client, config: config}
 }
 
-// do sends a request and returns the answer's code and body.
+// do sends a request and returns the status code and the body of the response.
 func (c *cluster) do(method, path, body string, headers ...string) (int, string) {
 	c.Helper()
 	r, err := http.NewRequestWithContext(c.Context(), method, c.url+path, strings.NewReader(body))
@@ -193,14 +193,14 @@ func (c *cluster) dial() net.Conn {
 	return conn
 }
 
-// service makes a service that stands for this machine.
+// service creates a service that stands for this machine.
 func (c *cluster) service() {
 	c.Helper()
 	c.must("POST", "/api/v1/namespaces/default/services",
 		`{"metadata":{"name":"api"},"spec":{"type":"ExternalName","externalName":"localhost"}}`)
 }
 
-// register makes the APIService of a backend.
+// register creates the APIService of a backend.
 func (c *cluster) register(b *backend, more string) {
 	c.Helper()
 	c.must("POST", "/apis/apiregistration.k8s.io/v1/apiservices", fmt.Sprintf(
@@ -209,7 +209,7 @@ func (c *cluster) register(b *backend, more string) {
 		group, base64.StdEncoding.EncodeToString(b.ca), b.port, more))
 }
 
-// condition waits until the APIService says something, and returns what it says then.
+// condition waits until done accepts the condition of the APIService, and returns the condition.
 func (c *cluster) condition(name string, done func(status, reason, message string) bool) (reason, message string) {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
@@ -253,7 +253,7 @@ func (c *cluster) available() {
 	})
 }
 
-// TestProxy sends requests to another server as a front proxy does, and their answers back.
+// TestProxy forwards requests to another server as a front proxy does, and returns their responses.
 func TestProxy(t *testing.T) {
 	c := start(t)
 	type seen struct {
@@ -304,8 +304,8 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestConnectionHeader has a client name the headers of the front proxy in Connection, so that a proxy that removes
-// what is for one hop only would remove them, too.
+// TestConnectionHeader sends a Connection header with the names of the front proxy's headers: a proxy that removes
+// hop-by-hop headers must not remove these.
 func TestConnectionHeader(t *testing.T) {
 	c := start(t)
 	got := make(chan http.Header, 1)
@@ -336,7 +336,7 @@ func TestConnectionHeader(t *testing.T) {
 	}
 }
 
-// TestDiscovery shows what another server has among the rest, in the order of priorities, and says when it is stale.
+// TestDiscovery checks that discovery includes another server's resources, by priority, and marks them when stale.
 func TestDiscovery(t *testing.T) {
 	c := start(t)
 	b := serveBackend(t, nil)

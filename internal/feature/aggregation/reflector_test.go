@@ -20,10 +20,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// overheard notes what a client asks for.
+// overheard records a client's requests.
 type overheard struct {
 	http.RoundTripper
-	initial *atomic.Int64 // watches that begin with what is there
+	initial *atomic.Int64 // watches with initial events
 }
 
 func (o overheard) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -33,9 +33,9 @@ func (o overheard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return o.RoundTripper.RoundTrip(r)
 }
 
-// TestReflector has an informer of client-go follow a server that lists and watches and knows of no bookmarks: the
-// informer asks for a watch that begins with what is there, fills although the server sends no end of that, and goes on
-// after the server has ended the watch.
+// TestReflector runs an informer of client-go on a server that lists and watches without bookmarks: the informer
+// requests a watch with initial events, is filled although the server does not mark their end, and continues after the
+// server has ended the watch.
 func TestReflector(t *testing.T) {
 	c := start(t)
 	const object = `{"apiVersion":"` + group + `/v1","kind":"Flunder","metadata":{"name":%q,"namespace":"default",

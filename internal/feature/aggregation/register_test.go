@@ -16,14 +16,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
-// TestStep goes through the table in autoregister_controller.go of kube-aggregator, row by row: what there is, and what
-// is done about it if nothing is wanted, if it is wanted at the start, and if it is always wanted.
+// TestStep checks the table in autoregister_controller.go of kube-aggregator, row by row: the existing object, and the
+// action if it is unwanted, wanted at the start, or always wanted.
 func TestStep(t *testing.T) {
 	t.Parallel()
 	onStart, always := &desired{managed: managedOnStart}, &desired{managed: managedAlways}
 	for _, c := range []struct {
 		name            string
-		have            string // its label; "-" if there is none
+		have            string // its label; "-" if it does not exist
 		synced, atStart bool
 		want            [3]action
 	}{
@@ -70,7 +70,7 @@ func definition(group string, versions ...string) string {
 		"names":{"plural":"things","kind":"Thing"},"versions":[%[2]s]},"status":{"storedVersions":["v1"]}}`, group, strings.Join(list, ","))
 }
 
-// spec returns what the APIService of that name says, nil if there is none.
+// spec returns the spec of the APIService of a name, or nil if there is none.
 func spec(s *parttest.Server, name string) *apiregistrationv1.APIService {
 	text := s.Stored(ref.APIServices.Prefix, "", name)
 	if text == "" {
@@ -83,7 +83,8 @@ func spec(s *parttest.Server, name string) *apiregistrationv1.APIService {
 	return service
 }
 
-// TestRegistration makes the APIServices of built-in kinds and of a definition, and leaves those of users alone.
+// TestRegistration checks that the APIServices of built-in kinds and of a definition are created, and users' ones are
+// left alone.
 func TestRegistration(t *testing.T) {
 	t.Parallel()
 	st := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t), Prefix: "/registry"})
@@ -129,8 +130,8 @@ func TestRegistration(t *testing.T) {
 	}
 }
 
-// TestRegistrationOfDefinitions makes the APIService of a definition's version again whenever it is gone, and deletes
-// it when the version is.
+// TestRegistrationOfDefinitions checks that the APIService of a definition's version is recreated after a deletion, and
+// deleted with the version.
 func TestRegistrationOfDefinitions(t *testing.T) {
 	t.Parallel()
 	st := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t), Prefix: "/registry"})
@@ -162,7 +163,7 @@ func TestRegistrationOfDefinitions(t *testing.T) {
 	}
 }
 
-// TestRegistrationUnread leaves the APIService of a definition that may be there and cannot be read.
+// TestRegistrationUnread checks that the APIService of a definition that may be unreadable stays.
 func TestRegistrationUnread(t *testing.T) {
 	t.Parallel()
 	st := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t), Prefix: "/registry"})

@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// TestReplicasServeDifferentVersions has two servers share an etcd, each of which serves a version that the other one
-// does not, as during an upgrade: both become ready, and have the APIServices of what they serve.
+// TestReplicasServeDifferentVersions runs two servers on one etcd, each with a version that the other one lacks, as
+// during an upgrade: both become ready, with the APIServices of their versions.
 func TestReplicasServeDifferentVersions(t *testing.T) {
 	t.Parallel()
 	etcd := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})
@@ -27,13 +27,13 @@ func TestReplicasServeDifferentVersions(t *testing.T) {
 	second := replica("batch/v1")
 	second.ready()
 	second.must("GET", "/apis/apiregistration.k8s.io/v1/apiservices/v1.apps", "")
-	first.ready() // the other one has not taken away what this one has registered
+	first.ready() // the other one has not removed this one's registrations
 	third := replica("apps/v1")
 	third.ready()
 	third.must("GET", "/apis/apiregistration.k8s.io/v1/apiservices/v1.batch", "")
 }
 
-// ready waits until the server says that it is ready.
+// ready waits until the server reports readiness.
 func (c *cluster) ready() {
 	c.Helper()
 	limit := time.After(time.Minute)

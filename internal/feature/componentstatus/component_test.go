@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
-// TestFind shows what a component's answer makes of its status. The texts are those of a running kube-apiserver 1.36.3.
+// TestFind checks the status for responses of a component. The texts are from a running kube-apiserver 1.36.3.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

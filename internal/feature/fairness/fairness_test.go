@@ -19,7 +19,7 @@ import (
 // objects is how many every server has: eight levels, eleven schemas.
 const objects = 8 + 11
 
-// still is a server that keeps nothing by itself.
+// still is a server that does not run the keeper by itself.
 type still struct {
 	*parttest.Server
 	keeper
@@ -67,7 +67,7 @@ func (s *still) versions() map[string]int64 {
 	return out
 }
 
-// change lets a client change an object.
+// change changes an object as a client.
 func (s *still) change(prefix, name string, f func(object.Object)) {
 	s.Helper()
 	_, err := s.Verbs.Update(s.Context(), s.Call(resource(prefix), "", name), metav1.UpdateOptions{},
@@ -80,7 +80,7 @@ func (s *still) change(prefix, name string, f func(object.Object)) {
 	}
 }
 
-// annotate sets the annotation by which an object is the server's or its user's; "" takes it away.
+// annotate sets the annotation that decides whether the server or the user owns an object; "" removes it.
 func annotate(value string) func(object.Object) {
 	return func(obj object.Object) {
 		meta := object.Meta(obj)
@@ -119,7 +119,7 @@ func read[T any](s *still, prefix, name string) *T {
 	return out
 }
 
-// The objects that every server has are made once, and come back when they are deleted.
+// TestObjectsComeBack checks that the default objects are created once, and recreated after a deletion.
 func TestObjectsComeBack(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -145,13 +145,14 @@ func TestObjectsComeBack(t *testing.T) {
 	}
 }
 
-// What a user changes stays or is put right, by the annotation and by whether the object is mandatory.
+// TestChangedObjects checks that a user's change stays or is reverted, by the annotation and by whether the object is
+// mandatory.
 func TestChangedObjects(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name       string
 		change     func(object.Object)
-		precedence int32 // of service-accounts, which is 9000
+		precedence int32 // of service-accounts, by default 9000
 		annotation string
 		writes     int
 	}{
@@ -185,8 +186,8 @@ func TestChangedObjects(t *testing.T) {
 	}
 }
 
-// How many seats the exempt level has and lends is the user's, and nothing else of a mandatory object is, whatever its
-// annotation says. Annotations of others stay.
+// TestMandatoryObjects checks that only the shares and lending of the exempt level are the user's, and no other field
+// of a mandatory object, whatever its annotation. Other annotations stay.
 func TestMandatoryObjects(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -238,8 +239,8 @@ func TestUnknownObjects(t *testing.T) {
 	}
 }
 
-// TestReplicas has three servers on one etcd look after the objects at the same time. They make each once, agree about
-// what clients have changed, and write nothing when nothing has changed.
+// TestReplicas runs three servers on one etcd that reconcile the objects concurrently. They create each once, agree
+// about clients' changes, and write nothing without changes.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	embedded := parttest.Embedded(t)
@@ -293,7 +294,7 @@ func TestReplicas(t *testing.T) {
 			s.CatchUp()
 		}
 		together()
-		together() // an update that met another is made now
+		together() // retries a conflicting update
 		if n := len(all[1].versions()); n != objects {
 			t.Errorf("%d objects after round %d", n, round)
 		}
@@ -320,7 +321,7 @@ func TestCondition(t *testing.T) {
 		}
 		return want, others
 	}
-	if again := s.Does(c, "mine"); again != 0 { // it is not there
+	if again := s.Does(c, "mine"); again != 0 { // it does not exist
 		t.Errorf("looks again in %s at what is not there", again)
 	}
 	s.Create(resource(schemas), "", `{"metadata":{"name":"mine"},"spec":{"matchingPrecedence":7000,`+
@@ -362,7 +363,7 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// A writer that says the opposite is answered six times in a minute, then waited for.
+// TestTruce checks that a conflicting writer is answered six times a minute, then waited for.
 func TestTruce(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -53,7 +53,7 @@ func TestLogOptions(t *testing.T) {
 	for _, c := range []struct {
 		query string
 		split bool
-		sent  string // what the kubelet is asked
+		sent  string // the path requested from the kubelet
 		fail  string
 	}{
 		{query: "", sent: ""},
@@ -91,8 +91,8 @@ func TestLogOptions(t *testing.T) {
 	}
 }
 
-// A kubelet has as long as connecting may take to begin its answer to the TLS handshake of a connection that is to be
-// taken over; later it may be silent.
+// TestHandshakeTimeout checks that a kubelet must begin the TLS handshake of a connection to be hijacked within the
+// connect timeout, and may be silent later.
 func TestHandshakeTimeout(t *testing.T) {
 	dialed := func(t *testing.T) (conn, kubelet net.Conn) {
 		here, there := net.Pipe()
@@ -115,7 +115,7 @@ func TestHandshakeTimeout(t *testing.T) {
 		conn, kubelet := dialed(t)
 		go func() {
 			kubelet.Write([]byte("a"))
-			time.Sleep(time.Hour) // of the bubble: long after the limit
+			time.Sleep(time.Hour) // in the bubble: long after the limit
 			kubelet.Write([]byte("b"))
 		}()
 		for range 2 {
@@ -126,7 +126,7 @@ func TestHandshakeTimeout(t *testing.T) {
 	})
 }
 
-// A connection that is for one request alone ends with the request, any other outlives it.
+// TestConnectionEndsWithRequest checks that a connection for a single request ends with it, and that others outlive it.
 func TestConnectionEndsWithRequest(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		here, there := net.Pipe()
@@ -157,7 +157,7 @@ func TestConnectionEndsWithRequest(t *testing.T) {
 	}
 }
 
-// Who cannot be reached in time is given up.
+// TestTimeout checks that an unreachable kubelet is given up after the timeout.
 func TestTimeout(t *testing.T) {
 	y := &way{settings: Settings{Timeout: time.Nanosecond}}
 	dial := y.bounded(func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -179,8 +179,9 @@ func TestProxyable(t *testing.T) {
 	}
 }
 
-// A server that listens for others connects to no kubelet at an address of its own machine or link, whether the node
-// has the address or a name with it; one that listens for this machine alone may use loopback addresses.
+// TestAddresses checks that a server that listens for remote clients connects to no kubelet at an address of its own
+// machine or link, whether the node has the address or a name for it. A server that listens only locally may use
+// loopback addresses.
 func TestAddresses(t *testing.T) {
 	for text, want := range map[string]struct{ remote, local bool }{
 		"10.0.0.7": {true, true}, "192.0.2.1": {true, true}, "2001:db8::1": {true, true}, "fd00::1": {true, true},

@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// TestCases looks for the cases of each plugin beside it.
+// TestCases checks that each plugin has a file of cases.
 func TestCases(t *testing.T) {
 	for _, name := range Names() {
 		if files, err := filepath.Glob("../*/plugins/testdata/" + name + ".yaml"); err != nil || len(files) != 1 {
@@ -19,7 +19,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// BenchmarkCustomObject is what all plugins cost a write that none of them is about.
+// BenchmarkCustomObject measures the cost of all plugins for a write that matches none of them.
 func BenchmarkCustomObject(b *testing.B) {
 	view := watchcache.New(nil, watchcache.Options{})
 	chain := admit.Chain{Plugins: All(plugin.Config{View: view})}

@@ -25,7 +25,7 @@ func (c *cluster) limit(name string, hard map[string]any) {
 	c.Create(quotas, q)
 }
 
-// used waits until a quota says that so much is used, sorted "name=number" separated by spaces.
+// used waits until a quota has the given usage, as sorted "name=number" separated by spaces.
 func (c *cluster) used(name, want string) {
 	c.Helper()
 	c.When(quotas, "default", "used "+want, func(objects map[string]*unstructured.Unstructured) bool {
@@ -81,7 +81,7 @@ func TestQuota(t *testing.T) {
 	c.Create(controltest.Secrets, controltest.Secret("t"))
 }
 
-// TestQuotaIsNotOvershot has many writers want the last places.
+// TestQuotaIsNotOvershot has many concurrent writers contend for the last places.
 func TestQuotaIsNotOvershot(t *testing.T) {
 	c := start(t)
 	c.limit("a", map[string]any{"count/secrets": "20"})
@@ -111,8 +111,8 @@ func TestQuotaIsNotOvershot(t *testing.T) {
 	c.used("b", "secrets=15")
 }
 
-// TestUsageBesideController has another program be the quota controller, which counts nothing when an object is
-// created: the server does, without a word about quotas that the other has not counted yet.
+// TestUsageBesideController runs another program as quota controller, which does not count on creations: the server
+// does, and ignores quotas that the controller has not counted yet.
 func TestUsageBesideController(t *testing.T) {
 	c := &cluster{controltest.Start(t, func(config *bowsprit.Config) {
 		config.Controllers.Enabled = []string{"-resourcequota-controller", "*"}

@@ -33,7 +33,7 @@ func pod(t *testing.T, name, resources string) *unstructured.Unstructured {
 		"spec":{"containers":[{"name":"c","image":"i","resources":`+resources+`}]}}`)
 }
 
-// refused returns why an object is not made, "" if it is.
+// refused returns why the creation of an object fails, "" if it succeeds.
 func (c *cluster) refused(what schema.GroupVersionResource, obj *unstructured.Unstructured) string {
 	c.Helper()
 	if _, err := c.In(what, "default").Create(c.Context(), obj, metav1.CreateOptions{}); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// noted is an authorizer that notes what it is asked.
+// noted is an authorizer that records the last request.
 type noted struct{ what request.Info }
 
 func (n *noted) Authorize(_ context.Context, _ user.Info, what *request.Info) (authz.Decision, error) {
@@ -20,8 +20,8 @@ func (n *noted) Authorize(_ context.Context, _ user.Info, what *request.Info) (a
 	return authz.Decision{}, nil
 }
 
-// TestReviewsPassSelectors: the authorizer learns by which selectors access is limited, and is asked for more where
-// they mean nothing to the server.
+// TestReviewsPassSelectors checks that the authorizer gets the selectors of a review, and a broader request if the
+// server does not understand them.
 func TestReviewsPassSelectors(t *testing.T) {
 	t.Parallel()
 	type fieldTerm = metav1.FieldSelectorRequirement

@@ -20,7 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// world knows the token "good" of jane for the audience "here", and lets everybody get and nobody delete.
+// world authenticates the token "good" as jane for the audience "here", and lets everybody get and nobody delete.
 type world struct{ asked int }
 
 func (w *world) Authorize(_ context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
@@ -76,7 +76,7 @@ func decode(t *testing.T, text string) object.Object {
 	return v.(object.Object)
 }
 
-// TestReviews: what each review answers, its status as JSON, or how it is refused.
+// TestReviews checks the answer of each review, its status as JSON, or its error.
 func TestReviews(t *testing.T) {
 	t.Parallel()
 	const (
@@ -156,7 +156,7 @@ func TestReviews(t *testing.T) {
 	}
 }
 
-// TestAdmissionComesFirst: what admission refuses is not answered.
+// TestAdmissionComesFirst checks that a review rejected by admission is not answered.
 func TestAdmissionComesFirst(t *testing.T) {
 	t.Parallel()
 	bodies := map[string]string{

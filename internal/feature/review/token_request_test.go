@@ -19,7 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// TestTokenRequests: what a token is good for, how long it lives, what it may be bound to.
+// TestTokenRequests checks the audience, lifetime and bound object of tokens.
 func TestTokenRequests(t *testing.T) {
 	t.Parallel()
 	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
@@ -43,16 +43,16 @@ func TestTokenRequests(t *testing.T) {
 
 	for _, c := range []struct {
 		name, body string
-		good       string // the audience that it is good for
+		good       string // the audience that it is valid for
 		life       time.Duration
-		extra      string // what is known of its user beside the name
+		extra      string // extra user information
 		refused    string
 		warned     bool
 	}{
 		{name: "robot", body: `{spec: {expirationSeconds: 3600}}`, good: "us", life: time.Hour},
 		{name: "robot", body: `{spec: {expirationSeconds: 3600, audiences: [them]}}`, good: "them", life: time.Hour},
 		{name: "robot", body: `{spec: {expirationSeconds: 9000}}`, good: "us", life: 2 * time.Hour, warned: true},
-		// What a kubelet asks for lives longer than is said, if it is for this server and bound to a pod.
+		// A token that a kubelet requests lives longer than reported, if it is for this server and bound to a pod.
 		{name: "robot", body: `{spec: {expirationSeconds: 3607, boundObjectRef: {apiVersion: v1, kind: Pod,
 			name: of-robot}}}`, good: "us", life: 3607 * time.Second, extra: "of-robot"},
 		{name: "robot", body: `{spec: {expirationSeconds: 600, boundObjectRef: {apiVersion: v1, kind: Secret,

@@ -25,7 +25,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
-// still is a server of services none of whose controllers runs.
+// still is a server of services without running controllers.
 type still struct{ *parttest.Server }
 
 func startStill(t *testing.T, st *store.Store) *still {
@@ -38,8 +38,8 @@ func startStill(t *testing.T, st *store.Store) *still {
 	return &still{s}
 }
 
-// A ServiceCIDR that is being deleted stays as long as a service has an address of it that is in no other, and ten
-// seconds.
+// TestServiceCIDRDeletion checks that a deleted ServiceCIDR stays while a service has an address in it and in no other
+// one, and for at least ten seconds.
 func TestServiceCIDRDeletion(t *testing.T) {
 	t.Parallel()
 	s := startStill(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
@@ -76,7 +76,7 @@ func TestServiceCIDRDeletion(t *testing.T) {
 	}
 }
 
-// Whatever a client does to the records of addresses and ports, they become again what the services have.
+// TestRecordsAreRepaired checks that the records of addresses and ports are repaired after changes by clients.
 func TestRecordsAreRepaired(t *testing.T) {
 	t.Parallel()
 	s := startStill(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
@@ -163,7 +163,7 @@ func TestRecordsAreRepaired(t *testing.T) {
 	}
 }
 
-// What a server always has comes back when it is deleted, in the range of the flag that the server has now.
+// TestKeep checks that the default objects are recreated after a deletion, in the range of the current flag.
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	s := startStill(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
@@ -202,7 +202,7 @@ func TestKeep(t *testing.T) {
 	s.Has(s.Stored(ref.Services.Prefix, "default", "kubernetes"), `"clusterIP":"10.1.0.1"`)
 }
 
-// refusal refuses every write, and notes who asks.
+// refusal rejects every write, and records the users.
 type refusal struct{ asked []string }
 
 func (*refusal) Name() string { return "Refusal" }
@@ -212,8 +212,8 @@ func (r *refusal) Validate(_ context.Context, a *admit.Attributes) error {
 	return admit.Forbidden(a, errors.New("nobody writes"))
 }
 
-// What policies and webhooks refuse does not keep the server from starting, and is tried again. They may know the
-// server by its name.
+// TestBootstrapIsRefused checks that rejections by policies and webhooks do not prevent the start of the server, and
+// are retried. The server writes under its own user name.
 func TestBootstrapIsRefused(t *testing.T) {
 	t.Parallel()
 	s := startStill(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))

@@ -32,7 +32,7 @@ func (b *bootstrap) mustRun(t *testing.T) {
 	}
 }
 
-// TestRun: the first run makes all of the policy, and the second writes nothing.
+// TestRun checks that the first run creates the whole policy, and the second one writes nothing.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	s, b := start(t)
@@ -64,7 +64,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestReconcile changes what is there, and runs again.
+// TestReconcile changes stored objects, and runs again.
 func TestReconcile(t *testing.T) {
 	t.Parallel()
 	s, b := start(t)
@@ -117,7 +117,7 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// refusing is an admission plugin that refuses one role until it is told otherwise.
+// refusing is an admission plugin that rejects the role name until it is cleared.
 type refusing struct{ name string }
 
 func (r *refusing) Name() string { return "refusing" }
@@ -129,7 +129,8 @@ func (r *refusing) Validate(_ context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// TestPart: what is refused at the start is made later, and the health check says so.
+// TestPart checks that an object rejected at the start is created later, and that the health check reports it until
+// then.
 func TestPart(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t)
@@ -149,7 +150,7 @@ func TestPart(t *testing.T) {
 		t.Error("one that is refused keeps the others from being made, or is not refused")
 	}
 	p.name = ""
-	if err := later[0](t.Context()); err != nil { // returns when all is there
+	if err := later[0](t.Context()); err != nil { // returns when all are stored
 		t.Fatal(err)
 	}
 	if err := check.Run(t.Context()); err != nil || s.Stored("clusterroles", "", "system:basic-user") == "" {
@@ -157,7 +158,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestGates: what hangs on a feature is there with it, beside what is there in any case, and else it is not.
+// TestGates checks that the additions of a feature are present with the feature, and only with it.
 func TestGates(t *testing.T) {
 	t.Parallel()
 	for _, features := range [][]string{nil, {"StorageVersionMigrator"}, {"PodCertificateRequest", "Other"}} {

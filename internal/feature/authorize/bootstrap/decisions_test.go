@@ -13,7 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// TestDecisions asks what a server allows that has no roles but those of the policy.
+// TestDecisions checks the authorization of a server with only the policy's roles.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	e := rbac.New(slog.New(slog.DiscardHandler))
@@ -37,7 +37,7 @@ func TestDecisions(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		method, target string
-		allowed        string // who may, by the letters above
+		allowed        string // the allowed users, by the letters above
 	}{
 		{"GET", "/healthz", "mba"}, {"GET", "/livez", "mba"}, {"GET", "/readyz?verbose", "mba"},
 		{"GET", "/version", "mba"}, {"GET", "/version/", "mba"},

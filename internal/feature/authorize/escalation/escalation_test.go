@@ -31,8 +31,8 @@ func clusterRef(name string) rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
 }
 
-// checker knows ann, who may read pods; eve, who may escalate the role pods in n and bind it there; max, who may do
-// everything by a role; and bob, who has a binding to nothing.
+// checker returns a Checker with four users: ann may read pods; eve may escalate the role pods in n and bind it there;
+// max may do everything by a role; and bob has a binding to a missing role.
 func checker() *Checker {
 	e := rbac.New(slog.New(slog.DiscardHandler))
 	role := func(name string, rules ...rbacv1.PolicyRule) rbac.Change {
@@ -130,8 +130,8 @@ func TestBinding(t *testing.T) {
 	}
 }
 
-// TestGuards writes through the verbs: new roles and bindings, changed ones, and those of which only the garbage
-// collector's fields change.
+// TestGuards writes through the verbs: new and changed roles and bindings, and updates of only the garbage collector's
+// fields.
 func TestGuards(t *testing.T) {
 	t.Parallel()
 	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}), Part())

@@ -63,7 +63,7 @@ func TestUpdated(t *testing.T) {
 	}
 }
 
-// value returns what a counter says of a signer.
+// value returns the value of a counter for a signer.
 func value(t *testing.T, registry *prometheus.Registry, name, signer string) float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -80,7 +80,7 @@ func value(t *testing.T, registry *prometheus.Registry, name, signer string) flo
 	return 0
 }
 
-// certificate returns a chain of one that lasts so long, after something else.
+// certificate returns a PEM chain with a certificate of the given lifetime, preceded by another block.
 func certificate(t *testing.T, life time.Duration) string {
 	t.Helper()
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))

@@ -11,7 +11,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 )
 
-// What Kubernetes' signers refuse, in Kubernetes' words.
+// TestCheck checks the rejections of Kubernetes' signers, with Kubernetes' texts.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	const (

@@ -58,7 +58,7 @@ type wish struct {
 	seconds      *int32
 }
 
-// ask creates a request, by a client, and returns its name and the key.
+// ask creates a request as a client, and returns its name and the key.
 func (s *story) ask(by kubernetes.Interface, w wish) (string, *ecdsa.PrivateKey) {
 	s.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -129,7 +129,7 @@ func (s *story) as(user string, groups ...string) kubernetes.Interface {
 	return client(s.T, config)
 }
 
-// whoami asks the server who has a certificate.
+// whoami returns the server's user for a certificate.
 func (s *story) whoami(certificate []byte, key *ecdsa.PrivateKey) string {
 	s.Helper()
 	der, err := x509.MarshalECPrivateKey(key)
@@ -164,8 +164,8 @@ var clientUsages = []certificatesv1.KeyUsage{
 	certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth,
 }
 
-// A person who was approved gets a certificate for the time that was wished, with which the server knows them; one
-// whose usages are not for the signer gets Kubernetes' reason.
+// TestPersonIsSigned checks that an approved user gets a certificate with the requested duration, which authenticates
+// them, and that wrong usages for the signer fail with Kubernetes' reason.
 func TestPersonIsSigned(t *testing.T) {
 	s := start(t)
 	seconds := int32(3600)
@@ -195,8 +195,8 @@ func TestPersonIsSigned(t *testing.T) {
 	}
 }
 
-// A kubelet that joins gets its certificate by the role that Kubernetes has for that, and renews it as itself. A user
-// who may only create requests waits for a person.
+// TestKubeletJoins checks that a joining kubelet gets its certificate by Kubernetes' role for that, and renews it as
+// itself. The request of a user with only the permission to create requests waits for approval.
 func TestKubeletJoins(t *testing.T) {
 	s := start(t)
 	bind := func(role string, subject rbacv1.Subject) {
@@ -237,14 +237,14 @@ func TestKubeletJoins(t *testing.T) {
 			t.Errorf("the server knows %s", got)
 		}
 	}
-	// The controller has one worker: it had looked at this one before the others.
+	// The controller has one worker: it has checked this one before the others.
 	r, err := s.admin.CertificatesV1().CertificateSigningRequests().Get(t.Context(), refused, metav1.GetOptions{})
 	if err != nil || len(r.Status.Conditions) > 0 {
 		t.Errorf("of a user who may not: %v %v", r.Status.Conditions, err)
 	}
 }
 
-// A serving certificate is for its names, and needs a person's approval.
+// TestServingIsSigned checks that a serving certificate is for its names, and needs approval by an administrator.
 func TestServingIsSigned(t *testing.T) {
 	s := start(t)
 	name, _ := s.ask(s.as("system:node:n1", "system:nodes", "system:masters"), wish{
@@ -264,7 +264,8 @@ func TestServingIsSigned(t *testing.T) {
 	}
 }
 
-// An approved request to a signer that the server does not serve says so, in what kubectl describe shows.
+// TestOtherSignerIsNoticed checks that an approved request for an unknown signer has an event, which kubectl describe
+// shows.
 func TestOtherSignerIsNoticed(t *testing.T) {
 	s := start(t)
 	w := wish{signer: "example.com/signer", user: "alice", usages: clientUsages}
@@ -289,8 +290,8 @@ func TestOtherSignerIsNoticed(t *testing.T) {
 	}
 }
 
-// An authority of files signs for its signer, for as long as the duration allows, and what other signers get is left to
-// others.
+// TestSignedByFiles checks that an authority from files signs for its signer, within the maximum duration, and that
+// requests for other signers are left alone.
 func TestSignedByFiles(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := pki.Open(pki.Config{Dir: dir}); err != nil {
@@ -323,7 +324,7 @@ func TestSignedByFiles(t *testing.T) {
 	if lasts := c.NotAfter.Sub(c.NotBefore); lasts != time.Hour+5*time.Minute {
 		t.Errorf("lasts %s", lasts)
 	}
-	// There is one worker, so it has looked at the other request before.
+	// There is one worker, so it has checked the other request before.
 	r, err := s.admin.CertificatesV1().CertificateSigningRequests().Get(t.Context(), others, metav1.GetOptions{})
 	if err != nil || len(r.Status.Certificate) > 0 {
 		t.Errorf("signed for a signer that has no authority: %v", err)

@@ -33,13 +33,13 @@ func typed(t *testing.T, config *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// warningFunc takes the warnings of answers.
+// warningFunc receives the warnings of responses.
 type warningFunc func(text string)
 
-// HandleWarningHeader takes one.
+// HandleWarningHeader receives one warning.
 func (f warningFunc) HandleWarningHeader(_ int, _, text string) { f(text) }
 
-// TestEveryNamespaceGetsWhatProgramsNeed makes a namespace and takes its things away again and again.
+// TestEveryNamespaceGetsWhatProgramsNeed creates a namespace and deletes the generated objects repeatedly.
 func TestEveryNamespaceGetsWhatProgramsNeed(t *testing.T) {
 	c := controltest.Start(t)
 	c.Create(controltest.Namespaces, controltest.Object("v1", "Namespace", "", "shop"))
@@ -147,7 +147,7 @@ func TestTokenRequest(t *testing.T) {
 		}
 	}
 
-	// For another audience: it proves nothing here, and what a TokenReview says is for whom it asks.
+	// A token for another audience does not authenticate here, and a TokenReview must request its audience.
 	other := must(authenticationv1.TokenRequestSpec{Audiences: []string{"vault"}})
 	if _, err := whoami(other); !apierrors.IsUnauthorized(err) {
 		t.Errorf("a token for vault: %v", err)
@@ -196,7 +196,7 @@ func TestTokenRequest(t *testing.T) {
 		t.Errorf("its secret is gone: %+v", s)
 	}
 
-	// The account made again is another one.
+	// The recreated account is another one.
 	if err := admin.CoreV1().ServiceAccounts("shop").Delete(t.Context(), "robot", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

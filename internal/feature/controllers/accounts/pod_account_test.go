@@ -9,7 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 )
 
-// A pod that is written right after its namespace gets the account that a controller makes there.
+// TestPodsOfNewNamespaces checks that a pod written right after its namespace gets the account that a controller
+// creates there.
 func TestPodsOfNewNamespaces(t *testing.T) {
 	c := controltest.Start(t)
 	for i := range 10 {

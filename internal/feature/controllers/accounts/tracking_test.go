@@ -8,7 +8,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
-// The ConfigMap that dates the use of tokens comes back when it is deleted or says no day.
+// TestTrackingIsKept checks that the ConfigMap with the start of token tracking is restored after a deletion or without
+// a valid day.
 func TestTrackingIsKept(t *testing.T) {
 	t.Parallel()
 	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))

@@ -19,7 +19,7 @@ import (
 
 const url = "https://192.0.2.1:6443"
 
-// joinable is a server whose ConfigMap cluster-info was made.
+// joinable is a server with the ConfigMap cluster-info.
 func joinable(t *testing.T) *parttest.Server {
 	t.Helper()
 	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
@@ -59,7 +59,7 @@ func info(s *parttest.Server) map[string]string {
 	return m.Data
 }
 
-// The ConfigMap has a signature by each token that is good for it, and no others.
+// TestSigner checks that the ConfigMap has exactly the signatures of the valid signing tokens.
 func TestSigner(t *testing.T) {
 	t.Parallel()
 	s := joinable(t)
@@ -96,7 +96,7 @@ func TestSigner(t *testing.T) {
 	}
 }
 
-// A token is deleted when it expires, and one whose time cannot be read at once.
+// TestCleaner checks that a token is deleted when it expires, and at once if its expiration is unreadable.
 func TestCleaner(t *testing.T) {
 	t.Parallel()
 	s := joinable(t)
@@ -149,7 +149,7 @@ func TestPublish(t *testing.T) {
 	s.Has(s.Stored("roles", metav1.NamespacePublic, readRole), `"resourceNames":["cluster-info"]`)
 	s.Has(s.Stored("rolebindings", metav1.NamespacePublic, readRole), `"name":"system:anonymous"`)
 	before := s.View.Revision()
-	for range 2 { // the second time it is not even looked for
+	for range 2 { // the second time it is not even looked up
 		publishes(s, &last, url, false)
 	}
 	if now := s.View.Revision(); now != before {

@@ -43,8 +43,8 @@ func create(s *parttest.Server, gr catalog.GroupResource, namespace, text string
 	}
 }
 
-// TestReconcile: an aggregated role has the rules of those that it selects, each once, and not its own. The loop's user
-// needs the verb escalate for it.
+// TestReconcile checks that an aggregated role has the rules of the selected roles, without duplicates and its own. The
+// loop's user needs the verb escalate for it.
 func TestReconcile(t *testing.T) {
 	t.Parallel()
 	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}), escalation.Part())

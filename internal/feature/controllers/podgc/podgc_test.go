@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 )
 
-// A pod on a node that does not exist goes when it is deleted, and leaves as one that has failed; one on a node stays
-// until its kubelet says that it has ended.
+// TestPodsOnNodes checks that a deleted pod on a missing node is removed as failed, and that a pod on a node stays
+// until its kubelet has ended it.
 func TestPodsOnNodes(t *testing.T) {
 	c := controltest.Start(t)
 	c.Create(controltest.Nodes, controltest.Object("v1", "Node", "", "n"))
@@ -43,7 +43,8 @@ func TestPodsOnNodes(t *testing.T) {
 	c.Until(controltest.Pods, "default", "")
 }
 
-// A namespace waits for its controltest.Pods, and says so when they take longer than they may.
+// TestNamespaceWaitsForPods checks that a deleted namespace waits for its pods, and reports pods beyond their grace
+// period.
 func TestNamespaceWaitsForPods(t *testing.T) {
 	c := controltest.Start(t)
 	ns := c.Create(controltest.Namespaces, controltest.Object("v1", "Namespace", "", "shop"))

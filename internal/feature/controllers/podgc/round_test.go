@@ -17,11 +17,11 @@ func TestStrays(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name       string
-		pods       []string // name, metadata, spec and status, with | between
+		pods       []string // name, metadata, spec and status, separated by |
 		nodes      map[string]nodeState
 		absent     map[string]time.Time
 		terminated int
-		want       string // "name" or "name!" with the condition
+		want       string // "name", or "name!" with the condition
 		after      string // absent
 	}{
 		{name: "nothing to do", pods: []string{"a|||", `b||"nodeName":"n"|`}, nodes: map[string]nodeState{"n": {}}},

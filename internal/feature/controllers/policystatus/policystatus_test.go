@@ -17,8 +17,8 @@ var policies = schema.GroupVersionResource{
 	Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies",
 }
 
-// TestPolicyTypes shows that the status of a policy says what is wrong with its expressions, for built-in and custom
-// kinds, and again when its spec has changed.
+// TestPolicyTypes checks that the status of a policy has the type errors of its expressions, for built-in and custom
+// kinds, and again after a change of its spec.
 func TestPolicyTypes(t *testing.T) {
 	c := controltest.Start(t)
 	c.Create(controltest.Definitions, controltest.Definition("crontabs", "CronTab", "Namespaced"))

@@ -42,8 +42,8 @@ func using(node, name string, source map[string]any) *unstructured.Unstructured 
 	return pod
 }
 
-// A claim that is deleted stays while a pod on a node has it. The claim "last" is deleted after the others: the
-// controller has looked at those when it is gone.
+// TestClaimsInUse checks that a deleted claim stays while a pod on a node uses it. The claim "last" is deleted after
+// the others: once it is gone, the controller has checked all of them.
 func TestClaimsInUse(t *testing.T) {
 	c := controltest.Start(t)
 	c.Create(controltest.Nodes, controltest.Object("v1", "Node", "", "one"))
@@ -141,7 +141,8 @@ func TestFinalizersOfOldClaims(t *testing.T) {
 	})
 }
 
-// A group of pods that is deleted stays while it has a pod that has not ended; one that never had the finalizer goes.
+// TestGroupsInUse checks that a deleted pod group stays while it has a pod that has not ended, and that one without the
+// finalizer is removed.
 func TestGroupsInUse(t *testing.T) {
 	c := controltest.Start(t, func(c *bowsprit.Config) {
 		c.API.Features = map[string]bool{"GenericWorkload": true}
@@ -184,7 +185,7 @@ func TestGroupsInUse(t *testing.T) {
 	c.Until(groups, "default", "")
 }
 
-// What admission has not kept the controller does not keep either.
+// TestGroupsOfNoPlugin checks that the controller does not add the finalizer without the admission plugin.
 func TestGroupsOfNoPlugin(t *testing.T) {
 	c := controltest.Start(t, func(c *bowsprit.Config) {
 		c.API.Features = map[string]bool{"GenericWorkload": true}
@@ -194,7 +195,7 @@ func TestGroupsOfNoPlugin(t *testing.T) {
 	for _, name := range []string{"first", "last"} {
 		obj := controltest.Object("scheduling.k8s.io/v1alpha2", "PodGroup", "default", name)
 		obj.Object["spec"] = map[string]any{"schedulingPolicy": map[string]any{"basic": map[string]any{}}}
-		if name == "last" { // the controller has looked at the first when this one has gone
+		if name == "last" { // once it is gone, the controller has checked the first one
 			obj.SetFinalizers([]string{"scheduling.k8s.io/podgroup-protection"})
 		}
 		c.Create(groups, obj)

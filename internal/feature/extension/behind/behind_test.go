@@ -22,17 +22,17 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
-// fake is an API server in front that has one collection at every path.
+// fake is a host API server with one collection at every path.
 type fake struct {
-	events  chan string // of the watch that is under way; "" ends it
-	watched chan string // revisions at which watches begin
+	events  chan string // of the current watch; "" ends it
+	watched chan string // start revisions of watches
 
 	mu    sync.Mutex
 	items map[string]string // JSON, by name
-	fails int               // HTTP status of every answer; 0: none fails
+	fails int               // HTTP status of every response; 0 means no failure
 }
 
-// host starts the fake and returns what follows it.
+// host starts the fake and returns a Host for it.
 func (f *fake) host(t *testing.T) *Host {
 	t.Helper()
 	f.events, f.watched = make(chan string), make(chan string, 10)
@@ -135,8 +135,8 @@ func follow(t *testing.T, h *Host, s *parttest.Server) *mirror {
 	return m
 }
 
-// TestMirror copies what is there, what changes and what goes, resumes a watch that ends, and lists again after one
-// that fails.
+// TestMirror checks that existing, changed and deleted objects are mirrored, that an ended watch is resumed, and that a
+// failed one leads to a list.
 func TestMirror(t *testing.T) {
 	t.Parallel()
 	s := server(t)
@@ -196,7 +196,7 @@ func TestOptional(t *testing.T) {
 	})
 }
 
-// TestTrust believes what the ConfigMap says now, and makes new pools only if it says something else.
+// TestTrust checks that the current ConfigMap applies, and that new pools are created only after a change.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	tls := httptest.NewTLSServer(http.NotFoundHandler())
@@ -230,8 +230,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestMalformedTrust keeps the last good content of the ConfigMap, for each key and each malformed value. A host that
-// has read nothing else trusts nobody.
+// TestMalformedTrust checks that the last valid content of the ConfigMap stays, for each key and each malformed value.
+// A host without valid content trusts nobody.
 func TestMalformedTrust(t *testing.T) {
 	t.Parallel()
 	tls := httptest.NewTLSServer(http.NotFoundHandler())
@@ -281,7 +281,8 @@ func TestMalformedTrust(t *testing.T) {
 	}
 }
 
-// TestLifecycle asks for a namespace that is not mirrored yet, once more, before it refuses a write in it.
+// TestLifecycle checks that a namespace that is not mirrored yet is read from the host before a write in it is
+// rejected.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	f := &fake{items: map[string]string{"late": namespace("late", "5")}}

@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/plugintest"
 )
 
-// What a kubelet's request for a certificate names and is not there is an error that the kubelet tries again after: a
-// 500 and not a 404, as in Kubernetes.
+// TestCertificateOfNothing checks the error for a kubelet's certificate request that names a missing object. As in
+// Kubernetes it is a 500 and not a 404, after which the kubelet retries.
 func TestCertificateOfNothing(t *testing.T) {
 	t.Parallel()
 	_, view := plugintest.Open(t, []json.RawMessage{

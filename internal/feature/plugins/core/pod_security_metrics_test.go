@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/plugintest"
 )
 
-// TestPodSecurityMetrics looks at what is counted of pods in namespaces of different levels.
+// TestPodSecurityMetrics checks the counters for pods in namespaces of different levels.
 func TestPodSecurityMetrics(t *testing.T) {
 	t.Parallel()
 	namespace := func(name, labels string) json.RawMessage {
@@ -45,7 +45,7 @@ func TestPodSecurityMetrics(t *testing.T) {
 		} {
 			a := plugintest.Attributes(t, admit.Create, "", plugintest.Tree(t, []byte(of)), nil)
 			a.User, a.Warn = &user.DefaultInfo{Name: "me"}, func(string) {}
-			_ = p.Validate(t.Context(), a) // what is refused is counted
+			_ = p.Validate(t.Context(), a) // rejected pods are counted too
 		}
 	}
 	want := `
@@ -79,7 +79,7 @@ pod_security_exemptions_total{request_operation="update",resource="pod",subresou
 	}
 }
 
-// Without the restriction, a kubelet gets tokens for audiences that no volume wants.
+// TestAnyAudience checks that without the restriction a kubelet gets tokens for audiences that no volume requests.
 func TestAnyAudience(t *testing.T) {
 	t.Parallel()
 	_, view := plugintest.Open(t, []json.RawMessage{json.RawMessage(

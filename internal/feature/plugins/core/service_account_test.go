@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/plugintest"
 )
 
-// A pod that is written before the default account of its namespace is there waits for it.
+// TestPodWaitsForItsAccount checks that a pod written before the default account of its namespace waits for it.
 func TestPodWaitsForItsAccount(t *testing.T) {
 	t.Parallel()
 	s, view := plugintest.Open(t, nil)

@@ -26,7 +26,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// still is a server none of whose controllers runs.
+// still is a server without running controllers.
 type still struct{ *parttest.Server }
 
 func start(t *testing.T, st *store.Store) *still {
@@ -34,7 +34,7 @@ func start(t *testing.T, st *store.Store) *still {
 	return &still{parttest.Start(t, st)}
 }
 
-// nominate makes a candidate for the Lease default/l that emulates a version and was there at renewed.
+// nominate creates a candidate for the Lease default/l with an emulation version and a renewal time.
 func (s *still) nominate(name, version string, renewed time.Time) {
 	s.Helper()
 	s.Create(candidatesResource, "default", `{"metadata":{"name":"`+name+
@@ -57,7 +57,7 @@ func (s *still) set(gr catalog.GroupResource, name string, fields object.Object)
 	}
 }
 
-// holds wants the Lease default/l to be held by one and preferred for another.
+// holds checks the holder and the preferred holder of the Lease default/l.
 func (s *still) holds(holder, preferred string) {
 	s.Helper()
 	lease := &coordinationv1.Lease{}
@@ -72,7 +72,7 @@ func (s *still) holds(holder, preferred string) {
 	}
 }
 
-// asked reports whether a candidate has been asked now whether it is there.
+// asked reports whether a candidate has just been pinged.
 func (s *still) asked(name string) bool {
 	s.Helper()
 	c := &coordinationv1beta1.LeaseCandidate{}
@@ -108,7 +108,7 @@ func TestCoordination(t *testing.T) {
 		t.Error("a candidate of the past is asked")
 	}
 
-	// A better one comes: it is asked, answers, and is preferred until the leader lets go.
+	// A better one is added: it is pinged, answers, and is preferred until the leader releases the Lease.
 	s.nominate("b", "1.19.0", s.Time.Add(-time.Minute))
 	s.set(candidatesResource, "a", object.Object{"renewTime": micro()})
 	step(lookEvery)
@@ -130,7 +130,7 @@ func TestCoordination(t *testing.T) {
 	step(lookEvery)
 	s.holds("b", "")
 
-	// It is gone without a word; the other one is asked first.
+	// The holder disappears; the other candidate is pinged first.
 	s.Time = s.Time.Add(6 * time.Second)
 	step(lookEvery)
 	if !s.asked("a") || !s.asked("b") {
@@ -140,7 +140,7 @@ func TestCoordination(t *testing.T) {
 	s.set(candidatesResource, "a", object.Object{"renewTime": micro()})
 	step(lookEvery)
 	s.holds("b", "")
-	s.Time = s.Time.Add(4500 * time.Millisecond) // b's time to answer is over, a's answer is not
+	s.Time = s.Time.Add(4500 * time.Millisecond) // b's time to answer is over, a's answer still counts
 	s.set(candidatesResource, "a", object.Object{"renewTime": micro()})
 	step(lookEvery)
 	s.holds("a", "")
@@ -153,7 +153,7 @@ func TestCoordination(t *testing.T) {
 	s.holds("a", "")
 }
 
-// What has changed since it was looked at is left alone.
+// TestCoordinationOutdated checks that an object that has changed since it was read is left alone.
 func TestCoordinationOutdated(t *testing.T) {
 	t.Parallel()
 	s := start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
@@ -218,7 +218,7 @@ func TestCandidatesOfThePast(t *testing.T) {
 	}
 }
 
-// What changes is looked at.
+// TestCoordinationObserves checks that changes request a reconcile.
 func TestCoordinationObserves(t *testing.T) {
 	t.Parallel()
 	st := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})
@@ -251,7 +251,7 @@ func TestCoordinationObserves(t *testing.T) {
 	}
 }
 
-// Who coordinates is found by kube's Lease, which is let go of at the end.
+// TestCoordinationSeat checks that kube-apiserver's Lease elects the coordinator, and is released at the end.
 func TestCoordinationSeat(t *testing.T) {
 	t.Parallel()
 	st := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})

@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
-// still is a server none of whose controllers runs.
+// still is a server without running controllers.
 type still struct{ *parttest.Server }
 
 func start(t *testing.T, st *store.Store) *still {
@@ -24,7 +24,7 @@ func start(t *testing.T, st *store.Store) *still {
 	return &still{parttest.Start(t, st)}
 }
 
-// The name is the one that a running kube-apiserver 1.36.3 has on a host of that name.
+// TestIdentityName checks that the name equals that of a running kube-apiserver 1.36.3 on a host of that name.
 func TestIdentityName(t *testing.T) {
 	t.Parallel()
 	if got, want := Name("vm"), "apiserver-wlv32tlttr4jl3gtroqexyxapa"; got != want {
@@ -32,7 +32,7 @@ func TestIdentityName(t *testing.T) {
 	}
 }
 
-// leases returns those in kube-system by name.
+// leases returns the Leases in kube-system by name.
 func (s *still) leases() map[string]*coordinationv1.Lease {
 	s.Helper()
 	if _, err := s.View.Fresh(s.Context()); err != nil {
@@ -86,8 +86,7 @@ func TestIdentityLease(t *testing.T) {
 		t.Errorf("%+v", renewed)
 	}
 
-	// A server that begins at the same place does not go on with a Lease that is left over; one that is lost comes
-	// back.
+	// A server that starts on the same host does not take over a remaining Lease; a deleted Lease is recreated.
 	another := &Lease{Verbs: s.Verbs, Hostname: "vm"}
 	do(another.Begin(t.Context()))
 	if l := s.leases()[name]; l.UID == first.UID || *l.Spec.HolderIdentity != another.holder || l.Annotations != nil {
@@ -99,7 +98,7 @@ func TestIdentityLease(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 
-	// Leases of servers that are gone go, and no others.
+	// Only Leases of terminated servers are deleted.
 	do((&Lease{Verbs: s.Verbs, Hostname: "gone"}).Begin(t.Context()))
 	s.Create(leasesResource, "kube-system", `{"metadata":{"name":"other"},"spec":{"holderIdentity":"x"}}`)
 	s.Create(leasesResource, "kube-system",
@@ -113,7 +112,7 @@ func TestIdentityLease(t *testing.T) {
 	s.Time = s.Time.Add(time.Second)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	another.Run(ended) // collects as far as it may, and deletes its own
+	another.Run(ended) // collects as far as allowed, and deletes its own
 	another.collect(t.Context())
 	if l := s.leases(); len(l) != 1 || l["other"] == nil {
 		t.Errorf("%d leases", len(l))

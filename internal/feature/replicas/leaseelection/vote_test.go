@@ -15,8 +15,8 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func ago(d time.Duration) *metav1.MicroTime { return &metav1.MicroTime{Time: now.Add(-d)} }
 
-// candidate makes one that emulates version v with binary v, or with another one ("1.19.0/1.20.0"), and was there a
-// second ago.
+// candidate returns a candidate with emulation version v and binary version v, or another binary version
+// ("1.19.0/1.20.0"), renewed a second ago.
 func candidate(
 	name, versions string, change ...func(*coordinationv1beta1.LeaseCandidate),
 ) *coordinationv1beta1.LeaseCandidate {
@@ -53,7 +53,7 @@ func strategy(s coordinationv1.CoordinatedLeaseStrategy) func(*coordinationv1bet
 	return func(c *coordinationv1beta1.LeaseCandidate) { c.Spec.Strategy = s }
 }
 
-// lease makes one that holder has renewed, for ten seconds.
+// lease returns a Lease of ten seconds that holder has renewed.
 func lease(holder string, since time.Duration, change ...func(*coordinationv1.LeaseSpec)) *coordinationv1.Lease {
 	seconds, by := int32(10), coordinationv1.OldestEmulationVersion
 	l := &coordinationv1.Lease{
@@ -68,7 +68,7 @@ func lease(holder string, since time.Duration, change ...func(*coordinationv1.Le
 	return l
 }
 
-// show writes a step as one line.
+// show formats a step as one line.
 func show(s Step, err error) string {
 	var parts []string
 	for _, c := range s.Ping {

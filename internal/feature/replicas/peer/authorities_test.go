@@ -14,8 +14,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/authority"
 )
 
-// A changed file of authorities decides whom the next request goes to, and has those asked at once that did not answer;
-// one that cannot be read, or has no certificate, changes nothing.
+// TestAuthorities checks that a changed authority file applies to the next request, and retries servers that have
+// failed; a file that is unreadable, or without a certificate, changes nothing.
 func TestAuthorities(t *testing.T) {
 	t.Parallel()
 	right, wrong := authority.New(t), authority.New(t)

@@ -66,7 +66,7 @@ func TestSettings(t *testing.T) {
 
 var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 
-// newTest returns peers whose connections to an address of "dead" cannot be opened, and all others lead to a server.
+// newTest returns peers with connections that fail for the address of "dead", and otherwise lead to a test server.
 func newTest(t *testing.T, serve http.HandlerFunc) *peers {
 	t.Helper()
 	other := httptest.NewTLSServer(serve)
@@ -96,8 +96,8 @@ func (p *peers) send(r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// A server that cannot be reached is passed over as long as another one serves the resource, and the request's body is
-// not lost.
+// TestUnreached checks that an unreachable server is skipped while another one serves the resource, and that the
+// request's body is not lost.
 func TestUnreached(t *testing.T) {
 	t.Parallel()
 	p := newTest(t, func(w http.ResponseWriter, r *http.Request) {
@@ -128,8 +128,8 @@ func TestUnreached(t *testing.T) {
 	}
 }
 
-// What a definition has brought is not asked of another server while the definition is there, nor just after it was
-// deleted, whatever that server has said, and is not remembered of what it said before.
+// TestExclude checks that requests for a definition's group are not forwarded while the definition exists, nor shortly
+// after its deletion, whatever another server lists, and that earlier lists are not reused.
 func TestExclude(t *testing.T) {
 	t.Parallel()
 	p := newTest(t, nil)
@@ -171,10 +171,10 @@ func TestExclude(t *testing.T) {
 	want("v2")
 	p.host.Catalog.Update(2, nil, []catalog.GroupResource{{Group: "g.io", Resource: "foos"}})
 	want("v2")
-	s.groups = said // asked again, it still has it
+	s.groups = said // after another request, it still has it
 	want("v2")
 	now = now.Add(deletedFor + time.Second)
-	want("v2") // what it said before is not taken up again
+	want("v2") // its earlier list is not reused
 	s.groups = said
 	want("v1v2")
 }

@@ -19,7 +19,7 @@ import (
 // A kube-apiserver that shares the etcd stores its keys as protobuf.
 func TestStoredByKubeAPIServer(t *testing.T) {
 	t.Parallel()
-	//lint:ignore SA1019 what is stored
+	//lint:ignore SA1019 the stored format
 	endpoints := &corev1.Endpoints{Subsets: []corev1.EndpointSubset{
 		{Addresses: []corev1.EndpointAddress{{IP: "192.0.2.9"}}, Ports: []corev1.EndpointPort{{Port: 6443}}},
 	}}
@@ -42,7 +42,7 @@ func TestStoredByKubeAPIServer(t *testing.T) {
 	}
 }
 
-// A key is there for all servers that share the etcd until it is withdrawn.
+// TestKey checks that a key is visible to all servers that share the etcd until it is withdrawn.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	etcd := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})

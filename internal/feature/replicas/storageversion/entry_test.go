@@ -28,7 +28,8 @@ func onDemand(t *testing.T, resources []*catalog.Resource) []*catalog.Resource {
 	return resources
 }
 
-// The server says of each resource what kube-apiserver does, but that it knows fewer of the versions of long ago.
+// TestEntriesOfKube checks that the entry of each resource equals kube-apiserver's, except for some old decodable
+// versions.
 func TestEntriesOfKube(t *testing.T) {
 	t.Parallel()
 	resources := aggregation.Part(aggregation.Settings{}).Resources(nil, onDemand(t, kinds.Resources()))

@@ -63,7 +63,7 @@ func (s *started) follow(r *records) {
 	s.CatchUp()
 }
 
-// shown returns what a StorageVersion says, "common: server=version ...", "" if it is not there.
+// shown returns the content of a StorageVersion as "common: server=version ...", or "" if it does not exist.
 func (s *started) shown(name string) string {
 	s.Helper()
 	s.CatchUp()
@@ -101,7 +101,8 @@ const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResour
 	"status":{"acceptedNames":{"plural":"foos","singular":"foo","kind":"Foo","listKind":"FooList"},
 	"storedVersions":["v1"],"conditions":[{"type":"Established","status":"True"},{"type":"NamesAccepted","status":"True"}]}}`
 
-// Servers write what they do beside what others say, once, and it goes when they or the definition go.
+// TestRecords checks that servers write their entries once beside others' entries, and that an entry is removed with
+// its server or its definition.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -117,7 +118,7 @@ func TestRecords(t *testing.T) {
 	s.write(s.two)
 	s.want("apps.deployments", "apps/v1: one=apps/v1 two=apps/v1")
 
-	// Another server that writes another version, and what a client has deleted.
+	// Another server that writes another version, and entries that a client has deleted.
 	if err := change(t.Context(), s.Host, "apps.deployments", func(now *status) bool {
 		now.StorageVersions[1] = entry{
 			APIServerID: s.two.server, EncodingVersion: "apps/v9", DecodableVersions: []string{"apps/v9"},
@@ -128,7 +129,7 @@ func TestRecords(t *testing.T) {
 	}
 	s.want("apps.deployments", "?: one=apps/v1 two=apps/v9")
 	s.Delete(resource, "", "core.pods")
-	s.follow(s.two) // looks at nothing that has not changed here
+	s.follow(s.two) // checks nothing that has not changed here
 	s.want("core.pods", "")
 	s.want("apps.deployments", "?: one=apps/v1 two=apps/v9")
 	s.write(s.two)
@@ -150,7 +151,7 @@ func TestRecords(t *testing.T) {
 	s.want("example.com.foos", "")
 }
 
-// serve has the catalog serve a definition, or none, and wants that to wake the records.
+// serve sets the catalog's definition, or none, and checks that this wakes the records.
 func (s *started) serve(text string) {
 	s.Helper()
 	for _, r := range []*records{s.one, s.two} {
@@ -190,7 +191,7 @@ func (g *gate) Validate(_ context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// As long as an entry cannot be written its resource takes no writes, and readiness waits.
+// TestBarrier checks that the resource of an unwritten entry rejects writes, and that the server is not ready.
 func TestBarrier(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -253,7 +254,7 @@ func TestBarrier(t *testing.T) {
 	}
 }
 
-// What a server has said goes with its Lease, and nothing else does.
+// TestCollector checks that only the entries of a server without a Lease are removed.
 func TestCollector(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -271,7 +272,7 @@ func TestCollector(t *testing.T) {
 	s.Delete(leases, "kube-system", s.two.server)
 	s.Does(c, "apps.deployments")
 	s.want("apps.deployments", "apps/v1: one=apps/v1")
-	s.want("core.pods", "v1: one=v1 two=v1") // it has not been named
+	s.want("core.pods", "v1: one=v1 two=v1") // it has not been requested
 	s.Delete(leases, "kube-system", s.one.server)
 	lease(s.one.server, "other")
 	s.Does(c, "apps.deployments")

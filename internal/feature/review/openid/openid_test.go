@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// TestDocument sends what kube-apiserver has been asked.
+// TestDocument sends the requests of a recording of kube-apiserver.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	const keySet = "application/jwk-set+json"

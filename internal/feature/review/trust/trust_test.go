@@ -25,7 +25,7 @@ import (
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) // parttest's clock
 
-// authority returns a certificate that ends then, PEM.
+// authority returns a certificate with the given end, in PEM.
 func authority(t *testing.T, end time.Time) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -83,7 +83,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// The ConfigMap is made, mended, and left alone when it is right.
+// TestSync checks that the ConfigMap is created, repaired, and left alone when it is correct.
 func TestSync(t *testing.T) {
 	t.Parallel()
 	st, err := store.Open(t.Context(), store.Config{Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})

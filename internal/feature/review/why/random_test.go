@@ -67,7 +67,7 @@ func randomRequest(rng *rand.Rand) *request.Info {
 		pick(rng, namespaces), pick(rng, []string{"a", "b", ""}))
 }
 
-// allowed asks the authorizer itself.
+// allowed asks the real authorizer.
 func allowed(p *Policy, who user.Info, what *request.Info) bool {
 	e := rbac.New(slog.New(slog.DiscardHandler))
 	var all []rbac.Change
@@ -91,7 +91,8 @@ func (p *Policy) with(b Proposal, ref rbacv1.RoleRef, more ...Role) *Policy {
 	}}, p.Bindings...)}
 }
 
-// mended is the near rule alone, with all parts that are missing but one; -1 for all.
+// mended returns a policy of only the near rule, with all missing parts added except the one at index without; -1 means
+// no exception.
 func mended(n *Near, what *request.Info, without int) *Policy {
 	r, namespace := n.Rule, n.Binding.Namespace
 	for i, m := range n.Missing {
@@ -123,9 +124,9 @@ func mended(n *Near, what *request.Info, without int) *Policy {
 	}}}
 }
 
-// TestRandom asks the authorizer whether explanations are true: nothing lacks nothing that is refused, what is said to
-// be missing is all that is missing and necessary, proposed roles and rules allow the request, and no proposed role
-// has all that a later one has and more.
+// TestRandom checks explanations against the authorizer: no rule without missing parts is refused, the missing parts
+// are complete and necessary, proposed roles and rules allow the request, and no proposed role has strictly more
+// permissions than a later one.
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))

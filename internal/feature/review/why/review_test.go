@@ -33,7 +33,7 @@ func start(t *testing.T) *asker {
 	return &asker{t, config, admin}
 }
 
-// grants gives a user a role with one rule, in a namespace or in the whole cluster.
+// grants grants a user a role with one rule, in a namespace or cluster-wide.
 func (a *asker) grants(user, namespace, role string, rule rbacv1.PolicyRule) {
 	a.Helper()
 	rbac, meta := a.admin.RbacV1(), metav1.ObjectMeta{Name: role, Namespace: namespace}
@@ -89,7 +89,7 @@ const (
 	ofOneself = `"spec":{` + deletes + `}`
 )
 
-// An explanation tells a caller of roles and bindings that they may list, and of no others.
+// TestNothingIsTold checks that an explanation names only roles and bindings that the caller may list.
 func TestNothingIsTold(t *testing.T) {
 	a := start(t)
 	words := func(text string) []string { return strings.Split(text, ",") }
@@ -118,7 +118,7 @@ func TestNothingIsTold(t *testing.T) {
 	secrets := []string{"near-default", "near-cluster", "would-default", "cluster-admin"}
 	for _, test := range []struct {
 		user string
-		told string // those of the names above that the answer has
+		told string // the names above that the explanation contains
 	}{
 		{"none", ""},
 		{"roles", "would-default"},
@@ -151,7 +151,7 @@ func TestNothingIsTold(t *testing.T) {
 	}
 }
 
-// The status is Kubernetes' if no explanation is asked for, or if there is nothing to explain.
+// TestNotAsked checks that the status is Kubernetes' if no explanation is requested, or if there is nothing to explain.
 func TestNotAsked(t *testing.T) {
 	a := start(t)
 	for _, path := range []string{"subjectaccessreviews", "subjectaccessreviews?explain=false"} {

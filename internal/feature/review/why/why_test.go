@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// words divides a text by commas; "" is no word, and - the empty one.
+// list splits a text at commas; "" means no words, and - the empty word.
 func list(text string) []string {
 	if text == "" {
 		return nil
@@ -42,7 +42,7 @@ func about(verb, group, resource, namespace, name string) *request.Info {
 	return what
 }
 
-// TestMissing says what rules lack, and which mistakes are known.
+// TestMissing checks the missing parts of rules, and the notes on known mistakes.
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	pods := rule("get,list", "-", "pods", "")
@@ -50,7 +50,7 @@ func TestMissing(t *testing.T) {
 		rule rbacv1.PolicyRule
 		in   string // the binding's namespace
 		what *request.Info
-		want string // parts, and beginnings of notes
+		want string // parts, and prefixes of notes
 	}{
 		{pods, "", about("get", "", "pods", "dev", "a"), ""},
 		{pods, "dev", about("get", "", "pods", "dev", "a"), ""},
@@ -114,7 +114,7 @@ func bind(namespace, name, kind, role string, subjects ...string) Binding {
 	return b
 }
 
-// story is a policy with what one finds in clusters.
+// story returns a typical policy of a cluster.
 func story() *Policy {
 	return &Policy{
 		Roles: []Role{
@@ -188,7 +188,7 @@ by ClusterRole cluster-admin: ClusterRoleBinding
 			t.Errorf("got:\n%swant:\n%s", b.String(), test.want)
 		}
 	}
-	// A component's role is named if there is no other.
+	// A component's role is proposed if there is no other.
 	p := story()
 	p.Roles = p.Roles[3:4]
 	if e := Explain(p, alice, about("get", "", "pods/log", "dev", "")); len(e.GrantedBy) != 1 {

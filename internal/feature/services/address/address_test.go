@@ -163,7 +163,7 @@ func (r *replica) remove(name string) {
 	}
 }
 
-// records returns what is reserved, but for the service kubernetes: addresses and ports.
+// records returns the allocated addresses and ports, without the service kubernetes'.
 func (r *replica) records() []string {
 	r.t.Helper()
 	var out []string
@@ -191,8 +191,8 @@ func (r *replica) want(what string, want ...string) {
 	}
 }
 
-// Many clients of two servers ask for more addresses and ports than there are. No client gets what another has, what is
-// given back can be had again, and at the end everything is free.
+// TestNobodyGetsWhatAnotherHas runs many clients of two servers that request more addresses and ports than exist. No
+// value is allocated twice, released values can be allocated again, and at the end all are free.
 func TestNobodyGetsWhatAnotherHas(t *testing.T) {
 	t.Parallel()
 	all := start(t, 2, "10.0.0.0/26,fd00::/122", "30000-30039")
@@ -233,7 +233,7 @@ func TestNobodyGetsWhatAnotherHas(t *testing.T) {
 				}
 				if len(mine) > 3 || round == rounds-1 {
 					for _, name := range mine {
-						mu.Lock() // from here on another client may have it
+						mu.Lock() // from here on another client may get it
 						for thing, owner := range owners {
 							if owner == name {
 								delete(owners, thing)
@@ -265,7 +265,8 @@ func things(spec object.Object) []string {
 	return out
 }
 
-// Every address and port of a range can be had, the lower ones last; then the range is full.
+// TestRangeIsFull checks that every address and port of a range can be allocated, the lower ones last; then the range
+// is full.
 func TestRangeIsFull(t *testing.T) {
 	t.Parallel()
 	r := start(t, 1, "10.0.0.0/27", "30000-30002")[0]
@@ -315,7 +316,8 @@ func (refuse) Validate(_ context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// What a service has is reserved as long as it has it, whatever becomes of the requests about it.
+// TestReserved checks that the values of a service are allocated as long as it has them, whatever happens to requests
+// about it.
 func TestReserved(t *testing.T) {
 	t.Parallel()
 	r := start(t, 1, "10.0.0.0/24,fd00::/112", "30000-32767", refuse{})[0]
@@ -370,7 +372,7 @@ func TestReserved(t *testing.T) {
 	spec := must(r.patch("both", `{"type":"NodePort","externalName":null}`))
 	r.want("with everything", things(spec)...)
 
-	// As long as a finalizer holds it, it has what it has.
+	// A finalizer keeps the service, and with it the allocation.
 	c := r.call(serviceKind, "both")
 	finalizers := func(list string) {
 		t.Helper()
@@ -390,8 +392,8 @@ func TestReserved(t *testing.T) {
 	r.want("at the end")
 }
 
-// A record that a client has deleted can go to another service; the one that lost it takes it from no other when it
-// goes.
+// TestLostRecord checks that the value of a deleted record can go to another service, and that the deletion of the
+// first service does not release it.
 func TestLostRecord(t *testing.T) {
 	t.Parallel()
 	r := start(t, 1, "10.0.0.0/24", "30000-32767")[0]
@@ -413,8 +415,8 @@ func TestLostRecord(t *testing.T) {
 	r.want("after the second")
 }
 
-// A service from before there were lists of addresses is shown with them, and can be changed by a client that does not
-// know them either.
+// TestOlderService checks that a service stored without lists of addresses is shown with them, and can be updated by a
+// client without them.
 func TestOlderService(t *testing.T) {
 	t.Parallel()
 	r := start(t, 1, "10.0.0.0/24", "30000-32767")[0]
@@ -469,7 +471,7 @@ func TestRestore(t *testing.T) {
 	r.want("at the end")
 }
 
-// BenchmarkCreate makes and deletes a service: without addresses, with one, with two, and with a port too.
+// BenchmarkCreate creates and deletes a service: without addresses, with one, with two, and with a port as well.
 func BenchmarkCreate(b *testing.B) {
 	for name, spec := range map[string]object.Object{
 		"none":  {"type": "ExternalName", "externalName": "example.com"},

@@ -44,7 +44,8 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// Dynamic numbers come out of the upper part as long as there are some, then out of the lower one; each once.
+// TestPick checks that dynamic numbers come from the upper part while it has free ones, then from the lower part,
+// without duplicates.
 func TestPick(t *testing.T) {
 	t.Parallel()
 	const static, count = 16, 100
