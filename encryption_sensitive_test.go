@@ -1,11 +1,15 @@
 package bowsprit
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
@@ -56,6 +60,102 @@ func TestSensitiveIsEncrypted(t *testing.T) {
 	s.do("PUT", definitions+"/keys.example.org", update, http.StatusOK)
 	s.do("POST", "/apis/example.org/v1/keys", key("bare"), http.StatusCreated)
 	s.do("GET", "/apis/example.org/v1/keys/new", "", http.StatusOK)
+	if strings.Contains(log.String(), hushed) {
+		t.Error("the log shows a value")
+	}
+}
+
+// TestSensitiveWhileKeysRotate has clients write and read objects with a sensitive field while the file of keys changes
+// under them: the first key, both, the second first, the second alone, and another provider. No read shows another
+// value than the one that was written, no client without the permission sees it, and neither etcd nor the log has it.
+func TestSensitiveWhileKeysRotate(t *testing.T) {
+	t.Parallel()
+	var log logtest.Log
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "encryption.yaml")
+	both := func(first, firstKey, second, secondKey string) string {
+		return fmt.Sprintf("  - aesgcm: {keys: [{name: %s, secret: %s}, {name: %s, secret: %s}]}\n", first, firstKey, second,
+			secondKey)
+	}
+	if err := os.WriteFile(file, []byte(encryptionOf(aesgcm("one", firstKey))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startEncrypting(t, dir, file, &log)
+	s.do("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"apiVersion": "apiextensions.k8s.io/v1",
+		"kind": "CustomResourceDefinition", "metadata": {"name": "keys.example.org"}, "spec": {"group": "example.org",
+		"scope": "Cluster", "names": {"plural": "keys", "kind": "Key"}, "versions": [{"name": "v1", "served": true,
+		"storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"n": {"type": "integer"},
+		"key": {"type": "string", "x-kubernetes-sensitive-data": true}}}}}]}}`, http.StatusCreated)
+
+	const writers, path = 4, "/apis/example.org/v1/keys"
+	stop := make(chan struct{})
+	var done [writers]atomic.Int64
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			name, value := fmt.Sprint("w", w), fmt.Sprint(hushed, "-of-", w)
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if n == 0 {
+					code, _, body := s.ask("POST", path,
+						fmt.Sprintf(`{"apiVersion":"example.org/v1","kind":"Key","metadata":{"name":%q},"key":%q}`, name, value))
+					if code != http.StatusCreated {
+						t.Errorf("create: %d %s", code, body)
+						return
+					}
+				}
+				code, _, body := s.ask("PATCH", path+"/"+name, fmt.Sprintf(`{"n":%d}`, n),
+					"Content-Type: application/merge-patch+json")
+				if code != http.StatusOK || !strings.Contains(string(body), value) {
+					t.Errorf("patch: %d %s", code, body)
+					return
+				}
+				if code, _, body = s.ask("GET", path+"/"+name, ""); code != http.StatusOK ||
+					!strings.Contains(string(body), value) || !strings.Contains(string(body), fmt.Sprintf(`"n":%d`, n)) {
+					t.Errorf("get: %d %s", code, body)
+					return
+				}
+				code, _, body = s.ask("GET", path+"/"+name, "", "Impersonate-User: joe", "Impersonate-Group: readers")
+				if code == http.StatusOK || strings.Contains(string(body), hushed) {
+					t.Errorf("a stranger: %d %s", code, body)
+					return
+				}
+				done[w].Add(1)
+			}
+		})
+	}
+	for round := range 3 {
+		for _, step := range []struct{ providers, first string }{
+			{both("one", firstKey, "two", secondKey), "k8s:enc:aesgcm:v1:one:"},
+			{both("two", secondKey, "one", firstKey), "k8s:enc:aesgcm:v1:two:"},
+			{aesgcm("two", secondKey), "k8s:enc:aesgcm:v1:two:"},
+			{both("one", firstKey, "two", secondKey), "k8s:enc:aesgcm:v1:one:"},
+			{aesgcm("one", firstKey), "k8s:enc:aesgcm:v1:one:"},
+		} {
+			s.rotate(file, encryptionOf(step.providers))
+			for w := range writers { // all have written once more by the new keys, so that the others may go
+				for goal := done[w].Load() + 2; done[w].Load() < goal && !t.Failed(); {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			if t.Failed() {
+				close(stop)
+				all.Wait()
+				return
+			}
+			for w := range writers {
+				key := fmt.Sprint("example.org/keys/w", w)
+				if raw := s.raw(key); !strings.HasPrefix(raw, step.first) || strings.Contains(raw, hushed) {
+					t.Errorf("round %d: %.60q, want %s", round, raw, step.first)
+				}
+			}
+		}
+	}
+	close(stop)
+	all.Wait()
 	if strings.Contains(log.String(), hushed) {
 		t.Error("the log shows a value")
 	}
