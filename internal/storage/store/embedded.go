@@ -400,6 +400,22 @@ func (l *local) close() error {
 		return err // some of etcd's goroutines have ended; stopping would wait for them forever
 	}
 	l.fault.stopping.Store(true)
-	l.etcd.Close()
+	if l.alone {
+		l.etcd.Close()
+		return nil
+	}
+	// etcd waits two minutes for clients in a handshake before it closes its data.
+	closed := make(chan struct{})
+	go func() { defer close(closed); l.etcd.Close() }()
+	late := time.NewTimer(clientsWait)
+	defer late.Stop()
+	select {
+	case <-closed:
+	case <-late.C:
+		l.etcd.Server.Stop() // the rest of Close has nothing to do with the data
+	}
 	return nil
 }
+
+// clientsWait is the time for clients of ListenClientURL to go away when the store is closed.
+const clientsWait = 5 * time.Second
