@@ -1,9 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
@@ -20,7 +24,29 @@ func etcdCommand() *cobra.Command {
 }
 
 // runEtcd is etcd: the main function of its library, which ends the process.
-func runEtcd(args []string) { etcdmain.Main(append([]string{"etcd"}, hurried(args, os.LookupEnv)...)) }
+func runEtcd(args []string) {
+	endInTime()
+	etcdmain.Main(append([]string{"etcd"}, hurried(args, os.LookupEnv)...))
+}
+
+// etcdGrace is the time that etcd has to end after a signal.
+const etcdGrace = 10 * time.Second
+
+// endInTime ends the process etcdGrace after a signal. Alone, etcd waits two minutes for clients in a handshake.
+func endInTime() {
+	signals := make(chan os.Signal, 1) // the first one counts
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		s := <-signals
+		time.Sleep(etcdGrace)
+		fmt.Fprintln(os.Stderr, "bowsprit: etcd waits for clients that do not go away; it ends now. Acknowledged writes are on the disk.")
+		code := 1
+		if number, ok := s.(syscall.Signal); ok {
+			code = 128 + int(number) // as shells report it
+		}
+		os.Exit(code)
+	}()
+}
 
 // hurried adds short election times for a member that is alone and whose times are not set: it waits for them once,
 // before it is the leader, and with etcd's defaults that is up to a second of every test suite's start.
