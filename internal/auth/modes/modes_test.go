@@ -179,7 +179,7 @@ apiserver_authorization_webhook_evaluations_total{name="default",result="success
 
 const head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: "
 
-// webhookText returns a webhook in a file.
+// seat counts the pauses of a request's seat.
 type seat struct{ lent int }
 
 func (s *seat) Pause()               { s.lent++ }
@@ -187,7 +187,7 @@ func (*seat) Resume()                {}
 func (*seat) Return(context.Context) {}
 func (*seat) Release()               {}
 
-// TestWebhookKeepsSeat has a request keep its seats while a webhook decides whether it may do anything.
+// TestWebhookKeepsSeat checks that a request keeps its seats while a webhook authorizes it.
 func TestWebhookKeepsSeat(t *testing.T) {
 	t.Parallel()
 	h := newHook(t)
@@ -206,6 +206,7 @@ func TestWebhookKeepsSeat(t *testing.T) {
 	}
 }
 
+// webhookText returns the configuration of a webhook authorizer.
 func webhookText(kubeconfig, policy, conditions string) string {
 	return "{type: Webhook, name: hook, webhook: {timeout: 3s, subjectAccessReviewVersion: v1, " +
 		"matchConditionSubjectAccessReviewVersion: v1, authorizedTTL: 1m, unauthorizedTTL: 1m, failurePolicy: " + policy +
