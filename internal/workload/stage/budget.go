@@ -11,27 +11,27 @@ import (
 
 // The bounds of one evaluation of an expression or a template.
 const (
-	// patience is how long it may take: one that does not end must not hold up others.
+	// patience is the timeout of an evaluation: one that does not terminate must not block others.
 	patience = time.Second
-	// stepsMost is how many steps it may take: instructions of jq, rounds of the loops of a template.
+	// stepsMost is the largest number of steps: instructions of jq, iterations of the loops of a template.
 	stepsMost = 250_000
-	// memoryMost is how many bytes the arguments and results of its functions may have together.
+	// memoryMost is the largest total size in bytes of the arguments and results of its functions.
 	memoryMost = 64 << 20
-	// valueMost is how many bytes one value may have.
+	// valueMost is the largest size of one value in bytes.
 	valueMost = 4 << 20
-	// depthMost is how deep lists and objects may be nested.
+	// depthMost is the deepest nesting of lists and objects.
 	depthMost = 200
 	// textMost is how long the text of a template or an expression may be.
 	textMost = 64 << 10
 )
 
-// budget is the rest of the bounds of an evaluation. It belongs to one goroutine.
+// budget is the remaining resources of an evaluation. It belongs to one goroutine.
 type budget struct {
 	ctx    context.Context
 	until  time.Time
 	steps  int
 	memory int
-	spent  error // why the evaluation has to end; nil while it may go on
+	spent  error // why the evaluation must end; nil while it may continue
 }
 
 func newBudget(ctx context.Context) budget {
@@ -75,13 +75,13 @@ func (b *budget) spend(name string, n int) error {
 	return b.step(1 + n/1024)
 }
 
-// errDeep is the error about a value that is nested deeper than depthMost, as one that contains itself is.
+// errDeep is the error for a value that is nested deeper than depthMost, such as a cyclic one.
 var errDeep = fmt.Errorf("a value is nested deeper than %d", depthMost)
 
 var errLarge = errors.New("a value is too large")
 
-// sizeOf returns about how many bytes a value has as a tree: a part that is there twice counts twice. It looks no
-// further once that is more than valueMost.
+// sizeOf returns the approximate size of a value in bytes, as a tree: a part that occurs twice counts twice. It stops
+// once the size exceeds valueMost.
 func sizeOf(v any) (int, error) {
 	left := valueMost
 	err := measureAny(v, depthMost, &left)
@@ -91,7 +91,7 @@ func sizeOf(v any) (int, error) {
 	return valueMost - left, err
 }
 
-// word is about what a value takes beside its content.
+// word is the approximate size of a value without its content.
 const word = 16
 
 // measureAny is measure for the values of JSON, without reflection.

@@ -102,7 +102,7 @@ func compileCEL(text string) (*program, error) {
 	return &program{text, run}, nil
 }
 
-// unpriced are functions about texts whose cost the limit does not know.
+// unpriced are string functions with a cost that the limit does not cover.
 var unpriced = []string{"format", "reverse", "strings.quote"}
 
 // calls returns the names of the functions that an expression calls.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// celTextMost is how many bytes a text has at most that replace or join makes. The cost of a call is known only after
-// it, so one call must not take much.
+// celTextMost is the largest string in bytes that replace or join returns. The cost of a call is charged only after it,
+// so a single call must be cheap.
 const celTextMost = 1 << 20
 
 // textMacros have replace and join be functions with a bound.
@@ -28,7 +28,7 @@ func textMacros() (out []cel.Macro) {
 	return out
 }
 
-// textFunction declares a function of one to four arguments of any type that returns a text.
+// textFunction declares a function of one to four arguments of any type that returns a string.
 func textFunction(name string, f func(args ...ref.Val) ref.Val) cel.EnvOption {
 	var options []cel.FunctionOpt
 	types := []*cel.Type{}
@@ -96,7 +96,7 @@ func joinTexts(args ...ref.Val) ref.Val {
 	return types.String(out.String())
 }
 
-// prices are what calls cost beyond 1: as in Kubernetes, and for texts by their lengths.
+// prices are the costs of calls beyond 1: as in Kubernetes, and for strings by their length.
 type prices struct{ kube library.CostEstimator }
 
 // CallCost implements interpreter.ActualCostEstimator.

@@ -9,19 +9,19 @@ import (
 	"text/template"
 )
 
-// refused are functions of sprig that no Stage has: what they do takes long whatever their arguments are, or reaches
-// out of the evaluation.
+// refused are functions of sprig that Stages cannot use: they take long whatever their arguments, or have side effects
+// or inputs outside the evaluation.
 var refused = []string{
 	"env", "expandenv", "getHostByName",
 	"bcrypt", "htpasswd", "derivePassword", "genPrivateKey", "genCA", "genCAWithKey", "genSelfSignedCert",
 	"genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey", "buildCustomCert",
 }
 
-// estimate returns about how many bytes a function works with, by its arguments, which have size bytes together.
+// estimate returns the approximate number of bytes that a function works with. size is the total size of its arguments.
 type estimate func(args []reflect.Value, size int) int
 
-// estimates are those of functions whose results are much larger than their arguments, or that take much longer than
-// these are long. Of the others the arguments count before a call, and the result after it.
+// estimates are for functions with results much larger than their arguments, or that take disproportionately long. The
+// other functions are charged for their arguments before the call, and for the result after it.
 var estimates = map[string]estimate{
 	"repeat": func(a []reflect.Value, _ int) int { return product(num(a[0]), length(a[1])) },
 	"until":  func(a []reflect.Value, _ int) int { return count(0, num(a[0]), 1) },
@@ -61,7 +61,7 @@ var estimates = map[string]estimate{
 	"mustRegexReplaceAllLiteral": replaceOf,
 }
 
-// printing are the functions of text/template that make texts.
+// printing are the functions of text/template that return strings.
 var printing = template.FuncMap{
 	"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
 	"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
@@ -97,7 +97,7 @@ func sum(a, b int) int { return min(a+b, math.MaxInt32) }
 // farthest is the largest number that a list may begin or end with: further out a loop of sprig runs over.
 const farthest = 1 << 40
 
-// count estimates the list of numbers from one to another.
+// count estimates the length of the list of numbers from one to another.
 func count(from, to, step float64) int {
 	if max(math.Abs(from), math.Abs(to), math.Abs(step)) > farthest {
 		return math.MaxInt32
@@ -137,7 +137,7 @@ func numberOf(a []reflect.Value, _ int) int { return product(num(a[0]), 4) }
 
 func many(_ []reflect.Value, size int) int { return product(float64(size), 8) }
 
-// square is for functions that compare each with each.
+// square is for functions that compare all pairs.
 func square(_ []reflect.Value, size int) int {
 	n := float64(size) / word
 	return sum(size, product(n, n))
@@ -165,7 +165,7 @@ func printfOf(a []reflect.Value, size int) int {
 // regexMost is how long a regular expression may be.
 const regexMost = 1 << 10
 
-// regexOf counts one byte for 64 steps of the machine that looks for an expression.
+// regexOf counts one byte for 64 steps of the matching machine.
 func regexOf(a []reflect.Value, size int) int { return matching(str(a[0]), str(a[1]), size) }
 
 func matching(pattern, in string, size int) int {
@@ -174,7 +174,7 @@ func matching(pattern, in string, size int) int {
 	}
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return size // the function says so
+		return size // the function itself returns the error
 	}
 	machine, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
@@ -190,7 +190,7 @@ func replaceOf(a []reflect.Value, size int) int {
 
 var errorType = reflect.TypeFor[error]()
 
-// guard returns a function that does what f does within a budget.
+// guard wraps f with charges to the budget.
 func (b *budget) guard(name string, f any) any {
 	of := reflect.ValueOf(f)
 	t := of.Type()
@@ -228,7 +228,7 @@ func (b *budget) before(name string, args []reflect.Value) error {
 	return b.charge(name, args, estimates[name])
 }
 
-// charge spends what values take, or what is estimated by them.
+// charge spends the size of values, or their estimate.
 func (b *budget) charge(name string, values []reflect.Value, e estimate) error {
 	left := valueMost
 	for _, v := range values {

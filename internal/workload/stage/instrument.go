@@ -13,7 +13,7 @@ const (
 	callStep = "_callStep"
 )
 
-// callsMost is how many calls of named templates an execution may have, which bounds how deep they are nested.
+// callsMost is the largest number of calls of named templates in an execution, which also bounds their nesting.
 const callsMost = 1000
 
 // instrument has a template count its steps, and returns the names of the functions that it may call.
@@ -39,7 +39,7 @@ var actions = sync.OnceValues(func() (step, call parse.Node) {
 	return t.Root.Nodes[0], t.Root.Nodes[1]
 })
 
-// walker goes through the nodes of a template.
+// walker visits the nodes of a template.
 type walker struct {
 	step  parse.Node
 	names map[string]bool

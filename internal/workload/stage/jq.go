@@ -16,12 +16,12 @@ type query struct {
 	code *gojq.Code
 
 	mu sync.Mutex
-	// run is the evaluation that is under way, whose budget the functions spend.
+	// run is the current evaluation; the functions spend its budget.
 	run *evaluation
 }
 
-// evaluation is the context of one evaluation. jq asks it before each instruction whether it is over, so it counts
-// them.
+// evaluation is the context of one evaluation. jq checks it before each instruction, so evaluation counts the
+// instructions.
 type evaluation struct {
 	context.Context
 	budget
@@ -93,7 +93,7 @@ func (q *query) values(ctx context.Context, o *Object) (found []any, err error) 
 	}
 }
 
-// functions are those that bind puts in the place of jq's own.
+// functions returns the functions that replace jq's own after bind.
 func (q *query) functions() (out []gojq.CompilerOption) {
 	for name, one := range bounded {
 		out = append(out, gojq.WithFunction(boundName(name), one.arity, one.arity, func(v any, args []any) any {
@@ -106,7 +106,7 @@ func (q *query) functions() (out []gojq.CompilerOption) {
 	return out
 }
 
-// loop returns a value whose items a loop goes through: jq makes a list of them.
+// loop returns a value that a loop iterates over: jq makes a list of its items.
 func loop(b *budget, v any) any {
 	n := 0
 	switch v := v.(type) {

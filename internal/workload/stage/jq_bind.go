@@ -9,7 +9,7 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// variablesMost is how many variables an expression may have: each call of a function may keep all of them.
+// variablesMost is the largest number of variables in an expression: each call of a function may keep all of them.
 const variablesMost = 64
 
 // binder puts bounded functions and operators into an expression.
@@ -18,8 +18,8 @@ type binder struct {
 	own       []string // the functions that the expression defines, and their parameters, as name/arity
 }
 
-// bind has an expression call bounded functions, and refuses one with constructs that have no bound: changes, and
-// functions that are neither free nor bounded.
+// bind makes an expression call bounded functions, and rejects one with unbounded constructs: updates, and functions
+// that are neither free nor bounded.
 func bind(q *gojq.Query) error {
 	b := &binder{}
 	return b.query(q)
@@ -138,7 +138,7 @@ func variable(name string) *gojq.Query {
 	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: name}}}
 }
 
-// computed returns the expression of an index that is no constant text or number, nil for none.
+// computed returns the expression of an index, nil for none or a constant string or number.
 func computed(i *gojq.Index) *gojq.Query {
 	if i == nil || i.IsSlice || i.Start == nil {
 		return nil
@@ -213,7 +213,7 @@ func (b *binder) unary(t *gojq.Term) error {
 	return nil
 }
 
-// call binds the call of a function, which is of the expression's own variables, free or bounded.
+// call binds the call of a function, which is defined in the expression, free or bounded.
 func (b *binder) call(t *gojq.Term) error {
 	f := t.Func
 	if strings.HasPrefix(f.Name, "$") {
@@ -278,7 +278,7 @@ func (b *binder) object(o *gojq.Object) error {
 	return nil
 }
 
-// format binds a format such as @base64; one of an interpolated text is refused.
+// format binds a format such as @base64; it rejects one of an interpolated string.
 func (b *binder) format(t *gojq.Term) error {
 	name := "_" + strings.TrimPrefix(t.Format, "@") + "/0"
 	if t.Str != nil || bounded[name] == nil {
@@ -288,7 +288,7 @@ func (b *binder) format(t *gojq.Term) error {
 	return nil
 }
 
-// text makes sums of texts with expressions in them.
+// text turns string interpolations into sums.
 func (b *binder) text(t *gojq.Term) error {
 	if len(t.Str.Queries) == 0 {
 		return nil

@@ -11,8 +11,8 @@ import (
 // expressionMost is how long an expression of jq may be.
 const expressionMost = 4 << 10
 
-// free are the functions of jq, with the numbers of their arguments, that take no more memory than their steps, and
-// end. They are as jq has them.
+// free are the functions of jq, with their arity, that terminate and use memory only in proportion to their steps. They
+// are unchanged.
 var free = []string{
 	"empty/0", "error/0", "error/1", "length/0", "utf8bytelength/0", "has/1", "type/0", "not/0", "select/1",
 	"first/0", "first/1", "last/0", "last/1", "limit/2", "skip/2", "nth/1", "nth/2", "range/1", "range/2", "range/3",
@@ -42,7 +42,7 @@ var bounded = compileBounded(map[string]string{
 	"_sh/0": "@sh",
 })
 
-// operators are the names of bounded for those of jq.
+// operators are the bounded names of jq's operators.
 var operators = map[gojq.Operator]string{
 	gojq.OpAdd: "_plus/2", gojq.OpSub: "_minus/2", gojq.OpMul: "_times/2", gojq.OpDiv: "_over/2",
 	gojq.OpMod: "_rest/2", gojq.OpEq: "_eq/2", gojq.OpNe: "_ne/2", gojq.OpLt: "_lt/2", gojq.OpLe: "_le/2",
@@ -56,7 +56,7 @@ func compileBounded(of map[string]string) map[string]*boundedFunction {
 		arity := int(name[len(name)-1] - '0')
 		parsed, err := gojq.Parse(text)
 		if err != nil {
-			panic(name + ": " + err.Error()) // a test holds that it is none
+			panic(name + ": " + err.Error()) // a test excludes it
 		}
 		code, err := gojq.Compile(parsed, gojq.WithVariables([]string{"$a", "$b"}[:arity]))
 		if err != nil {
@@ -144,7 +144,7 @@ func estimateFunctions(out map[string]*boundedFunction) {
 // digitsMost is how many digits a number may have.
 const digitsMost = 1000
 
-// digits returns the size of an operation on numbers, too much if one has too many digits.
+// digits returns the size of an operation on numbers, or too much if one has too many digits.
 func digits(size int, args []any) int {
 	for _, one := range args {
 		if n, ok := one.(*big.Int); ok && n.BitLen() > 4*digitsMost {
@@ -154,7 +154,7 @@ func digits(size int, args []any) int {
 	return size
 }
 
-// repeated returns how long a text is that is repeated, 0 if it is none.
+// repeated returns the length of a repeated string, 0 if it is not a string.
 func repeated(text, times any) int {
 	s, ok := text.(string)
 	if !ok {
@@ -171,7 +171,7 @@ func repeated(text, times any) int {
 	return 0
 }
 
-// splits returns in how many parts a text is cut, 0 if it is not.
+// splits returns the number of parts of a split string, 0 if it is not a string.
 func splits(args []any) int {
 	s, ok := args[0].(string)
 	by, also := args[1].(string)

@@ -84,14 +84,14 @@ func nodeConditions() []any {
 	return out
 }
 
-// outline is a template that was read. It is safe for concurrent use.
+// outline is a parsed template. It is safe for concurrent use.
 type outline struct {
 	parsed *template.Template
-	used   []string // the names of functions
+	used   []string // the names of the functions
 	idle   sync.Pool
 }
 
-// sheet is a copy of a template for one execution at a time, whose functions spend its budget.
+// sheet is a copy of a template with its own budget, for one execution at a time.
 type sheet struct {
 	budget
 	own *template.Template
@@ -108,7 +108,7 @@ func parseTemplate(text string) (*outline, error) {
 	return &outline{parsed: parsed, used: instrument(parsed)}, nil
 }
 
-// take returns a sheet that nothing else uses, with a whole budget.
+// take returns an exclusive sheet, with a full budget.
 func (t *outline) take() (*sheet, error) {
 	s, _ := t.idle.Get().(*sheet)
 	if s == nil {
