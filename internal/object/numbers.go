@@ -1,7 +1,6 @@
 package object
 
-// WholeNumbers makes int64, in place, of the numbers without a fraction, as decoded JSON has them everywhere in the
-// server.
+// WholeNumbers converts numbers without a fraction to int64, in place, as everywhere in the server's decoded JSON.
 func WholeNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -1,9 +1,8 @@
 // Package object reads and changes decoded JSON objects.
 //
-// It stands below everything that looks at an object: the schema of a custom kind, the strategies of built-in kinds,
-// admission, the verbs and the controllers all work on the same maps. Readers never fail: a value that is missing, or
-// of another type than was asked for, reads as the zero value, because what a client sent has been checked before
-// anything reads it.
+// It is the lowest layer for objects: the schemas of custom kinds, the strategies of built-in kinds, admission, the
+// verbs and the controllers all work on the same maps. Readers never fail: a missing value, or one of another type,
+// reads as the zero value, since objects are validated before they are read.
 package object
 
 import (
@@ -14,7 +13,7 @@ import (
 // Object is a decoded JSON object: its values are Object, []any, string, bool, int64, float64 and nil.
 type Object = map[string]any
 
-// Map returns the object at path, nil if there is none. The empty path leads to obj itself.
+// Map returns the object at path, nil if there is none. The empty path is obj itself.
 func Map(obj Object, path ...string) Object {
 	for _, name := range path {
 		obj, _ = obj[name].(Object)
@@ -22,7 +21,7 @@ func Map(obj Object, path ...string) Object {
 	return obj
 }
 
-// value returns what a path of at least one name leads to, nil if nothing.
+// value returns the value at a path of at least one name, nil if there is none.
 func value(obj Object, path []string) any {
 	last := len(path) - 1
 	return Map(obj, path[:last]...)[path[last]]
@@ -51,7 +50,7 @@ func List(obj Object, path ...string) []any {
 	return list
 }
 
-// Strings returns the strings of the list at a path of at least one name, nil if it is no list of strings.
+// Strings returns the strings of the list at a path of at least one name, nil if it is not a list of strings.
 func Strings(obj Object, path ...string) []string {
 	list := List(obj, path...)
 	if len(list) == 0 {
@@ -81,7 +80,7 @@ func StringMap(obj Object, path ...string) map[string]string {
 	return out
 }
 
-// Objects returns the elements of list that are objects. A value that is no list has none.
+// Objects returns the elements of list that are objects. A value that is not a list has none.
 func Objects(list any) []Object {
 	items, _ := list.([]any)
 	out := make([]Object, 0, len(items))
@@ -96,7 +95,7 @@ func Objects(list any) []Object {
 // Keys returns the names of an object's fields in order.
 func Keys(obj Object) []string { return slices.Sorted(maps.Keys(obj)) }
 
-// Child returns the object in the field name of obj, which it makes if there is none.
+// Child returns the object in the field name of obj, and creates it if there is none.
 func Child(obj Object, name string) Object {
 	child, ok := obj[name].(Object)
 	if !ok || child == nil {
@@ -106,7 +105,7 @@ func Child(obj Object, name string) Object {
 	return child
 }
 
-// Meta returns the metadata of obj, which it makes if there is none.
+// Meta returns the metadata of obj, and creates it if there is none.
 func Meta(obj Object) Object { return Child(obj, "metadata") }
 
 // SetOrDelete sets the field name to v if present is true, and deletes the field otherwise.

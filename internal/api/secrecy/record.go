@@ -13,18 +13,18 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Record is what is recorded of a request, masked: the audit log shows sensitive values of no request.
+// Record is the audit record of a request, masked: the audit log contains no sensitive values.
 type Record struct {
 	request.Record
 	fields *sensitive.Fields
 }
 
-// NewRecord returns a record that hands on to r, masked, what it is called with.
+// NewRecord returns a record that masks its arguments and passes them on to r.
 func NewRecord(r request.Record, f *sensitive.Fields) *Record { return &Record{r, f} }
 
 var _ request.Record = (*Record)(nil)
 
-// Annotate implements request.Record. What mutating webhooks have patched is masked as a patch.
+// Annotate implements request.Record. It masks the patches of mutating webhooks.
 func (r *Record) Annotate(key, value string) {
 	if strings.HasPrefix(key, "patch.webhook.admission.k8s.io/") {
 		value = r.maskNote(value)
@@ -32,7 +32,7 @@ func (r *Record) Annotate(key, value string) {
 	r.Record.Annotate(key, value)
 }
 
-// maskNote masks the annotation about what a webhook has patched.
+// maskNote masks the annotation with the patch of a webhook.
 func (r *Record) maskNote(value string) string {
 	v, err := codec.DecodeJSON([]byte(value))
 	note, ok := v.(map[string]any)
@@ -63,7 +63,7 @@ func (r *Record) RequestBody(doc []byte) {
 	r.Record.RequestBody(r.fields.MaskPatch(doc))
 }
 
-// unreadable is recorded instead of why a body cannot be read, which may quote it.
+// unreadable replaces the error of an unreadable body, which may quote the body.
 const unreadable = "the message is not recorded, because it may show sensitive data"
 
 // ResponseStatus implements request.Record.

@@ -1,5 +1,5 @@
-// Package secrecy is what a call has to do with the sensitive fields of its objects: who may read them, what the others
-// see, what becomes of a mask that is written, and what errors and the audit log say.
+// Package secrecy protects the sensitive fields of a call's objects: it decides whether the caller may read them, masks
+// them for others, restores them when a client writes the mask, and redacts errors and the audit log.
 //
 // It stands below package verb and above object/sensitive, which masks. The zero value of Secrecy is for kinds without
 // sensitive fields, and for calls in process; it does nothing.
@@ -22,20 +22,19 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Subresource is the name of what a caller must be allowed to get to read sensitive fields. There is nothing else of
-// that name.
+// Subresource is the subresource that a caller must be allowed to get to read sensitive fields. It is not served.
 const Subresource = "sensitive"
 
-// Secrecy is what of a call's objects is sensitive, and whether the caller sees it.
+// Secrecy holds the sensitive fields of a call's objects, and whether the caller sees them.
 type Secrecy struct {
-	// Fields are sensitive; nil if none are.
+	// Fields are the sensitive fields; nil means none.
 	Fields *sensitive.Fields
 	// Masked is true if the caller may not read them.
 	Masked bool
 }
 
-// Of returns the secrecy of objects of a version. what names the request's object; its verb and subresource do not
-// matter beyond that a list and a watch may be allowed as such. A nil authorizer allows everything.
+// Of returns the secrecy of objects of a version. The request names the object; its verb and subresource matter only
+// for the permission to list or watch. A nil authorizer allows everything.
 func Of(
 	ctx context.Context, v *catalog.Version, a authz.Authorizer, who user.Info, what request.Info,
 ) (Secrecy, error) {
@@ -49,7 +48,7 @@ func Of(
 	return Secrecy{Fields: fields, Masked: !mayRead(ctx, a, who, what)}, nil
 }
 
-// mayRead asks for the verb get on the subresource, and for a list or a watch for that verb too.
+// mayRead checks the verb get on the subresource, and for a list or a watch also that verb.
 func mayRead(ctx context.Context, a authz.Authorizer, who user.Info, what request.Info) bool {
 	verbs := []string{"get"}
 	if what.Verb == "list" || what.Verb == "watch" {
@@ -84,19 +83,19 @@ func (s Secrecy) Shown(obj object.Object) object.Object {
 	return s.Fields.MaskObject(obj)
 }
 
-// Part says which part of an object a write takes from the client.
+// Part is the part of an object that a write takes from the client.
 type Part struct {
-	// Kind and Name are those of the object, for errors.
+	// Kind and Name are the object's, for errors.
 	Kind schema.GroupKind
 	Name string
-	// Split is true if the status is written by an endpoint of its own, Status of that one.
+	// Split is true if the kind has a status subresource, and Status if the write is to it.
 	Split, Status bool
-	// Applied is true of the fields that a server-side apply sends.
+	// Applied holds the fields of a server-side apply.
 	Applied bool
 }
 
-// Unmask puts the stored values back into what a client has sent, in place; old is nil for a new object. What the
-// endpoint does not take from the client may be anything.
+// Unmask restores the stored values where a client has sent the mask, in place; old is nil for a new object. It ignores
+// parts that the endpoint does not take from the client.
 func (s Secrecy) Unmask(obj, old object.Object, p Part) error {
 	if s.Fields == nil {
 		return nil
@@ -120,11 +119,11 @@ func (s Secrecy) Unmask(obj, old object.Object, p Part) error {
 	return apierrors.NewInvalid(p.Kind, p.Name, wrong)
 }
 
-// Form names the masked form of an entry in one version. All callers who see it masked share its bytes.
+// Form identifies the masked form of an entry in one version. All callers who see it masked share its bytes.
 type Form struct{ Version *catalog.Version }
 
-// Redact takes sensitive values out of what is wrong with an object of a version. The messages of rules stay:
-// definitions may not make them of values.
+// Redact removes sensitive values from the errors of an object of a version. It keeps the messages of rules, since
+// definitions may not compute them from values.
 func Redact(v *catalog.Version, errs field.ErrorList) field.ErrorList {
 	if len(errs) == 0 || v.Sensitive == nil {
 		return errs
@@ -140,7 +139,7 @@ func Redact(v *catalog.Version, errs field.ErrorList) field.ErrorList {
 	return fields.Redact(errs, func(detail string) bool { return said[detail] })
 }
 
-// messages notes what the rules of a schema say when they fail.
+// messages collects the messages of the rules of a schema.
 func messages(n *objectschema.Node, said map[string]bool) {
 	if n == nil {
 		return

@@ -1,8 +1,8 @@
-// Package objectmeta checks that the metadata of an object of decoded JSON is Kubernetes' ObjectMeta, and brings it
-// into the form in which ObjectMeta is written.
+// Package objectmeta checks that the metadata of a decoded JSON object is Kubernetes' ObjectMeta, and converts it to
+// the form in which ObjectMeta is encoded.
 //
-// It stands where a request's body has become an object and its kind's own schema has not been asked yet: all kinds
-// have the same metadata. Its functions are pure, but for the object that they change in place.
+// It runs after the decoding of a request's body and before the kind's own schema, since all kinds have the same
+// metadata. Its functions are pure, except that they change the object in place.
 package objectmeta
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// metaKind says what JSON a metadata field holds.
+// metaKind is the JSON type of a metadata field.
 type metaKind int
 
 const (
@@ -42,10 +42,11 @@ var metaFields = map[string]metaKind{
 	"ownerReferences": metaObjects, "managedFields": metaManaged,
 }
 
-// Check makes sure that obj.metadata is an ObjectMeta, drops what is none of its fields and nulls, and returns the
-// paths of the unknown fields. The error is the one that decoding into metav1.ObjectMeta gives.
+// Check checks that obj.metadata is an ObjectMeta, drops unknown fields and nulls, and returns the paths of the unknown
+// fields. The error equals the one of decoding into metav1.ObjectMeta.
 //
-// Nearly every object passes the cheap walk; only what looks odd goes through the typed decoder for kube's own text.
+// Nearly every object passes the cheap walk. Only unusual metadata goes through the typed decoder, for Kubernetes'
+// error text.
 func Check(obj object.Object) (unknown []string, err error) {
 	raw, found := obj["metadata"]
 	if !found {
@@ -68,7 +69,7 @@ func Check(obj object.Object) (unknown []string, err error) {
 	return nil, nil
 }
 
-// WithinKind words an error of Check as kube does for a kind with a Go type, whose metadata is decoded within the
+// WithinKind rewords an error of Check for a kind with a Go type. As in Kubernetes its metadata is decoded within the
 // object.
 func WithinKind(err error, kind string) error {
 	text := err.Error()
@@ -121,8 +122,8 @@ func plausible(kind metaKind, v any) bool {
 		}
 		return len(l) > 0
 	case metaManaged:
-		// Owner references and managed fields have fields of their own; the typed decoder knows them. Only the empty
-		// list is let through, which clients send to reset managed fields.
+		// Owner references and managed fields have fields of their own, which need the typed decoder. Only an empty
+		// list passes, which clients send to reset managed fields.
 		l, ok := v.([]any)
 		return ok && len(l) == 0
 	}
@@ -131,7 +132,7 @@ func plausible(kind metaKind, v any) bool {
 
 // retype replaces metadata by its round trip through metav1.ObjectMeta.
 func retype(obj, meta object.Object) ([]string, error) {
-	// managedFields are large, ours, and validated by package apply; they do not take the round trip.
+	// managedFields are large, and package apply validates them; they skip the round trip.
 	managed, has := meta["managedFields"]
 	delete(meta, "managedFields")
 	raw, err := json.Marshal(meta)
@@ -169,7 +170,7 @@ func retype(obj, meta object.Object) ([]string, error) {
 	return unknown, nil
 }
 
-// JSONKind names what JSON a decoded value is, as errors of encoding/json do.
+// JSONKind returns the JSON type of a decoded value, as in errors of encoding/json.
 func JSONKind(v any) string {
 	switch v.(type) {
 	case string:
@@ -184,7 +185,7 @@ func JSONKind(v any) string {
 	return "object"
 }
 
-// MatchNamespace gives an object the request's namespace, or refuses one that names another.
+// MatchNamespace sets the request's namespace on an object, or rejects an object with another one.
 func MatchNamespace(obj object.Object, namespace string) error {
 	meta := object.Meta(obj)
 	switch have := object.String(meta, "namespace"); {
@@ -200,7 +201,7 @@ func MatchNamespace(obj object.Object, namespace string) error {
 	return nil
 }
 
-// MatchName refuses a body that is about another object than the path.
+// MatchName rejects a body with another name than the path.
 func MatchName(obj object.Object, want string) error {
 	name := object.String(object.Meta(obj), "name")
 	if name == "" {
@@ -214,7 +215,7 @@ func MatchName(obj object.Object, want string) error {
 	return nil
 }
 
-// WipeSystemFields drops what only the server sets.
+// WipeSystemFields removes the fields that only the server sets.
 func WipeSystemFields(meta object.Object) {
 	for _, key := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
 		"selfLink"} {
@@ -222,13 +223,13 @@ func WipeSystemFields(meta object.Object) {
 	}
 }
 
-// accessor lets the library's metadata checks read an object. It hides managedFields, which the server itself writes
-// and whose typed form is costly to make.
+// accessor makes an object readable for the library's metadata checks. It hides managedFields, which the server itself
+// writes, and which are costly to convert.
 type accessor struct{ unstructured.Unstructured }
 
 func (*accessor) GetManagedFields() []metav1.ManagedFieldsEntry { return nil }
 
-// Access returns what the library's checks of metadata read.
+// Access returns obj for the library's checks of metadata.
 func Access(obj object.Object) metav1.Object {
 	return &accessor{unstructured.Unstructured{Object: obj}}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// MaskAnswer masks an answer: an object, its metadata, a list, or a table, whose cells show nothing sensitive.
+// MaskAnswer masks a response: an object, its metadata, a list, or a table, which has no sensitive cells.
 func (f *Fields) MaskAnswer(doc []byte) []byte {
 	v, err := codec.DecodeJSON(doc)
 	answer, ok := v.(map[string]any)
@@ -35,8 +35,8 @@ func (f *Fields) MaskAnswer(doc []byte) []byte {
 	return codec.AppendJSON(nil, f.MaskObject(answer))
 }
 
-// MaskChange masks an object and what has become of it, so that a sensitive value that has changed is another one. Both
-// may be nil.
+// MaskChange masks an object before and after a change, so that a changed sensitive value has another mask. Both may be
+// nil.
 func (f *Fields) MaskChange(before, after map[string]any) (was, now map[string]any) {
 	now = f.MaskObject(after)
 	if before == nil {
@@ -49,8 +49,7 @@ func (f *Fields) MaskChange(before, after map[string]any) (was, now map[string]a
 // formerly is the mask of a value that has changed since.
 const formerly = Omitted + " formerly"
 
-// maskBefore returns what masked, the mask of before, is compared with what has become of it: with another mask where
-// that is another value.
+// maskBefore adjusts masked, the mask of before, for comparison with after: a value that differs gets another mask.
 func (f *Fields) maskBefore(masked, before, after any) any {
 	switch {
 	case f == nil || before == nil:

@@ -8,9 +8,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// MaskObject returns a custom object as callers see it who may not read what is sensitive: without the annotation of
-// kubectl apply, which may hold it all, and without what managedFields tell of the inside of sensitive values. obj is
-// not changed, and the result shares values with it.
+// MaskObject returns a custom object for callers without permission to read sensitive fields. It omits the annotation
+// of kubectl apply, which may contain all of them, and the parts of managedFields inside sensitive values. obj is not
+// changed, and the result shares values with it.
 func (f *Fields) MaskObject(obj map[string]any) map[string]any {
 	if f == nil || obj == nil {
 		return obj
@@ -43,11 +43,11 @@ func (f *Fields) MaskObject(obj map[string]any) map[string]any {
 
 const lastApplied = corev1.LastAppliedConfigAnnotation
 
-// system reports whether a field of an object is one that each has, and that is never sensitive.
+// system reports whether a top-level field is common to all objects; such fields are never sensitive.
 func system(name string) bool { return name == "metadata" || name == "apiVersion" || name == "kind" }
 
-// Mask returns a value with Omitted in the place of all that is sensitive. null stays null. v is not changed, and the
-// result shares values with it.
+// Mask returns a value with Omitted in the place of sensitive values. null stays null. v is not changed, and the result
+// shares values with it.
 func (f *Fields) Mask(v any) any {
 	switch {
 	case f == nil || v == nil:
@@ -75,8 +75,8 @@ func (f *Fields) Mask(v any) any {
 	return v
 }
 
-// maskManaged leaves out of the entries of managedFields what lies inside of sensitive values: the names of fields, and
-// items of sets, which are there with their values.
+// maskManaged removes from the entries of managedFields the parts inside sensitive values: the names of fields, and the
+// items of sets, which contain their values.
 func (f *Fields) maskManaged(entries []any) []any {
 	out := make([]any, len(entries))
 	for i, v := range entries {

@@ -6,8 +6,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// MaskPatch masks a document that a client has sent as a patch, as the audit log shows it: a JSON patch, or an object
-// with what a merge patch or an apply changes. What is neither is masked as a whole.
+// MaskPatch masks a client's patch for the audit log: a JSON patch, or the object of a merge patch or an apply. Any
+// other document is masked as a whole.
 func (f *Fields) MaskPatch(doc []byte) []byte {
 	v, err := codec.DecodeJSON(doc)
 	if err == nil {
@@ -23,7 +23,7 @@ func (f *Fields) MaskPatch(doc []byte) []byte {
 	return codec.AppendString(nil, Omitted)
 }
 
-// MaskOperations returns the operations of a JSON patch with what they say of sensitive values masked.
+// MaskOperations returns the operations of a JSON patch with sensitive values masked.
 func (f *Fields) MaskOperations(ops []any) []any {
 	out := make([]any, len(ops))
 	for i, v := range ops {
@@ -64,7 +64,7 @@ func (f *Fields) maskAt(pointer string, v any) any {
 	return f.At(names...).Mask(v)
 }
 
-// dig returns what a way of names leads to, Omitted if the mask has taken it away.
+// dig returns the value at a path of names, or Omitted if the mask has removed it.
 func dig(v any, names []string) any {
 	for _, name := range names {
 		m, ok := v.(map[string]any)
@@ -78,5 +78,5 @@ func dig(v any, names []string) any {
 	return v
 }
 
-// unescape is the opposite of what JSON pointers do to names (RFC 6901, section 4).
+// unescape reverses the escaping of names in JSON pointers (RFC 6901, section 4).
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")

@@ -6,31 +6,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Relation is where a path leads to, as seen from what is sensitive.
+// Relation is the position of a path relative to sensitive values.
 type Relation int
 
 // The relations.
 const (
-	Apart  Relation = iota // to nothing that has to do with it
-	Above                  // to what holds something sensitive
-	Within                 // to something sensitive, or into it
+	Apart  Relation = iota // unrelated to any
+	Above                  // to a value that contains one
+	Within                 // to a sensitive value, or into it
 )
 
 // found is the end of a path.
 type found struct {
 	Relation
-	at   *Fields // of the value that the path leads to
-	head string  // the path up to where something sensitive begins
+	at   *Fields // of the value at the path
+	head string  // the path up to the start of the sensitive value
 }
 
-// maxPath and maxSplits bound the work for a path of names that may have dots in them. What is beyond is Within.
+// maxPath and maxSplits bound the work for a path of names that may contain dots. A path beyond them is Within.
 const (
 	maxPath   = 4096
 	maxSplits = 10000
 )
 
-// Find says where a path leads to, as field.Path and JSON paths of definitions are written: names after dots, indexes
-// and other names in brackets, in quotes or without.
+// Find returns the relation of a path, written like field.Path and the JSON paths of definitions: names after dots, and
+// indexes and other names in brackets, quoted or not.
 func (f *Fields) Find(path string) Relation {
 	if f != nil && strings.Contains(path, "..") { // at any depth
 		return Within
@@ -51,7 +51,7 @@ type search struct {
 	splits int
 }
 
-// from follows the path from its i-th byte on. A name may be read in several ways, of which the worst counts.
+// from follows the path from its i-th byte. A name may be parsed in several ways, of which the worst counts.
 func (s *search) from(f *Fields, i int) (worst found) {
 	s.splits++
 	switch rest := s.path[i:]; {
@@ -83,7 +83,7 @@ func (s *search) from(f *Fields, i int) (worst found) {
 	return worst
 }
 
-// named is Property, and for an asterisk what is sensitive of any field.
+// named is Property, and for an asterisk the union over all fields.
 func (f *Fields) named(name string) *Fields {
 	below := f.Property(name)
 	if name != "*" {
@@ -102,20 +102,20 @@ func (a found) or(b found) found {
 	return a
 }
 
-// notShown is said instead of what is wrong with a sensitive value.
+// notShown replaces the error of a sensitive value.
 const notShown = "is not valid; why is not shown, because the field is sensitive"
 
-// evaluating stands in an error of a CEL rule between what went wrong, which may tell values, and the rule.
+// evaluating separates, in the error of a CEL rule, the failure, which may contain values, from the rule.
 const evaluating = " evaluating rule: "
 
-// Redact takes sensitive values out of errors about an object: values, and what a rule's evaluation or a format's check
-// says of them. What only tells of the schema stays, and so does what static accepts: the messages of rules.
+// Redact removes sensitive values from errors about an object: values, and the output of a rule's evaluation or a
+// format check. It keeps texts that depend only on the schema, and texts that static accepts: the messages of rules.
 func (f *Fields) Redact(errs field.ErrorList, static func(detail string) bool) field.ErrorList {
 	if f == nil {
 		return errs
 	}
 	for i, e := range errs {
-		found := f.find(strings.TrimPrefix(e.Field, "<nil>")) // the whole object is at no path
+		found := f.find(strings.TrimPrefix(e.Field, "<nil>")) // the whole object has no path
 		if found.Relation == Apart {
 			continue
 		}
@@ -142,7 +142,7 @@ func (f *Fields) Redact(errs field.ErrorList, static func(detail string) bool) f
 	return errs
 }
 
-// detailOf returns what may be said of an error about a sensitive value.
+// detailOf returns the harmless part of an error about a sensitive value.
 func detailOf(e *field.Error, head string) string {
 	switch e.Type {
 	case field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeNotSupported:

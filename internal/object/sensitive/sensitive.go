@@ -1,36 +1,36 @@
 // Package sensitive masks the values of custom objects that their definition marks with x-kubernetes-sensitive-data.
 //
-// It stands between what is stored and what is shown: Mask takes sensitive values out of a copy of an object, for
-// callers who may not read them and for the audit log, and Unmask puts the stored ones back where a client writes the
-// mask. Which fields these are is said by Fields, a tree that has no more of a schema than the ways to its marked
-// nodes. A marked node is sensitive as a whole, whatever is below it, and its mask is the string Omitted, whatever its
-// type is: the contract of Deckhouse's patches of kube-apiserver (KEP-5933).
+// It stands between storage and responses. Mask removes sensitive values from a copy of an object, for callers without
+// permission to read them and for the audit log. Unmask restores the stored values where a client writes the mask.
+// Fields is the tree of sensitive fields: the part of a schema that leads to its marked nodes. A marked node is
+// sensitive with everything below it, and its mask is the string Omitted, whatever its type is: the contract of
+// Deckhouse's patches of kube-apiserver (KEP-5933).
 //
 // The package is pure. Fields are immutable once made, and safe for concurrent use.
 package sensitive
 
 import "maps"
 
-// Keyword marks a schema whose values are sensitive.
+// Keyword marks a schema with sensitive values.
 const Keyword = "x-kubernetes-sensitive-data"
 
 // Omitted is shown instead of a sensitive value.
 const Omitted = "<omitted>"
 
-// Fields say what of a value is sensitive. nil means nothing.
+// Fields are the sensitive parts of a value. nil means none.
 type Fields struct {
-	// whole is true if the value is sensitive itself; then the rest is empty.
+	// whole is true if the value itself is sensitive; then the other fields are empty.
 	whole bool
-	// properties and additional are of an object: what is below its declared fields, and below all others.
+	// properties and additional are for objects: the Fields of declared fields, and of all others.
 	properties map[string]*Fields
 	additional *Fields
-	// items are of a list, and keys the fields that tell its items apart, if it is one of type map.
+	// items are the Fields of a list's items; keys are the key fields of a list of type map.
 	items *Fields
 	keys  []string
 }
 
-// Of returns what an OpenAPI schema, decoded JSON, says is sensitive, nil if that is nothing. Junctors (allOf, anyOf,
-// oneOf, not) may not hold the keyword.
+// Of returns the Fields of an OpenAPI schema, decoded JSON, or nil if nothing is sensitive. Junctors (allOf, anyOf,
+// oneOf, not) may not contain the keyword.
 func Of(schema map[string]any) *Fields {
 	if schema[Keyword] == true {
 		return &Fields{whole: true}
@@ -68,7 +68,7 @@ func ofAny(v any) *Fields {
 	return Of(schema)
 }
 
-// Union returns what is sensitive by one of two trees or by both. Where both know a list's keys, those of f count.
+// Union returns the values that are sensitive by at least one of two trees. If both have keys for a list, f's count.
 func (f *Fields) Union(g *Fields) *Fields {
 	switch {
 	case f == nil:
@@ -97,7 +97,7 @@ func (f *Fields) Union(g *Fields) *Fields {
 // Whole reports whether the value is sensitive as a whole.
 func (f *Fields) Whole() bool { return f != nil && f.whole }
 
-// Property returns what is sensitive of a field of the value.
+// Property returns the Fields of a field of the value.
 func (f *Fields) Property(name string) *Fields {
 	switch {
 	case f == nil:
@@ -111,7 +111,7 @@ func (f *Fields) Property(name string) *Fields {
 	return f.additional
 }
 
-// Additional returns what is sensitive of the fields of the value that its schema does not name.
+// Additional returns the Fields of the value's fields that its schema does not name.
 func (f *Fields) Additional() *Fields {
 	if f == nil || f.whole {
 		return f
@@ -119,7 +119,7 @@ func (f *Fields) Additional() *Fields {
 	return f.additional
 }
 
-// Items returns what is sensitive of each item of the value.
+// Items returns the Fields of each item of the value.
 func (f *Fields) Items() *Fields {
 	if f == nil || f.whole {
 		return f
@@ -127,8 +127,8 @@ func (f *Fields) Items() *Fields {
 	return f.items
 }
 
-// At returns what is sensitive of what a path of names leads to: fields of objects, and items of lists, by whatever
-// name. Where the value may be either, it is what one of both says.
+// At returns the Fields at a path of names: fields of objects, and items of lists, by any name. If the value may be
+// either, it returns their union.
 func (f *Fields) At(path ...string) *Fields {
 	for _, name := range path {
 		if f == nil || f.whole {

@@ -6,9 +6,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// UnmaskObject puts what is stored in old back into obj, in place, where obj has the mask, and what MaskObject has
-// taken out of metadata. old is nil for a new object, and is not changed. The errors are those of masks that stand for
-// nothing, or for one of several values.
+// UnmaskObject restores in obj, in place, the values of old where obj has the mask, and the metadata that MaskObject
+// has removed. old is nil for a new object, and is not changed. The errors are about masks without a stored value, or
+// with several candidates.
 func (f *Fields) UnmaskObject(obj, old map[string]any) field.ErrorList {
 	if f == nil {
 		return nil
@@ -92,10 +92,10 @@ func (u *unmasking) value(f *Fields, v, old any, stored bool, at *field.Path) an
 	return v
 }
 
-// list unmasks the items of a list, in place. Those of a list of type map are known by their keys. An item of another
-// list is the stored one that looks like it, masked; if there is none, and the list has kept its length, it is the one
-// in its place, unless that is another's. Where that leaves a choice, the mask is refused: it must not happen that the
-// password of one host becomes that of another.
+// list unmasks the items of a list, in place. Items of a list of type map are matched by their keys. An item of another
+// list is matched with a stored item of equal masked form. If there is none and the length is unchanged, it is matched
+// by index, unless that stored item has another match. An ambiguous mask is rejected: the password of one host must not
+// become the password of another.
 func (u *unmasking) list(f *Fields, list, old []any, at *field.Path) {
 	if f.items == nil {
 		return
@@ -126,8 +126,7 @@ func (u *unmasking) list(f *Fields, list, old []any, at *field.Path) {
 	}
 }
 
-// scalars unmasks a list of which each item is sensitive as a whole: by place, as long as the list has not become
-// shorter.
+// scalars unmasks a list with sensitive items: by index, unless the list has become shorter.
 func (u *unmasking) scalars(f *Fields, list, old []any, at *field.Path) {
 	for i, v := range list {
 		switch {
@@ -142,7 +141,7 @@ func (u *unmasking) scalars(f *Fields, list, old []any, at *field.Path) {
 	}
 }
 
-// byKeys returns the function that finds the stored item with the keys of a new one, -1 if there is none.
+// byKeys returns a function that finds the stored item with the keys of a new one, -1 if there is none.
 func (f *Fields) byKeys(list, old []any) func(i int) (int, string) {
 	places := make(map[string]int, len(old))
 	for j, v := range old {
@@ -166,7 +165,7 @@ func (f *Fields) keyOf(v any) string {
 	return string(key)
 }
 
-// byLooks returns the function that finds the stored item that a new one is, masked as it is, -1 if there is none.
+// byLooks returns a function that finds the stored item with the masked form of a new one, -1 if there is none.
 func (f *Fields) byLooks(list, old []any) func(i int) (int, string) {
 	alike := make(map[string][]int, len(old))
 	for j, v := range old {
@@ -206,7 +205,7 @@ func (f *Fields) byLooks(list, old []any) func(i int) (int, string) {
 // look is how an item of a list would be shown.
 func (f *Fields) look(v any) string { return string(codec.AppendJSON(nil, f.items.Mask(v))) }
 
-// hasMask reports whether the mask stands in v where a sensitive value may.
+// hasMask reports whether v contains the mask in a sensitive position.
 func (f *Fields) hasMask(v any) bool {
 	switch {
 	case f == nil:
