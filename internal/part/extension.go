@@ -8,26 +8,26 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
 )
 
-// Extension is what the public package extension brings into a server: kinds of a program's own.
+// Extension is the server's side of the public package extension: kinds defined by a program.
 type Extension struct {
 	Part Part
-	// Behind is set for a server that has these kinds and no others, and stands behind another API server. It is nil
-	// for kinds that a whole server has beside those of Kubernetes.
+	// Behind is set for a server with only these kinds, behind another API server. It is nil for kinds in a complete
+	// server.
 	Behind *Behind
 }
 
-// Behind is what an extension API server takes from the server behind which it stands.
+// Behind connects an extension API server to the server in front of it.
 type Behind struct {
 	// Part follows that server.
 	Part Part
-	// Authenticator and Authorizer say who asks, and whether they may.
+	// Authenticator and Authorizer authenticate and authorize by that server.
 	Authenticator func(h *Host) (*authn.Authenticator, error)
 	Authorizer    func(h *Host) (authz.Mode, error) // see Authenticator
-	// Hosts are names that the serving certificate is to have besides.
+	// Hosts are additional names for the serving certificate.
 	Hosts []string
-	// Lifecycle keeps objects out of namespaces that are not there or being deleted.
+	// Lifecycle rejects objects in missing or terminating namespaces.
 	Lifecycle func(h *Host) admit.Plugin
-	// Resolve finds where a port of a service listens, "host:port".
+	// Resolve returns the address of a service port, "host:port".
 	Resolve func(ctx context.Context, namespace, name string, port int32) (string, error)
 }
 

@@ -25,12 +25,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// Host is what the core offers parts. Fields are set in the order in which they stand here; those below a comment that
-// names a function of Part are nil when that function is called, and set when what it returns is used.
+// Host is the core's interface for parts. Its fields are set in their order here. Fields below a comment that names a
+// function of Part are nil while this function runs, and set when its results are used.
 type Host struct {
 	Log     *slog.Logger
 	Started time.Time
-	// Now is the clock, and NewUID makes uids: they are passed so that tests are exact.
+	// Now is the clock, and NewUID creates uids: both are injected for tests.
 	Now    func() time.Time
 	NewUID func() string
 	// AfterFunc calls a function in a goroutine of its own after a while by the clock; stop reports whether it has kept
@@ -38,11 +38,11 @@ type Host struct {
 	AfterFunc func(d time.Duration, f func()) (stop func() bool)
 	// Runs reports whether a controller is switched on, by its name.
 	Runs func(controller string) bool
-	// URL is where the server is reached, such as "https://127.0.0.1:6443".
+	// URL is the URL of the server, such as "https://127.0.0.1:6443".
 	URL string
-	// Port is the server's own port, 0 if it listens on something that has none.
+	// Port is the server's port, 0 if its listener has none.
 	Port int
-	// Dir is the directory of what outlives the server, "" if nothing does.
+	// Dir is the directory of persistent files, "" if there is none.
 	Dir          string
 	Store        *store.Store
 	Certificates *pki.PKI
@@ -54,28 +54,28 @@ type Host struct {
 
 	Catalog *catalog.Catalog
 	View    *watchcache.View
-	// Storing encodes what is stored; nil is JSON.
+	// Storing encodes stored objects; nil means JSON.
 	Storing       *convert.Storing
 	Webhooks      *webhook.Client
 	Tokens        *serviceaccount.Tokens
 	Authenticator *authn.Authenticator
 	Authorizer    authz.Mode
-	// Encrypts reports whether what lies below a prefix of the store is encrypted.
+	// Encrypts reports whether objects below a prefix of the store are encrypted.
 	Encrypts func(prefix string) bool
-	// Roles knows the roles and bindings that are there, whether they authorize or not.
+	// Roles evaluates the stored roles and bindings, even if another mode authorizes.
 	Roles *rbac.Evaluator
-	// Flow shares the server's seats out among requests; nil if priority and fairness is off.
+	// Flow shares the server's seats among requests; nil if priority and fairness is off.
 	Flow *flow.Controller
-	// Admission is what the user's file says of admission plugins, and AdmissionMetrics is where they count.
+	// Admission is the user's configuration of admission plugins, and AdmissionMetrics are their metrics.
 	Admission        configuration.Configuration
 	AdmissionMetrics *admit.Metrics
 
 	// Not for Handlers and Plugin.New.
 
 	Verbs *verb.Verbs
-	// Working returns nil if the controllers that replicas elect one server for work somewhere, and else why not.
+	// Working returns nil if some server runs the controllers that replicas elect one server for, and else the reason.
 	Working func(ctx context.Context) error
-	// Schema returns the published schema of a kind with no reference left in it.
+	// Schema returns the published schema of a kind, with references resolved.
 	Schema func(r *catalog.Resource, v *catalog.Version) (*spec.Schema, error)
 
 	// Background runs a function until the server stops. An error that it returns before that stops the server.

@@ -4,8 +4,8 @@ import (
 	"crypto/rand"
 )
 
-// suffixLetters are those of kube's generated names: no vowels and no digits that look like letters, so that no words
-// come out.
+// suffixLetters are the letters of Kubernetes' generated names: without vowels and ambiguous digits, so that no words
+// result.
 const suffixLetters = "bcdfghjklmnpqrstvwxz2456789"
 
 // NameSuffix returns the random end of a generated name, five letters.

@@ -1,11 +1,10 @@
-// Package part says what an optional piece of the server may bring.
+// Package part defines the optional pieces of the server.
 //
-// The core serves definitions and their objects, and runs without any part. A Part is data: what it brings, as
-// functions that the composition root calls, each at its time, with a Host, which is what the core offers. The root
-// has one ordered list of parts, and a part that is not in the list is not started, allocates nothing and is not on
-// the path of a request.
+// The core serves definitions and their objects, and runs without any part. A Part is data: functions that the
+// composition root calls, each at its time, with a Host, the core's interface. The root has one ordered list of parts.
+// A part that is not in the list is not started, allocates nothing and is not on the path of a request.
 //
-// Host is written by the composition root while the server starts, one field after the other, and read only afterwards.
+// The composition root sets the fields of Host one after the other while the server starts; later they are only read.
 package part
 
 import (
@@ -25,93 +24,93 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/keeper"
 )
 
-// Part is an optional piece of the server. Whatever it does not bring is nil.
+// Part is an optional piece of the server. All functions may be nil.
 type Part struct {
-	// Name tells parts apart, in errors and in docs.
+	// Name identifies the part, in errors and in docs.
 	Name string
-	// Resources returns the built-in resources with those that the part adds or changes. It is called before there is a
-	// catalog; the part may keep what it needs of them.
+	// Resources returns the built-in resources with the additions and changes of the part. It is called before the
+	// catalog exists; the part may keep references to resources.
 	Resources func(h *Host, resources []*catalog.Resource) []*catalog.Resource
-	// Handlers are what the verbs ask about kinds that have something of their own. Host.Verbs is set later.
+	// Handlers are called by the verbs for kinds with special behavior. Host.Verbs is set later.
 	Handlers func(h *Host) Handlers
 	// Loops are controllers. Their names are known without a server, for the same reason.
 	Loops []Loop
 	// Admission are plugins of the admission chain. Their names are known without a server, so that a configuration
-	// that switches one off can be checked.
+	// that disables one can be validated.
 	Admission []Plugin
-	// Collectors are metrics that are collected when they are scraped.
+	// Collectors are metrics that are computed when they are scraped.
 	Collectors func(h *Host) []prometheus.Collector
-	// Pages are paths that are about no resource. One that ends in a slash answers for everything below it too.
+	// Pages are non-resource paths. One that ends in a slash also covers everything below it.
 	Pages func(h *Host) map[string]front.Handler
-	// Elsewhere returns what says who answers a request for which another server is there, nil for all others. It is
-	// asked about each request.
+	// Elsewhere returns a function that returns the handler of a request that another server answers, and nil for all
+	// other requests. It is called for each request.
 	Elsewhere func(h *Host) front.Elsewhere
-	// Peers returns what servers that share the etcd serve. One part at most has it.
+	// Peers returns the resources of servers that share the etcd. At most one part has it.
 	Peers func(h *Host) *discovery.Peers
-	// Contents returns what deletes what other servers have in a namespace. One part at most has it.
+	// Contents returns a function that deletes the objects of other servers in a namespace. At most one part has it.
 	Contents func(h *Host) func(ctx context.Context, namespace string) control.Elsewhere
-	// Remote returns the other servers, for controllers. One part at most has it.
+	// Remote returns the other servers, for controllers. At most one part has it.
 	Remote func(h *Host) control.Remote
-	// Checks are conditions of health.
+	// Checks are health checks.
 	Checks func(h *Host) []front.Check
-	// Start is called once the view is loaded, before controllers run and before the first request. An error ends the
-	// start. What is to run as long as the server does goes to Host.Background.
+	// Start is called once the view is loaded, before controllers run and before the first request. An error aborts the
+	// start. Long-running work goes to Host.Background.
 	Start func(ctx context.Context, h *Host) error
-	// Keep is called every 10 seconds, to make again what Start has made and a client has deleted, or what admission
-	// has refused. It writes nothing, and asks etcd nothing, as long as everything is there.
+	// Keep is called every 10 seconds, to recreate objects of Start that a client has deleted or admission has
+	// rejected. It neither writes nor accesses etcd while all objects exist.
 	Keep func(ctx context.Context, h *Host) error
 }
 
-// Handlers are asked by the verbs. Each map may be nil; its keys are names such as "services", "serviceaccounts/token"
+// Handlers are called by the verbs. Each map may be nil; its keys are names such as "services", "serviceaccounts/token"
 // or "tokenreviews.authentication.k8s.io".
 type Handlers struct {
-	// Answers are those of virtual resources, which store nothing.
+	// Answers answer virtual resources, which store nothing.
 	Answers map[string]verb.Answer
-	// Actions are what a POST to a subresource does that takes an object of another kind.
+	// Actions perform a POST to a subresource with an object of another kind.
 	Actions map[string]verb.Action
-	// Connections are those to what stands for objects.
+	// Connections connect clients to the processes behind objects.
 	Connections map[string]rest.Connection
-	// Finders find the objects of virtual resources that can be read.
+	// Finders find the objects of readable virtual resources.
 	Finders map[string]verb.Finder
-	// Allocators give objects what no other object may have.
+	// Allocators assign exclusive values to objects.
 	Allocators map[string]verb.Allocator
-	// Guards decide whether the user of a write may give an object what it says.
+	// Guards check whether the user of a write may grant the content of an object.
 	Guards map[string]verb.Guard
-	// Limits say what of an object the user of an update may not change.
+	// Limits check which fields of an object the user of an update may change.
 	Limits map[string]verb.Limit
-	// Keepers keep the objects of kinds somewhere else than in the log, by the kind's prefix in the store.
+	// Keepers store the objects of kinds outside of the log, by the kind's prefix in the store.
 	Keepers map[string]keeper.Keeper
-	// Updated are told of each update that has been written.
+	// Updated are called after each written update.
 	Updated map[string]func(old, now object.Object)
-	// TokenUsed notes that the token of a secret was used on a day, "2006-01-02", UTC. It hears of each once a day.
+	// TokenUsed records that the token of a secret was used on a day, "2006-01-02", UTC. It is called for each once a
+	// day.
 	TokenUsed func(ctx context.Context, secret *watchcache.Entry, day string)
 }
 
-// Position is where in the admission chain a plugin is asked. Plugins of one position are asked in the order of the
-// parts.
+// Position is the position of a plugin in the admission chain. Plugins of one position run in the order of the parts.
 type Position int
 
 // The positions, in kube's order.
 const (
-	// AtFirst is before any other: whether there may be objects at all.
+	// AtFirst is before all others: whether objects are possible at all.
 	AtFirst Position = iota
-	// AboutKinds is where plugins about single kinds are.
+	// AboutKinds is the position of plugins for single kinds.
 	AboutKinds
 	// Mutating is where the policies and webhooks are that change objects.
 	Mutating
 	// Validating is where the policies and webhooks are that validate objects.
 	Validating
-	// AtLast is after all others, for what must not be done for a write that is refused.
+	// AtLast is after all others, for side effects that rejected writes must not have.
 	AtLast
 	positions
 )
 
-// Plugin is a plugin of the admission chain that the server makes when it starts, unless it is switched off.
+// Plugin is a plugin of the admission chain that the server creates at its start, unless it is disabled.
 type Plugin struct {
-	// Name is kube's name, as --disable-admission-plugins spells it. It is that of the plugin that New makes.
+	// Name is Kubernetes' name, as in --disable-admission-plugins, and the name of the plugin that New creates.
 	Name string
 	At   Position
-	// New makes the plugin, nil if there is nothing for it to do. An error is about its configuration.
+	// New creates the plugin, nil if it has nothing to do. An error is about its configuration.
 	New func(h *Host) (admit.Plugin, error)
 }
 
@@ -119,20 +118,20 @@ type Plugin struct {
 type Loop struct {
 	// Name is kube's name, as --controllers spells it.
 	Name string
-	// Always is true for what Kubernetes has in kube-apiserver: --controllers does not switch it off.
+	// Always is true for loops that Kubernetes runs in kube-apiserver: --controllers does not disable them.
 	Always bool
-	// Workers is how many keys it works on at a time.
+	// Workers is the number of keys that it processes concurrently.
 	Workers int
-	// Pooled bounds how many keys it and all other pooled loops work on at a time together, for loops of which many
-	// can be busy at once.
+	// Pooled lets it share a pool with all other pooled loops, which bounds their total concurrency, for loops of which
+	// many may be busy at once.
 	Pooled bool
-	// Election is the Lease that replicas compete for before the loop works; nil for that of most controllers.
+	// Election is the Lease that replicas compete for before the loop runs; nil means the Lease of most controllers.
 	Election *control.Election
-	// New makes what works. It is called before the view loads. Nil is no loop.
+	// New creates the reconciler before the view loads. Nil disables the loop.
 	New func(h *Host) control.Reconciler
 }
 
-// Chain returns the plugins of all parts in the order in which they are asked.
+// Chain returns the plugins of all parts in the order of the chain.
 func Chain(parts []Part) []Plugin {
 	var out []Plugin
 	for at := range positions {
@@ -147,8 +146,7 @@ func Chain(parts []Part) []Plugin {
 	return out
 }
 
-// Merge puts the handlers of h into all. A name that is taken belongs to two parts, which is a mistake in the list of
-// parts.
+// Merge adds the handlers of h to all. taken are names that two parts use, which is a mistake in the list of parts.
 func (all *Handlers) Merge(h Handlers) (taken []string) {
 	merge(&all.Answers, h.Answers, &taken)
 	merge(&all.Actions, h.Actions, &taken)

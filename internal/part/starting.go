@@ -6,15 +6,14 @@ import (
 )
 
 const (
-	// startTimeout bounds what a part writes before the first request: a machine that is busy starts late rather than
-	// without what every cluster has.
+	// startTimeout bounds the writes of a part before the first request: a busy machine starts late rather than without
+	// the default objects.
 	startTimeout = time.Minute
-	// startHooked is that bound where webhooks are registered: one that does not answer must not keep the server from
-	// starting.
+	// startHooked is the bound if webhooks are registered: one that does not answer must not prevent the start.
 	startHooked = 5 * time.Second
 )
 
-// Starting returns the context for what a Part writes in Start.
+// Starting returns the context for the writes of a Part in Start.
 func (h *Host) Starting(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, h.startWithin())
 }
