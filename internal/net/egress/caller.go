@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// callerKey is under what a context has the one of the request that it belongs to.
+// callerKey is the context key of the context of the calling request.
 type callerKey struct{}
 
-// ForRequest returns the context that a request is to be sent with: connections through proxies that are dialled for it
-// are given up when ctx ends. Without proxies it is ctx itself.
+// ForRequest returns the context for sending a request: proxied dials for the request are aborted when ctx ends.
+// Without proxies it is ctx itself.
 //
-// net/http takes the end of a request away from the context that it dials with, so that another request may use the
-// connection; but calls that are cancelled again and again, because the other end cannot be reached, would pile up
-// dials in the proxy (kubernetes/kubernetes#140512).
+// net/http dials with a context that does not end with the request, so that another request may use the connection. But
+// calls that are cancelled repeatedly, because the other end is unreachable, would then pile up dials in the proxy
+// (kubernetes/kubernetes#140512).
 func (e *Egress) ForRequest(ctx context.Context) context.Context {
 	if len(e.tunnelled) == 0 {
 		return ctx
@@ -24,7 +24,7 @@ func (e *Egress) ForRequest(ctx context.Context) context.Context {
 // errLate is the cause when a dial through a proxy ends because its time is over.
 var errLate = fmt.Errorf("%w after %s", context.DeadlineExceeded, dialTimeout)
 
-// withCaller returns a context that also ends when the request ends for which ctx was made.
+// withCaller returns a context that also ends with the request that ctx was made for.
 func withCaller(ctx context.Context) (context.Context, context.CancelFunc) {
 	caller, ok := ctx.Value(callerKey{}).(context.Context)
 	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout, errLate)

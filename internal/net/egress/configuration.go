@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver/install"
 )
 
-// Configuration is an EgressSelectorConfiguration of apiserver.k8s.io: for each network how it is reached.
+// Configuration is an EgressSelectorConfiguration of apiserver.k8s.io: the connection to each network.
 type Configuration = apiserver.EgressSelectorConfiguration
 
 // Read reads a file with an EgressSelectorConfiguration, of v1beta1 or v1alpha1, and checks it. The texts of errors are
@@ -34,8 +34,7 @@ func Read(file string) (*Configuration, error) {
 	return c, nil
 }
 
-// decode reads a configuration; fields that it does not know are errors. The old name "master" has become
-// "controlplane".
+// decode decodes a configuration strictly. The deprecated name "master" becomes "controlplane".
 func decode(data []byte) (*Configuration, error) {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
@@ -51,11 +50,10 @@ func decode(data []byte) (*Configuration, error) {
 	return c, nil
 }
 
-// names are those of the networks, sorted.
+// names are the sorted names of the networks.
 var names = []string{string(Cluster), string(ControlPlane), string(Etcd)}
 
-// Validate returns what is wrong with a configuration: the errors of kube-apiserver, in its order, with the paths that
-// it gives them.
+// Validate returns the errors in a configuration: kube-apiserver's errors, in its order, with its paths.
 func Validate(c *Configuration) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("service", "connection")
@@ -158,7 +156,7 @@ func validateTLS(path *field.Path, c *apiserver.TLSConfig) (errs field.ErrorList
 	return errs
 }
 
-// exists reports whether there is a file of that name that can be looked at.
+// exists reports whether a file exists and is accessible.
 func exists(name string) bool {
 	_, err := os.Stat(name)
 	return err == nil

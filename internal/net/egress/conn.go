@@ -26,15 +26,15 @@ type conn struct {
 	remote addr
 	local  addr
 
-	received chan []byte // by the goroutine that receives; no capacity: what is not read holds up the other end
+	received chan []byte // by the receiving goroutine; unbuffered: unread data blocks the other end
 	over     chan struct{}
-	why      error // once over is closed: why nothing more comes; io.EOF if the other end has closed
+	why      error // once over is closed: why the call has ended; io.EOF if the other end has closed
 	closed   chan struct{}
 	closing  sync.Once
 
 	reading struct {
 		sync.Mutex
-		rest []byte // of the last piece
+		rest []byte // of the last packet
 	}
 	sending sync.Mutex
 	read    deadline
@@ -44,13 +44,13 @@ type conn struct {
 var _ net.Conn = (*conn)(nil)
 
 const (
-	// maxPiece is how much goes in one packet, as much as upstream's server puts into one.
+	// maxPiece is the largest payload of a packet, as in the upstream server.
 	maxPiece = 32 << 10
-	// closeWait is how long a closed connection may take to send what was written before.
+	// closeWait is how long a closed connection may take to send its pending data.
 	closeWait = 10 * time.Second
 )
 
-// newConn returns a connection that is there, of which ends are the far one and the socket here.
+// newConn returns an established connection; ends are the far end and the socket here.
 func newConn(
 	stream client.ProxyService_ProxyClient, end context.CancelFunc, at *progress, id int64, ends [2]addr,
 ) *conn {
@@ -62,7 +62,7 @@ func newConn(
 	return c
 }
 
-// receive hands on what comes, until the call is over. Once the connection is closed it drops it.
+// receive delivers data until the call is over. Once the connection is closed it drops the data.
 func (c *conn) receive() {
 	defer c.end()
 	defer close(c.over)
@@ -102,7 +102,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	defer c.reading.Unlock()
 	if len(c.reading.rest) == 0 {
 		expired := c.read.expired()
-		select { // what was there before a deadline or an end is read, unless the connection is closed
+		select { // data before a deadline or an end is delivered, unless the connection is closed
 		case <-c.closed:
 			return 0, net.ErrClosed
 		case <-expired:
@@ -160,7 +160,7 @@ func (c *conn) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// broken returns why nothing can be sent.
+// broken returns the error of a Write, or nil if sending is possible.
 func (c *conn) broken(expired <-chan struct{}) error {
 	select {
 	case <-expired:
@@ -176,13 +176,13 @@ func (c *conn) broken(expired <-chan struct{}) error {
 	return c.why
 }
 
-// Close implements net.Conn. It does not wait: what was written before is sent in the background, for some seconds at
-// most. A Write or Read that is under way ends.
+// Close implements net.Conn. It does not wait: pending data is sent in the background, for some seconds at most. A
+// Write or Read in progress ends.
 func (c *conn) Close() error {
 	c.closing.Do(func() {
 		close(c.closed)
 		c.at.to(statusClosing)
-		if !c.sending.TryLock() { // a Write waits: what it has not sent is lost
+		if !c.sending.TryLock() { // a Write waits; its data is lost
 			c.end()
 			return
 		}
@@ -203,7 +203,7 @@ func (c *conn) Close() error {
 // LocalAddr implements net.Conn: the socket of the Konnectivity server.
 func (c *conn) LocalAddr() net.Addr { return c.local }
 
-// RemoteAddr implements net.Conn: what was dialled.
+// RemoteAddr implements net.Conn. It returns the dialled address.
 func (c *conn) RemoteAddr() net.Addr { return c.remote }
 
 // SetDeadline implements net.Conn.
@@ -219,7 +219,7 @@ func (c *conn) SetReadDeadline(t time.Time) error { c.read.at(t); return nil }
 // SetWriteDeadline implements net.Conn.
 func (c *conn) SetWriteDeadline(t time.Time) error { c.write.at(t); return nil }
 
-// addr is where one end of a tunnelled connection is.
+// addr is the address of one end of a tunnelled connection.
 type addr string
 
 // Network implements net.Addr.
@@ -232,10 +232,10 @@ func (a addr) String() string { return string(a) }
 type deadline struct {
 	mu    sync.Mutex
 	timer *time.Timer
-	done  chan struct{} // closed when it has passed; nil: never asked for
+	done  chan struct{} // closed when it has passed; nil: not requested yet
 }
 
-// at moves the deadline; the zero time is none. Who waits already waits for the new one, unless the old has passed.
+// at moves the deadline; the zero time means none. Current waiters wait for the new one, unless the old one has passed.
 func (d *deadline) at(t time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

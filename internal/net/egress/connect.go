@@ -20,7 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
-// connectProxy is a proxy that takes HTTP CONNECT, on a socket or over TCP, with TLS or without.
+// connectProxy is an HTTP CONNECT proxy, on a socket or over TCP, with or without TLS.
 type connectProxy struct {
 	network, address string
 	tls              *tls.Config // nil for none
@@ -79,7 +79,7 @@ func (p *connectProxy) dial(ctx context.Context, address string) (conn net.Conn,
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	err = p.ask(conn, address)
-	if !stop() { // what is there may get that deadline at any time
+	if !stop() { // the deadline may be set at any time
 		err = fmt.Errorf("CONNECT to %s via proxy %s: %w", address, p.address, context.Cause(ctx))
 	}
 	if err != nil {
@@ -89,9 +89,9 @@ func (p *connectProxy) dial(ctx context.Context, address string) (conn net.Conn,
 	return conn, "", nil
 }
 
-// ask has the proxy connect conn to an address.
+// ask requests a connection to an address from the proxy.
 func (p *connectProxy) ask(conn net.Conn, address string) error {
-	// Kubernetes' text, to the byte: proxies exist that take nothing else.
+	// Kubernetes' text, to the byte: some proxies accept nothing else.
 	_, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", address)
 	if err != nil {
 		return fmt.Errorf("writing CONNECT to %s via proxy %s failed: %w", address, p.address, err)
@@ -106,7 +106,7 @@ func (p *connectProxy) ask(conn net.Conn, address string) error {
 	case answer.StatusCode != http.StatusOK:
 		return fmt.Errorf("proxy error from %s while dialing %s, code %d: %v", p.address, address, answer.StatusCode,
 			foreign.Text(answer.Status))
-	case in.Buffered() > 0: // the client speaks first in TLS, so the far end has nothing to say yet
+	case in.Buffered() > 0: // the client speaks first in TLS, so the far end has nothing to send yet
 		return fmt.Errorf("unexpected %d bytes of buffered data from CONNECT proxy %q", in.Buffered(), p.address)
 	}
 	return nil

@@ -1,14 +1,14 @@
-// Package egress opens the connections that the server makes to other servers.
+// Package egress opens the server's connections to other servers.
 //
-// It is the one place that knows how such a server is reached: everything that calls one (webhooks, aggregated APIs,
-// issuers of tokens, etcd) asks Egress.Dial for a function for its purpose, and dials nothing by itself. An
-// EgressSelectorConfiguration (--egress-selector-config-file) may say that a purpose is reached through a proxy: by
-// HTTP CONNECT, or through a Konnectivity server over gRPC. The zero Egress dials directly, and costs nothing.
+// It is the only package that opens them: callers (webhooks, aggregated APIs, token issuers, etcd) get a Dial for their
+// purpose from Egress.Dial, and dial nothing themselves. An EgressSelectorConfiguration (--egress-selector-config-file)
+// may select a proxy for a purpose: HTTP CONNECT, or a Konnectivity server over gRPC. The zero Egress dials directly,
+// and costs nothing.
 //
-// Who dials for which purpose is as in Kubernetes: docs/konnectivity.md has the table. The rules come from KEP-1281.
+// The purposes of callers are as in Kubernetes: docs/konnectivity.md has the table. Source: KEP-1281.
 //
-// An Egress is safe for concurrent use. It has one connection to a Konnectivity server, made when it is needed, which
-// carries all connections as streams; each has a goroutine that receives, until it is closed.
+// An Egress is safe for concurrent use. It has one connection to a Konnectivity server, made on demand, which carries
+// all connections as streams; each has a goroutine that receives, until it is closed.
 package egress
 
 import (
@@ -34,15 +34,15 @@ type Purpose string
 const (
 	// Cluster is where services and nodes are: aggregated APIs, webhooks that a service names, kubelets.
 	Cluster Purpose = "cluster"
-	// ControlPlane is where the server itself is: webhooks that a URL names, those that are asked who may do what, the
-	// collectors of audit events and traces.
+	// ControlPlane is the network of the server itself: for webhooks with a URL, authentication and authorization
+	// webhooks, and the collectors of audit events and traces.
 	ControlPlane Purpose = "controlplane"
-	// Etcd is where etcd is.
+	// Etcd is the network of etcd.
 	Etcd Purpose = "etcd"
 )
 
-// Dial opens a connection to an address, "host:port". It honours its context: when that ends, so does the attempt. A
-// connection that is there outlives it.
+// Dial opens a connection to an address, "host:port". When its context ends, the attempt is aborted; an established
+// connection stays.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Egress opens connections.
@@ -52,8 +52,8 @@ type Egress struct {
 	closers   []func() error
 }
 
-// Open returns what opens connections as a configuration says; nil dials directly. It reaches no server by itself.
-// Dials through proxies are counted in metrics, which may be nil.
+// Open returns the Egress of a configuration; nil means direct dials. It does not connect itself. Dials through proxies
+// are counted in metrics, which may be nil.
 func Open(c *Configuration, metrics *prometheus.Registry) (*Egress, error) {
 	e := &Egress{}
 	if c == nil {
@@ -104,8 +104,7 @@ func (e *Egress) proxy(c *apiserver.Connection, tunnels *tunnelMetrics) (proxy, 
 	return nil, fmt.Errorf("unrecognized service connection protocol %q", c.ProxyProtocol)
 }
 
-// Dial returns what opens connections for a purpose. A purpose of which the configuration says nothing is dialled
-// directly.
+// Dial returns the Dial for a purpose. A purpose without configuration is dialled directly.
 func (e *Egress) Dial(p Purpose) Dial {
 	if d := e.selected[p]; d != nil {
 		return d
@@ -113,14 +112,14 @@ func (e *Egress) Dial(p Purpose) Dial {
 	return direct()
 }
 
-// Selected returns what opens connections for a purpose if the configuration says something of it, else nil.
+// Selected returns the Dial for a purpose with configuration, and nil for others.
 func (e *Egress) Selected(p Purpose) Dial { return e.selected[p] }
 
-// Tunnelled reports whether connections for a purpose go through a proxy, so that the names and addresses that are
-// dialled mean what they mean there.
+// Tunnelled reports whether connections for a purpose go through a proxy, which then resolves the dialled names and
+// addresses.
 func (e *Egress) Tunnelled(p Purpose) bool { return e.tunnelled[p] }
 
-// Close ends the connection to the Konnectivity server, and what goes over it.
+// Close ends the connection to the Konnectivity server, with its streams.
 func (e *Egress) Close() error {
 	var errs []error
 	for _, f := range e.closers {
@@ -133,14 +132,14 @@ func direct() Dial {
 	return (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext
 }
 
-// What is true of all connections.
+// Parameters of all connections.
 const (
 	dialTimeout = 30 * time.Second
 	keepAlive   = 30 * time.Second
 )
 
-// Transport returns what sends requests over connections that dial opens, with HTTP/2 where the other end has it.
-// Connections are kept for a while; one whose other end has vanished is noticed.
+// Transport returns a transport with connections that dial opens, with HTTP/2 if the other end supports it. Idle
+// connections are kept for a while, and dead ones are detected.
 func Transport(dial Dial, config *tls.Config) *http.Transport {
 	return &http.Transport{
 		DialContext:         dial,
@@ -151,9 +150,9 @@ func Transport(dial Dial, config *tls.Config) *http.Transport {
 		IdleConnTimeout:     90 * time.Second,
 		MaxIdleConnsPerHost: 25,
 		ForceAttemptHTTP2:   true,
-		// Go's own bound is 10 MB, for each answer.
+		// Go's own bound is 10 MB, for each response.
 		MaxResponseHeaderBytes: foreign.MaxHeader,
-		// A connection whose other end has vanished would else swallow calls for minutes.
+		// Otherwise a dead connection would swallow calls for minutes.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 // proxy is a way through a proxy.
 type proxy interface {
-	// dial returns a connection to an address, or the stage at which that failed: stageConnect, stageProxy.
+	// dial returns a connection to an address, or the failed stage: stageConnect, stageProxy.
 	dial(ctx context.Context, address string) (conn net.Conn, failed string, err error)
-	// labels are what metrics say of it.
+	// labels are the proxy's labels in metrics.
 	labels() (protocol, transport string)
 }
 
@@ -22,7 +22,7 @@ const (
 	stageProxy   = "proxy"
 )
 
-// metrics are kube's about connections through proxies. nil counts nothing.
+// metrics are Kubernetes' metrics about connections through proxies. nil counts nothing.
 type metrics struct {
 	starts, failures *prometheus.CounterVec
 	seconds          *prometheus.HistogramVec
@@ -54,8 +54,8 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	return m
 }
 
-// wrap returns a Dial that goes through a proxy, counts, takes 30 seconds at most, as Kubernetes' does, and ends with
-// the request that it is for.
+// wrap returns a Dial through a proxy that counts, takes at most 30 seconds, as in Kubernetes, and ends with its
+// request.
 func (m *metrics) wrap(p proxy) Dial {
 	protocol, transport := p.labels()
 	return func(ctx context.Context, _, address string) (net.Conn, error) {

@@ -17,19 +17,19 @@ import (
 	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
-// tunnel is a Konnectivity server behind a socket: the ProxyService of apiserver-network-proxy. All connections go over
-// one gRPC connection, each as a call of Proxy with its own flow control, as the server wants it: it knows a connection
-// by the call that it came with. Kubernetes makes a gRPC connection for each instead.
+// tunnel is a Konnectivity server behind a socket: the ProxyService of apiserver-network-proxy. All connections share
+// one gRPC connection. Each is a call of Proxy with its own flow control, since the server identifies a connection by
+// its call. Kubernetes instead makes a gRPC connection for each.
 type tunnel struct {
 	socket  string
 	conn    *grpc.ClientConn
 	metrics *tunnelMetrics
 }
 
-// connectWait is how long a dial waits for a Konnectivity server that is not there: longer than a restart takes.
+// connectWait is how long a dial waits for an unreachable Konnectivity server: longer than a restart takes.
 const connectWait = 5 * time.Second
 
-// newTunnel connects when it is used.
+// newTunnel returns a tunnel that connects at its first use.
 func newTunnel(socket string, metrics *tunnelMetrics) (*tunnel, error) {
 	conn, err := grpc.NewClient("passthrough:///"+socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -80,7 +80,7 @@ func (t *tunnel) dial(ctx context.Context, address string) (_ net.Conn, failed s
 	return newConn(stream, end, at, id, [2]addr{addr(address), addr(t.socket)}), "", nil
 }
 
-// why is why a call could not begin: the end of the caller's patience, or what gRPC last saw.
+// why returns why a call could not begin: the caller's context, or the last error of gRPC.
 func why(ctx context.Context, err error) error {
 	text := "it does not answer"
 	if err != nil {
@@ -92,15 +92,15 @@ func why(ctx context.Context, err error) error {
 	return errors.New(text)
 }
 
-// greet asks for a connection to an address and returns the number that it has, or why it failed, as metrics say it.
-// The texts of errors are those of Kubernetes' client, or those of the agent that could not connect.
+// greet requests a connection to an address and returns its number, or the failure reason for metrics. The error texts
+// are those of Kubernetes' client, or of the agent that could not connect.
 func greet(stream client.ProxyService_ProxyClient, address string) (id int64, reason string, err error) {
 	random := rand.Int64()
 	err = stream.Send(&client.Packet{Type: client.PacketType_DIAL_REQ, Payload: &client.Packet_DialRequest{
 		DialRequest: &client.DialRequest{Protocol: "tcp", Address: address, Random: random},
 	}})
 	if err != nil {
-		if _, why := stream.Recv(); why != nil { // Send says no more than EOF
+		if _, why := stream.Recv(); why != nil { // Send only returns EOF
 			err = why
 		}
 		return 0, failedTunnel, fmt.Errorf("tunnel closed: %w", foreign.Error(err))

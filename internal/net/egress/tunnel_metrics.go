@@ -12,9 +12,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 )
 
-// tunnelMetrics are those of Kubernetes' client of Konnectivity servers (konnectivity-client, pkg/client/metrics). That
-// one counts gRPC connections, of which it has one for each connection through the tunnel; here it is calls. nil counts
-// nothing.
+// tunnelMetrics are the metrics of Kubernetes' client of Konnectivity servers (konnectivity-client,
+// pkg/client/metrics). That client counts gRPC connections, one for each tunnelled connection; this one counts calls.
+// nil counts nothing.
 type tunnelMetrics struct {
 	packets, errors, failures *prometheus.CounterVec
 	connections               *prometheus.GaugeVec
@@ -26,7 +26,7 @@ const (
 	toClient   = "to_client"
 )
 
-// Why a dial has failed once the Konnectivity server was there.
+// Reasons for a failed dial after the Konnectivity server was reached.
 const (
 	failedTimeout  = "timeout"  // dialTimeout has passed
 	failedContext  = "context"  // the caller no longer waits
@@ -40,7 +40,7 @@ const (
 	statusCreated = "created" // the Konnectivity server has not answered yet
 	statusDialing = "dialing" // the agent has not
 	statusOK      = "ok"
-	statusClosing = "closing" // closed here; the other end has not said so
+	statusClosing = "closing" // closed here, not yet at the other end
 )
 
 func newTunnelMetrics(registry *prometheus.Registry) *tunnelMetrics {
@@ -70,7 +70,7 @@ func newTunnelMetrics(registry *prometheus.Registry) *tunnelMetrics {
 	return m
 }
 
-// failed counts a dial that has failed. The end of the caller's patience goes before what came of it.
+// failed counts a failed dial. The end of the caller's context takes precedence over its consequences.
 func (m *tunnelMetrics) failed(ctx context.Context, reason string) {
 	switch {
 	case m == nil:
@@ -83,7 +83,7 @@ func (m *tunnelMetrics) failed(ctx context.Context, reason string) {
 	m.failures.WithLabelValues(reason).Inc()
 }
 
-// progress is how far one connection is, as a gauge shows it. Steps of an older one that come late change nothing.
+// progress is the state of one connection in a gauge. Late steps of an earlier state change nothing.
 type progress struct {
 	m  *tunnelMetrics
 	at atomic.Pointer[string]
@@ -95,7 +95,7 @@ func (m *tunnelMetrics) begin() *progress {
 	return p
 }
 
-// to says that the connection is at a status; "" is its end, after which nothing comes.
+// to sets the status of a connection; "" is its end, after which nothing changes.
 func (p *progress) to(status string) {
 	if p.m == nil {
 		return
@@ -118,7 +118,7 @@ func (p *progress) to(status string) {
 	}
 }
 
-// countedStream counts what goes over a call.
+// countedStream counts the packets of a call.
 type countedStream struct {
 	client.ProxyService_ProxyClient
 	m *tunnelMetrics
@@ -136,7 +136,7 @@ func (m *tunnelMetrics) counted(stream client.ProxyService_ProxyClient) client.P
 func (s *countedStream) Send(p *client.Packet) error {
 	s.m.packets.WithLabelValues(fromClient, konnectivity.TypeName(p)).Inc()
 	err := s.ProxyService_ProxyClient.Send(p)
-	if err != nil && !errors.Is(err, io.EOF) { // which says that Recv has the error
+	if err != nil && !errors.Is(err, io.EOF) { // EOF means that Recv has the error
 		s.m.errors.WithLabelValues(fromClient, konnectivity.CodeName(err), konnectivity.TypeName(p)).Inc()
 	}
 	return err

@@ -1,9 +1,9 @@
-// Package forward passes requests of clients on to other servers, which are told who has sent them: what aggregated
-// APIs and replicas of other releases have in common.
+// Package forward passes requests of clients on to other servers as a front proxy, for aggregated APIs and for replicas
+// of other releases.
 //
-// Connections are those to one such server, or to several that are known by the same certificates. Rewrite makes the
-// request of a client that of a front proxy, Send goes on to another address where one is not reached. All are safe
-// for concurrent use.
+// Connections are the connections to one such server, or to several that are verified by the same certificates. Rewrite
+// turns a client's request into a front proxy's, and Send retries at another address if one is unreachable. All are
+// safe for concurrent use.
 package forward
 
 import (
@@ -17,22 +17,22 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/egress"
 )
 
-// Connections are made when they are needed, and kept for a while. When the certificate that this server shows there
-// becomes another one, requests are sent on new ones.
+// Connections are opened on demand, and kept for a while. When the client certificate changes, requests are sent on new
+// ones.
 type Connections struct {
 	config      *tls.Config
 	dial        egress.Dial
 	certificate func() *tls.Certificate
 
 	current atomic.Pointer[pair]
-	mu      sync.Mutex // held by who replaces current
+	mu      sync.Mutex // held to replace current
 }
 
-// pair are the connections on which this server shows one certificate.
+// pair are the transports for one client certificate.
 type pair struct {
 	shown  *tls.Certificate
 	shared *http.Transport
-	// single speaks HTTP/1 only, for requests that have their connection alone.
+	// single uses only HTTP/1, for requests that have their own connection.
 	single *http.Transport
 }
 
@@ -41,8 +41,8 @@ func (p *pair) closeIdle() {
 	p.single.CloseIdleConnections()
 }
 
-// NewConnections returns connections that dial opens, of which there are none yet. config says how the other server
-// proves itself; certificate returns what this one shows, nil for nothing.
+// NewConnections returns connections that dial opens on demand. config verifies the other server; certificate returns
+// the client certificate, nil for none.
 func NewConnections(config *tls.Config, dial egress.Dial, certificate func() *tls.Certificate) *Connections {
 	c := &Connections{config: config, certificate: certificate}
 	c.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -56,7 +56,7 @@ func NewConnections(config *tls.Config, dial egress.Dial, certificate func() *tl
 	return c
 }
 
-// UnreachedError says that a connection could not be opened, so that nothing has been sent.
+// UnreachedError is the error if no connection could be opened, so that nothing was sent.
 type UnreachedError struct{ error }
 
 // Unwrap returns why.
@@ -73,19 +73,19 @@ func (c *Connections) connect(shown *tls.Certificate) *pair {
 	p := &pair{
 		shown: shown, shared: egress.Transport(c.dial, config), single: egress.Transport(c.dial, config.Clone()),
 	}
-	// What the client accepts is what it gets.
+	// The client gets the encoding that it accepts.
 	p.shared.DisableCompression, p.single.DisableCompression = true, true
 	p.single.ForceAttemptHTTP2, p.single.HTTP2 = false, nil
 	p.single.TLSClientConfig.NextProtos = []string{"http/1.1"}
 	return p
 }
 
-// Shared returns what sends requests that share connections. Requests that are under way on those with an older
-// certificate end there.
+// Shared returns the transport for requests that share connections. Requests in progress with an older certificate end
+// on their connections.
 func (c *Connections) Shared() http.RoundTripper { return c.today().shared }
 
-// For returns what sends a request: as Shared, or on a connection that is for it alone until it is answered, with
-// HTTP/1, as an upgrade needs it.
+// For returns the transport for a request: Shared, or if alone is set an exclusive HTTP/1 connection, as an upgrade
+// needs it.
 func (c *Connections) For(alone bool) http.RoundTripper {
 	if alone {
 		return c.today().single
@@ -109,5 +109,5 @@ func (c *Connections) today() *pair {
 	return next
 }
 
-// CloseIdle closes connections that nothing is sent on.
+// CloseIdle closes idle connections.
 func (c *Connections) CloseIdle() { c.current.Load().closeIdle() }

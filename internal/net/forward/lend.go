@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// lendMost is how long a client may take to send what a transport still waits for when the request has been answered.
+// lendMost is how long a client may take to send data that a transport still waits for after the response.
 const lendMost = time.Second
 
-// Lend has a proxy answer a request. The transport of a proxy reads the body in a goroutine that outlives the answer
-// if that came before all of the body had; a body of HTTP/2 must be left alone once the handler is done, as it is read
-// then by who gives the connection back. Lend takes the body away from the transport, and waits for a read that is
-// under way: at most a second, then it closes the body. A body of HTTP/1 has net/http's own lock for this.
+// Lend makes a proxy answer a request. The transport of a proxy reads the body in a goroutine that outlives an early
+// response. A body of HTTP/2 must not be read once the handler is done, since the server then reads it. Lend takes the
+// body back from the transport, and waits for a read in progress: at most a second, then it closes the body. For
+// HTTP/1, net/http has its own lock.
 func Lend(proxy http.Handler, w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor != 2 || r.Body == nil || r.ContentLength == 0 {
 		proxy.ServeHTTP(w, r)
 		return
 	}
 	lent := &lentBody{body: r.Body}
-	defer lent.takeBack() // also if the proxy panics, which is how it breaks off an answer
+	defer lent.takeBack() // also if the proxy panics, which is how it aborts a response
 	out := *r
 	out.Body = lent
 	proxy.ServeHTTP(w, &out)
 }
 
-// lentBody is a body that is read by others until it is taken back.
+// lentBody is a body that others read until it is taken back.
 type lentBody struct {
 	body    io.ReadCloser
 	back    atomic.Bool
@@ -47,7 +47,7 @@ func (b *lentBody) Read(p []byte) (int, error) {
 	return b.body.Read(p)
 }
 
-// Close implements io.Closer. The body itself stays open: who lent it reads what is left.
+// Close implements io.Closer. The body itself stays open: its owner reads the rest.
 func (b *lentBody) Close() error {
 	b.back.Store(true)
 	return nil
@@ -55,7 +55,7 @@ func (b *lentBody) Close() error {
 
 func (b *lentBody) takeBack() {
 	b.back.Store(true)
-	if b.reading.TryLock() { // no read is under way: the usual case
+	if b.reading.TryLock() { // no read is in progress: the usual case
 		b.reading.Unlock()
 		return
 	}

@@ -13,16 +13,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Rewrite makes the request of a client that of a front proxy to an address, "host:port".
+// Rewrite turns a client's request into a front proxy's request to an address, "host:port".
 //
-// It is for httputil.ReverseProxy.Rewrite and not for its Director: what a client names in Connection is removed after
-// that one, the headers that say who asks included.
+// It is for httputil.ReverseProxy.Rewrite and not for Director: after a Director the proxy removes the headers that the
+// client names in Connection, which could include the headers with the user.
 func Rewrite(r *httputil.ProxyRequest, address string, who user.Info) {
 	keepForwarded(r)
 	Prepare(r.Out, address, who)
 }
 
-// Prepare is what Rewrite does with a request that has none of the client's headers about its connection.
+// Prepare is Rewrite for a request without the client's connection headers.
 func Prepare(out *http.Request, address string, who user.Info) {
 	out.URL.Scheme, out.URL.Host, out.Host = "https", address, address
 	for name := range out.Header {
@@ -36,7 +36,7 @@ func Prepare(out *http.Request, address string, who user.Info) {
 	}
 }
 
-// keepForwarded passes on what proxies before this one said of the client, and adds who asked here.
+// keepForwarded keeps the headers of earlier proxies about the client, and adds the client of this server.
 func keepForwarded(r *httputil.ProxyRequest) {
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if values, ok := r.In.Header[name]; ok {

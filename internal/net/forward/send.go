@@ -6,16 +6,16 @@ import (
 	"net/http"
 )
 
-// Route is where else a request may be sent, of which the first address is in its URL.
+// Route is a list of further addresses for a request; the first address is in its URL.
 type Route interface {
 	// More reports whether there is another address.
 	More() bool
-	// Next goes on to it and returns it, "host:port". It is called if there is More.
+	// Next advances to the next address and returns it, "host:port". It is called if there is More.
 	Next() string
 }
 
-// Send has to send a request. One for which no connection could be opened, so that no server has seen any of it, goes
-// to the next address of its route, if there is one. Whether a connection was opened, an UnreachedError says.
+// Send sends a request with to. If no connection could be opened, so that no server has seen the request, it retries at
+// the next address of the route, if there is one. UnreachedError identifies this case.
 func Send(
 	r *http.Request, route Route, to func(*http.Request) (*http.Response, error),
 ) (*http.Response, error) {
@@ -37,8 +37,8 @@ func Send(
 	}
 }
 
-// TakeHeaders prepares the headers of an API's answer to be added to those that the client gets in any case, which is what
-// ReverseProxy does with them: what would be there twice is taken away on one side.
+// TakeHeaders prepares the headers of an API's response for ReverseProxy, which adds them to the client's headers. It
+// removes duplicates on one side.
 func TakeHeaders(resp *http.Response, client http.Header) {
 	CleanAPIHeaders(resp.Header)
 	if resp.Header.Get("Cache-Control") != "" {

@@ -1,10 +1,10 @@
-// Package tracing sends OpenTelemetry traces to a collector, as a TracingConfiguration says (--tracing-config-file of
+// Package tracing sends OpenTelemetry traces to a collector, by a TracingConfiguration (--tracing-config-file of
 // kube-apiserver).
 //
-// It makes the one provider of a process; spans are begun by those who do something, with request.StartSpan. A request
-// is traced if its caller wants that and is trusted (front/chain), or by chance, as often as the configuration says.
-// What has ended is collected in the background and sent in batches over gRPC; what a collector does not take in time
-// is dropped, and no request waits for it. A Provider is safe for concurrent use.
+// It creates the one provider of a process; other packages begin spans with request.StartSpan. A request is traced if a
+// trusted caller requests it (front/chain), or at random, with the configured rate. Finished spans are collected in the
+// background and sent in batches over gRPC; spans that a slow collector does not accept in time are dropped, and no
+// request waits for it. A Provider is safe for concurrent use.
 package tracing
 
 import (
@@ -60,17 +60,17 @@ func Read(file string) (*Config, error) {
 	return c, nil
 }
 
-// Provider makes tracers whose spans go to a collector.
+// Provider provides tracers that send their spans to a collector.
 type Provider struct {
 	*sdktrace.TracerProvider
 }
 
 var _ trace.TracerProvider = (*Provider)(nil)
 
-// Open returns a provider. instance names this server among others, dial opens connections to the collector (nil: the
-// library does). It does not wait for the collector.
+// Open returns a provider. instance identifies this server, dial opens connections to the collector (nil: the library
+// does). Open does not wait for the collector.
 //
-// The library has one place for its own errors in a process, which logs to log from then on.
+// The library has one error handler for a process, which logs to log from then on.
 func Open(
 	ctx context.Context, c *Config, instance string, dial egress.Dial, log *slog.Logger,
 ) (*Provider, error) {
