@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// HandshakeTimeout is how long a peer may take for TLS and the preface of HTTP/2.
+	// HandshakeTimeout is the time limit of a peer for TLS and the preface of HTTP/2.
 	HandshakeTimeout = 15 * time.Second
-	// maxStrangers bounds the connections whose peers have not proved yet to be an agent or an API server. One more
-	// ends the oldest of them, so that connections that never go on do not keep others out.
+	// maxStrangers bounds the connections of peers that have not yet proved to be an agent or an API server. One more
+	// closes the oldest of them, so that stalled connections do not lock others out.
 	maxStrangers = 1024
 )
 
-// Gate is a listener that knows its connections until they are closed.
+// Gate is a listener that tracks its connections until they are closed.
 type Gate struct {
 	net.Listener
 	most int // known connections
@@ -32,7 +32,7 @@ type Gate struct {
 	}
 }
 
-// NewGate returns a gate in front of a listener, with at most so many connections of peers that are known.
+// NewGate returns a gate in front of a listener, with at most the given number of connections of known peers.
 func NewGate(l net.Listener, most int) *Gate {
 	g := &Gate{Listener: l, most: most}
 	g.mu.known = map[*Conn]struct{}{}
@@ -64,7 +64,7 @@ func (g *Gate) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// CloseAll closes the listener and all connections, also those in a handshake, for which a gRPC server waits.
+// CloseAll closes the listener and all connections, including handshakes, for which a gRPC server waits.
 func (g *Gate) CloseAll() {
 	_ = g.Close()
 	g.mu.Lock()
@@ -82,7 +82,7 @@ func (g *Gate) CloseAll() {
 	}
 }
 
-// Connections returns the number of connections whose peers are strangers, and of the others.
+// Connections returns the number of connections of strangers, and of known peers.
 func (g *Gate) Connections() (strangers, known int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,7 +108,7 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// Know notes that the peer has proved to be an agent or an API server. It reports false if there are too many.
+// Know records that the peer has proved to be an agent or an API server. It returns false if there are too many.
 func (c *Conn) Know() bool {
 	if c == nil {
 		return true

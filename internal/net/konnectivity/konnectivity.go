@@ -1,10 +1,10 @@
-// Package konnectivity has what Konnectivity servers and agents have in common: the protocol of
+// Package konnectivity is the common part of Konnectivity servers and agents: the protocol of
 // sigs.k8s.io/apiserver-network-proxy, v0.34.
 //
-// A server (package server) stands beside the API server, which asks it for connections; agents (package agent) run in
-// the cluster, connect to all servers, and dial. Both sides speak in packets (client.Packet of the upstream module): an
-// API server calls ProxyService.Proxy once for each connection; an agent calls AgentService.Connect once for each
-// server, and all its connections go over that call, told apart by numbers of the agent's.
+// A server (package server) stands beside the API server, which requests connections from it. Agents (package agent)
+// run in the cluster, connect to all servers, and dial. Both sides exchange packets (client.Packet of the upstream
+// module). An API server calls ProxyService.Proxy once for each connection. An agent calls AgentService.Connect once
+// for each server, and all its connections share that call, identified by numbers of the agent.
 package konnectivity
 
 import (
@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 )
 
-// The metadata of AgentService.Connect: an agent says the first two and the last, a server the others.
+// The metadata of AgentService.Connect: an agent sends the first two and the last, a server the others.
 const (
 	AgentIDHeader     = "agentid"
 	IdentifiersHeader = "agentidentifiers"
@@ -28,19 +28,19 @@ const (
 	TokenHeader       = "authorization" // "Bearer " and a token
 )
 
-// MaxData is how many bytes go in one packet, upstream's bound.
+// MaxData is the largest number of data bytes in a packet, as upstream.
 const MaxData = 32 << 10
 
 // The two sides of a call of Connect.
 type (
-	AgentStream  = grpc.BidiStreamingServer[client.Packet, client.Packet] // what the server has
-	ServerStream = grpc.BidiStreamingClient[client.Packet, client.Packet] // what the agent has
+	AgentStream  = grpc.BidiStreamingServer[client.Packet, client.Packet] // on the server
+	ServerStream = grpc.BidiStreamingClient[client.Packet, client.Packet] // on the agent
 )
 
-// AgentService is what agents call.
+// AgentService is the service for agents.
 type AgentService interface{ Connect(AgentStream) error }
 
-// agentService describes it. Upstream's generated code for it is in a module with some 700 dependencies.
+// agentService is its description. Upstream's generated code is in a module with some 700 dependencies.
 var agentService = grpc.ServiceDesc{
 	ServiceName: "AgentService",
 	HandlerType: (*AgentService)(nil),
@@ -54,7 +54,7 @@ var agentService = grpc.ServiceDesc{
 	Metadata: "proto/agent/agent.proto",
 }
 
-// Register has a gRPC server take agents.
+// Register registers the service at a gRPC server.
 func Register(s grpc.ServiceRegistrar, service AgentService) {
 	s.RegisterService(&agentService, service)
 }
@@ -68,14 +68,14 @@ func Connect(ctx context.Context, conn grpc.ClientConnInterface) (ServerStream, 
 	return &grpc.GenericClientStream[client.Packet, client.Packet]{ClientStream: stream}, nil
 }
 
-// Identifiers say what an agent is near to.
+// Identifiers are the destinations that an agent is close to.
 type Identifiers struct {
 	Hosts        []string // names and addresses
-	DefaultRoute bool     // whether it takes what no other is near to
+	DefaultRoute bool     // whether it is the default for other destinations
 }
 
-// ParseIdentifiers reads --agent-identifiers: a URL's query with ipv4, ipv6, host, cidr and default-route. strict
-// refuses others, which a server takes from newer agents.
+// ParseIdentifiers parses --agent-identifiers: a URL's query with ipv4, ipv6, host, cidr and default-route. strict
+// rejects other keys, which a server accepts from newer agents.
 func ParseIdentifiers(text string, strict bool) (Identifiers, error) {
 	var out Identifiers
 	values, err := url.ParseQuery(text)
@@ -88,7 +88,7 @@ func ParseIdentifiers(text string, strict bool) (Identifiers, error) {
 			out.Hosts = append(out.Hosts, of...)
 		case "default-route":
 			out.DefaultRoute, _ = strconv.ParseBool(of[0])
-		case "cidr": // no strategy looks at it
+		case "cidr": // no strategy uses it
 		default:
 			if strict {
 				return out, fmt.Errorf("unknown address type: %s", kind)
@@ -98,21 +98,21 @@ func ParseIdentifiers(text string, strict bool) (Identifiers, error) {
 	return out, nil
 }
 
-// DialRequest asks for a connection to an address. random tells its answer from others.
+// DialRequest requests a connection to an address. random identifies the response.
 func DialRequest(address string, random int64) *client.Packet {
 	return &client.Packet{Type: client.PacketType_DIAL_REQ, Payload: &client.Packet_DialRequest{
 		DialRequest: &client.DialRequest{Protocol: "tcp", Address: address, Random: random},
 	}}
 }
 
-// DialResponse answers it: with the number of a connection, or with what went wrong.
+// DialResponse is the response: the number of the connection, or the error.
 func DialResponse(random, id int64, failure string) *client.Packet {
 	return &client.Packet{Type: client.PacketType_DIAL_RSP, Payload: &client.Packet_DialResponse{
 		DialResponse: &client.DialResponse{Random: random, ConnectID: id, Error: failure},
 	}}
 }
 
-// DialClose takes a request for a connection back.
+// DialClose cancels a request for a connection.
 func DialClose(random int64) *client.Packet {
 	return &client.Packet{Type: client.PacketType_DIAL_CLS, Payload: &client.Packet_CloseDial{
 		CloseDial: &client.CloseDial{Random: random},
@@ -133,14 +133,14 @@ func CloseRequest(id int64) *client.Packet {
 	}}
 }
 
-// CloseResponse says that a connection is closed.
+// CloseResponse reports that a connection is closed.
 func CloseResponse(id int64, failure string) *client.Packet {
 	return &client.Packet{Type: client.PacketType_CLOSE_RSP, Payload: &client.Packet_CloseResponse{
 		CloseResponse: &client.CloseResponse{ConnectID: id, Error: failure},
 	}}
 }
 
-// Drain says that an agent wants no more connections.
+// Drain reports that an agent accepts no more connections.
 func Drain() *client.Packet {
 	return &client.Packet{Type: client.PacketType_DRAIN, Payload: &client.Packet_Drain{Drain: &client.Drain{}}}
 }

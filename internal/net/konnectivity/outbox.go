@@ -33,7 +33,7 @@ type Outbox struct {
 	send func(*client.Packet) error
 	done <-chan struct{} // closed when the peer has gone
 	turn chan struct{}   // capacity 1: the right to call send
-	wake chan struct{}   // capacity 1: a second post adds nothing
+	wake chan struct{}   // capacity 1: one wake-up covers several posts
 
 	late *time.Timer // fires when one send takes too long; the holder of turn resets it
 
@@ -54,7 +54,7 @@ func NewOutbox(send func(*client.Packet) error, done <-chan struct{}, stalled fu
 	return o
 }
 
-// Run sends the packets that are posted, until the peer has gone.
+// Run sends the posted packets, until the peer has gone.
 func (o *Outbox) Run() {
 	for {
 		select {
@@ -73,8 +73,8 @@ func (o *Outbox) Run() {
 	}
 }
 
-// Send sends a packet after those that are posted. It waits while the peer does not read; ctx bounds its wait for a
-// turn only. The packet may be reused once Send has returned.
+// Send sends a packet after the posted ones. It blocks while the peer does not read; ctx bounds only the wait for a
+// turn. The packet may be reused once Send has returned.
 func (o *Outbox) Send(ctx context.Context, p *client.Packet) error {
 	if err := o.acquire(ctx); err != nil {
 		return err
@@ -127,12 +127,12 @@ func (o *Outbox) acquire(ctx context.Context) error {
 	}
 }
 
-// flush sends the packets that are posted. The caller has the turn.
+// flush sends the posted packets. The caller has the turn.
 func (o *Outbox) flush() error {
 	for {
 		o.mu.Lock()
 		if len(o.mu.posted) == 0 {
-			o.mu.posted = nil // what a burst has grown is given back
+			o.mu.posted = nil // frees the memory of a burst
 			o.mu.Unlock()
 			return nil
 		}

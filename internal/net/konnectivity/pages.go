@@ -17,15 +17,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Pages are what a server or an agent shows of itself.
+// Pages are the status pages of a server or an agent.
 type Pages struct {
-	// Ready returns why it is not ready, "" if it is, and NotReady is the status of that answer.
+	// Ready returns why it is not ready, "" if it is. NotReady is the status code of the former.
 	Ready    func() string
 	NotReady int
 	Metrics  prometheus.Gatherer
 	// Health and Admin are where it listens, "host:port".
 	Health, Admin string
-	// Profiles are served on Admin; Contention has those of blocking filled.
+	// Profiles are served on Admin; Contention includes block profiles.
 	Profiles, Contention bool
 }
 
@@ -93,7 +93,7 @@ func (p *Pages) Serve(log *slog.Logger) (stop func(), err error) {
 	return stop, nil
 }
 
-// pageServer returns a server that ends connections of clients that say nothing.
+// pageServer returns a server with timeouts for idle clients.
 func pageServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: HandshakeTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,

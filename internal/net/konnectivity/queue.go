@@ -53,7 +53,7 @@ func (h *Held) shrink() {
 // Queue holds the packets of one connection for its reader. One goroutine puts, one takes.
 type Queue struct {
 	held   *Held
-	cut    func()        // is called when held has ended the queue
+	cut    func()        // called when held has ended the queue
 	filled chan struct{} // capacity 1: there is a packet, or the queue has ended
 	room   chan struct{} // capacity 1: there is room, or the queue has ended
 	bytes  atomic.Int64
@@ -77,7 +77,7 @@ func NewQueue(held *Held, cut func()) *Queue {
 	return q
 }
 
-// Put reports whether it has taken the packet. An ended queue takes every packet and drops it.
+// Put reports whether it has accepted the packet. An ended queue accepts every packet and drops it.
 func (q *Queue) Put(p *client.Packet) bool {
 	n := sizeOf(p)
 	q.mu.Lock()
@@ -97,7 +97,7 @@ func (q *Queue) Put(p *client.Packet) bool {
 	return true
 }
 
-// Take returns the next packet, nil if there is none now. more is false if there will be none.
+// Take returns the next packet, nil if there is none now. more is false after the last one.
 func (q *Queue) Take() (p *client.Packet, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -112,10 +112,10 @@ func (q *Queue) Take() (p *client.Packet, more bool) {
 	return p, true
 }
 
-// Filled has a message when Take may return something else than before.
+// Filled signals that the result of Take may have changed.
 func (q *Queue) Filled() <-chan struct{} { return q.filled }
 
-// Room has a message when Put may return something else than before.
+// Room signals that the result of Put may have changed.
 func (q *Queue) Room() <-chan struct{} { return q.room }
 
 // Finish ends the queue: Put drops packets, Take returns the rest. The taker calls Discard in any case.

@@ -1,11 +1,11 @@
-// Package agent is a Konnectivity agent: it connects to Konnectivity servers and opens the connections that they ask
-// for, from where it runs. Upstream's is proxy-agent of sigs.k8s.io/apiserver-network-proxy.
+// Package agent is a Konnectivity agent: it connects to Konnectivity servers and opens connections at their request.
+// Upstream's is proxy-agent of sigs.k8s.io/apiserver-network-proxy.
 //
 // Run keeps a session with each server, and trusts none with the memory of its host: dials, connections, queues and
-// answers have bounds. A server that sends packets and does not read the answers loses its session. A session has a goroutine that receives, and for each connection one that
-// dials and then reads, and one that writes. What a server sends for a connection waits in a queue; one that does not
-// take it holds up the session when the queue is full, because the protocol has no flow control for a connection, but
-// for stallLimit only.
+// responses have bounds. A server that sends packets and does not read the responses loses its session. A session has a
+// goroutine that receives, and two for each connection: one that dials and then reads, and one that writes. A server's
+// data for a connection waits in a queue. Since the protocol has no flow control for a connection, a full queue blocks
+// the session, but only for stallLimit.
 package agent
 
 import (
@@ -30,18 +30,17 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 )
 
-// Config is what an Agent is made from.
+// Config configures an Agent.
 type Config struct {
 	ID          string
 	Identifiers string // --agent-identifiers
-	Server      string // "host:port", of one server or of what balances among several
+	Server      string // "host:port", of one server or of a load balancer
 	TLS         *tls.Config
-	TokenFile   string // "" proves nothing; it is read at each connection, because tokens are renewed
-	// Interval is how long the agent waits before it looks for another server, longer each time that it cannot be
-	// reached up to MaxInterval.
+	TokenFile   string // "" means no token; it is reread for each connection, since tokens are renewed
+	// Interval is the pause before the agent looks for another server; it grows up to MaxInterval with each failure.
 	Interval, MaxInterval time.Duration
 	Keepalive             time.Duration
-	// Forever looks for more servers than there are said to be, because their number may change.
+	// Forever continues the search beyond the reported number of servers, since the number may change.
 	Forever bool
 	Metrics *Metrics
 	Log     *slog.Logger
@@ -54,10 +53,10 @@ type Agent struct {
 	mu struct {
 		sync.Mutex
 		sessions map[string]*session // by the server's ID
-		servers  int                 // how many there are, as the last one said
+		servers  int                 // their number, as last reported
 		draining bool
 	}
-	ended chan struct{} // a session has; capacity 1: one look at what is left is enough
+	ended chan struct{} // a session has ended; capacity 1: one wake-up covers several
 }
 
 // New returns an agent.
@@ -74,8 +73,8 @@ func (a *Agent) Ready() bool {
 	return len(a.mu.sessions) > 0
 }
 
-// Run serves until ctx ends. When drain ends first, the servers are told to ask for no more connections, and Run
-// returns once those that there are have ended.
+// Run serves until ctx ends. When drain ends first, Run tells the servers to request no more connections, and returns
+// once the existing ones have ended.
 func (a *Agent) Run(ctx, drain context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -96,7 +95,7 @@ func (a *Agent) Run(ctx, drain context.Context) {
 		wait := time.NewTimer(pause + rand.N(pause/10+1))
 		select {
 		case <-wait.C:
-		case <-a.ended: // agents of a server that has gone do not all come back at the same moment
+		case <-a.ended: // staggers the reconnection of agents after the end of a server
 			wait.Reset(rand.N(pause/5 + 1))
 			select {
 			case <-wait.C:
@@ -132,7 +131,7 @@ func (a *Agent) connect(ctx context.Context, all *sync.WaitGroup) error {
 		a.config.Metrics.servers.Set(float64(servers))
 	}
 	a.mu.Unlock()
-	if twice { // what balances has led to the same one
+	if twice { // the load balancer has led to the same one
 		s.close()
 		return nil
 	}
@@ -159,7 +158,7 @@ func (a *Agent) forget(s *session) {
 	}
 }
 
-// open calls a server, and returns how many it says there are.
+// open calls a server, and returns the number of servers that it reports.
 func (a *Agent) open(ctx context.Context) (_ *session, servers int, err error) {
 	c := &a.config
 	said := []string{konnectivity.AgentIDHeader, c.ID, konnectivity.IdentifiersHeader, c.Identifiers}
@@ -191,7 +190,7 @@ func (a *Agent) open(ctx context.Context) (_ *session, servers int, err error) {
 	}
 	header, err := s.stream.Header()
 	if err == nil && header == nil {
-		_, err = s.stream.Recv() // why there is none
+		_, err = s.stream.Recv() // it has the reason
 	}
 	if err != nil {
 		return nil, 0, err
@@ -228,10 +227,10 @@ const (
 
 var errLate = errors.New("the server took too long")
 
-// openTimeout bounds what it takes to be taken by a server, which asks the API server about the token.
+// openTimeout bounds the wait for acceptance by a server, which reviews the token at the API server.
 const openTimeout = 20 * time.Second
 
-// drain tells all servers, and calls cancel once no connection is left.
+// drain notifies all servers, and calls cancel once no connection is left.
 func (a *Agent) drain(cancel func()) {
 	a.mu.Lock()
 	a.mu.draining = true

@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 )
 
-// Metrics are those of upstream's agent.
+// Metrics are the metrics of the upstream agent.
 type Metrics struct {
 	seconds                        prometheus.Histogram
 	failures, packets              *prometheus.CounterVec

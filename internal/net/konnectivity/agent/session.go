@@ -22,7 +22,7 @@ type session struct {
 	server string // its ID
 	conn   *grpc.ClientConn
 	stream konnectivity.ServerStream
-	ctx    context.Context // ends with the session, its cause is the reason
+	ctx    context.Context // ends with the session; its cause is the reason
 	end    context.CancelCauseFunc
 
 	outbox  *konnectivity.Outbox
@@ -32,27 +32,27 @@ type session struct {
 		sync.Mutex
 		last    int64 // number of a connection
 		far     map[int64]*far
-		dials   map[int64]context.CancelFunc // by what tells requests apart
-		waiting chan struct{}                // closed when there is no connection any more; nil if none waits
+		dials   map[int64]context.CancelFunc // by the random number of the request
+		waiting chan struct{}                // closed when the last connection ends; nil without a waiter
 	}
 }
 
-// far is a connection to where a server wanted one.
+// far is a connection to a destination of the server.
 type far struct {
 	id    int64
 	conn  net.Conn
-	queue *konnectivity.Queue // of DATA for it; it is finished when the server wants the connection closed
-	// closing notes that the queue is finished: what is left of it must not take for ever.
+	queue *konnectivity.Queue // of DATA for it; finished when the server wants the connection closed
+	// closing is set when the queue is finished: the rest of it has a time limit.
 	closing atomic.Bool
 }
 
 const (
 	// dialTimeout is upstream's.
 	dialTimeout = 5 * time.Second
-	// stallLimit is how long a connection that takes nothing may hold up the others of its server.
+	// stallLimit is how long a stalled connection may block the others of its server.
 	stallLimit = 30 * time.Second
-	// maxDials bounds the connections that are being opened for one server, maxFar those that are there. A server that
-	// wants more gets an error.
+	// maxDials bounds the pending dials for one server, maxFar the open connections. A server that requests more gets
+	// an error.
 	maxDials, maxFar = 1000, 10_000
 )
 
@@ -65,7 +65,7 @@ func (s *session) fail(why error) {
 	_ = s.conn.Close()
 }
 
-// begin makes the outbox, once the stream is there.
+// begin creates the outbox, once the stream exists.
 func (s *session) begin() {
 	s.outbox = konnectivity.NewOutbox(func(p *client.Packet) error {
 		s.agent.config.Metrics.packet("from_agent", p)
@@ -75,7 +75,7 @@ func (s *session) begin() {
 
 func (s *session) send(p *client.Packet) error { return s.outbox.Send(s.ctx, p) }
 
-// serve does what the server wants until the session ends, and returns why it did.
+// serve handles the server's packets until the session ends, and returns the reason.
 func (s *session) serve() error {
 	s.running.Go(s.outbox.Run)
 	err := s.receive()
@@ -134,10 +134,10 @@ func (s *session) get(id int64) *far {
 	return s.mu.far[id]
 }
 
-// dial opens a connection in the background, and carries what goes over it. It returns the reason if it does not, for
-// the server.
+// dial opens a connection in the background, and transfers its data. If it refuses, it returns the reason, for the
+// server.
 func (s *session) dial(r *client.DialRequest) (refusal string) {
-	if !strings.HasPrefix(r.GetProtocol(), "tcp") { // a socket of this host is no business of the server's
+	if !strings.HasPrefix(r.GetProtocol(), "tcp") { // the server must not reach sockets of this host
 		return "unknown network " + foreign.Cut(r.GetProtocol(), 20)
 	}
 	s.mu.Lock()
@@ -160,7 +160,7 @@ func (s *session) dial(r *client.DialRequest) (refusal string) {
 		switch {
 		case err != nil:
 			m.failed(err)
-			// Posted: a goroutine that waited for the server to read would be one that maxDials does not count.
+			// Posted: a goroutine that waited for the server to read would not be counted in maxDials.
 			if wanted && !s.outbox.Post(konnectivity.DialResponse(r.GetRandom(), 0, foreign.Text(err.Error()))) {
 				s.fail(konnectivity.ErrPeerFull)
 			}
@@ -188,7 +188,7 @@ func (s *session) dialled(random int64) bool {
 	return true
 }
 
-// carry tells the server of a connection, and sends it what comes from there until it ends.
+// carry reports a connection to the server, and sends it the received data until the connection ends.
 func (s *session) carry(conn net.Conn, random int64) {
 	f := &far{conn: conn}
 	f.queue = konnectivity.NewQueue(&s.held, func() { s.stalled(f) })
@@ -201,7 +201,7 @@ func (s *session) carry(conn net.Conn, random int64) {
 	f.id = s.mu.last
 	s.mu.far[f.id] = f
 	s.mu.Unlock()
-	if s.ctx.Err() != nil { // serve may have closed all before this one was there
+	if s.ctx.Err() != nil { // serve may have closed all others before this one existed
 		_ = conn.Close()
 	}
 	defer s.drop(f)
@@ -216,7 +216,7 @@ func (s *session) carry(conn net.Conn, random int64) {
 	})
 	s.read(f)
 	f.close()
-	<-wrote // a reader that has ended is no reason to lose what is still to be written
+	<-wrote // a reader that has ended is no reason to lose pending writes
 	_ = s.send(konnectivity.CloseResponse(f.id, ""))
 }
 
@@ -228,7 +228,7 @@ func (s *session) drop(f *far) {
 	s.idleLocked()
 }
 
-// idleLocked tells whenIdle.
+// idleLocked wakes whenIdle.
 func (s *session) idleLocked() {
 	if len(s.mu.far)+len(s.mu.dials) == 0 && s.mu.waiting != nil {
 		close(s.mu.waiting)
@@ -252,7 +252,7 @@ func (s *session) whenIdle() {
 	}
 }
 
-// read sends the server what comes from a connection.
+// read sends data of a connection to the server.
 func (s *session) read(f *far) {
 	buf := make([]byte, konnectivity.MaxData)
 	for {
@@ -287,20 +287,20 @@ func (s *session) give(f *far, p *client.Packet) {
 	}
 }
 
-// stalled closes a connection whose queue has ended because it is too long.
+// stalled closes a connection with a queue that has become too long.
 func (s *session) stalled(f *far) {
 	s.agent.config.Log.Warn("a connection takes nothing; it is closed", "to", f.conn.RemoteAddr())
 	_ = f.conn.Close()
 }
 
-// close has what is in the queue written, and then the connection closed.
+// close writes the rest of the queue, and then closes the connection.
 func (f *far) close() {
 	f.closing.Store(true)
 	f.queue.Finish()
 	_ = f.conn.SetWriteDeadline(time.Now().Add(stallLimit))
 }
 
-// write sends what is in the queue until it is empty and the connection is to be closed.
+// write writes the queue until it is empty and the connection is to be closed.
 func (f *far) write() {
 	defer f.conn.Close() // ends read, too
 	defer f.queue.Discard()

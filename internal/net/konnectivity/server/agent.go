@@ -27,17 +27,17 @@ type agent struct {
 	outbox   *konnectivity.Outbox
 	held     konnectivity.Held
 	draining atomic.Bool
-	gone     chan struct{} // closed when nothing more comes from it
+	gone     chan struct{} // closed when it sends nothing more
 
 	mu struct {
 		sync.Mutex
-		pending map[int64]chan dialled // by the request's random number; each has room for its answer
+		pending map[int64]chan dialled // by the request's random number; each has room for its response
 		links   map[int64]*link        // by the agent's number
 		over    bool
 	}
 }
 
-// dialled is the answer to a request for a connection.
+// dialled is the response to a request for a connection.
 type dialled struct {
 	link *link
 	err  error
@@ -45,18 +45,18 @@ type dialled struct {
 
 // Bounds of one agent. An API server that asks for more gets an error.
 const (
-	maxDials = 1000   // connections that the agent has not answered yet
-	maxLinks = 10_000 // connections that are there
-	// maxAddress bounds the address that an API server asks for: a name of DNS has 253 bytes.
+	maxDials = 1000   // pending dials
+	maxLinks = 10_000 // open connections
+	// maxAddress bounds the requested address: a DNS name has at most 253 bytes.
 	maxAddress = 1024
 )
 
 var (
-	// errAgentGone fails a request whose agent went away before it answered.
+	// errAgentGone is the error of a request if the agent disconnects before its response.
 	errAgentGone = errors.New("the agent went away")
 	errClosed    = errors.New("dial closed") // upstream's text
 	errBusy      = errors.New("the agent has too many connections, or too many that it has not answered yet")
-	// errReused drops an agent, whose connections can no longer be told apart.
+	// errReused drops an agent with ambiguous connections.
 	errReused = errors.New("the agent gave a connection the number of another that is open")
 )
 
@@ -71,13 +71,13 @@ func newAgent(s *Server, id string, near konnectivity.Identifiers, stream konnec
 	return a
 }
 
-// dropped logs and counts that the server gives up an agent.
+// dropped logs and counts that the server drops an agent.
 func (a *agent) dropped(why error) {
 	a.server.config.Metrics.broken("to_agent", status.Error(codes.ResourceExhausted, why.Error()))
 	a.server.config.Log.Warn("agent dropped; its connections are closed", "agent", a.id, "reason", why)
 }
 
-// fits reports whether a strategy takes the agent for a host.
+// fits reports whether a strategy accepts the agent for a host.
 func (a *agent) fits(s Strategy, host string) bool {
 	switch s {
 	case DestHost:
@@ -94,7 +94,7 @@ func (a *agent) send(p *client.Packet) error {
 	return a.stream.Send(p)
 }
 
-// dial asks the agent for a connection.
+// dial requests a connection from the agent.
 func (a *agent) dial(ctx context.Context, address string) (*link, error) {
 	answer, random := make(chan dialled, 1), rand.Int64()
 	a.mu.Lock()
@@ -118,8 +118,8 @@ func (a *agent) dial(ctx context.Context, address string) (*link, error) {
 	case <-ctx.Done():
 	}
 	if a.forget(random) {
-		// Upstream's agents do not know this packet; the connection is closed when it is there. So it is if the
-		// outbox has no room.
+		// Upstream's agents ignore this packet; the connection is closed once it is open, as it is if the outbox has no
+		// room.
 		a.outbox.Post(konnectivity.DialClose(random))
 	} else if d := <-answer; d.link != nil {
 		d.link.close()
@@ -127,7 +127,7 @@ func (a *agent) dial(ctx context.Context, address string) (*link, error) {
 	return nil, context.Cause(ctx)
 }
 
-// forget reports whether a request was not answered yet; it will not be any more.
+// forget reports whether a request was still pending, and removes it.
 func (a *agent) forget(random int64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -136,7 +136,7 @@ func (a *agent) forget(random int64) bool {
 	return waits
 }
 
-// receive takes packets until the agent goes.
+// receive handles packets until the agent disconnects.
 func (a *agent) receive() error {
 	for {
 		p, err := a.stream.Recv()
@@ -175,7 +175,7 @@ func (a *agent) receive() error {
 	}
 }
 
-// answered makes a link of a connection that is there. An error ends the agent.
+// answered creates the link of an open connection. An error drops the agent.
 func (a *agent) answered(r *client.DialResponse) error {
 	if r.GetError() != "" {
 		a.settle(r.GetRandom(), dialled{err: errors.New(foreign.Text(r.GetError()))})
@@ -209,7 +209,7 @@ func (a *agent) answered(r *client.DialResponse) error {
 	return nil
 }
 
-// settle answers a request; it reports whether there was one.
+// settle completes a pending request; it reports whether there was one.
 func (a *agent) settle(random int64, d dialled) bool {
 	a.mu.Lock()
 	answer := a.mu.pending[random]
@@ -239,7 +239,7 @@ func (a *agent) unlink(id int64) *link {
 	return l
 }
 
-// leave ends what the agent had.
+// leave ends the links and dials of the agent.
 func (a *agent) leave() {
 	a.mu.Lock()
 	pending := a.mu.pending
@@ -252,7 +252,7 @@ func (a *agent) leave() {
 	}
 }
 
-// stallLimit is how long a front that does not read may hold up its agent. Upstream's client gives up after 10 s.
+// stallLimit is how long a front that does not read may block its agent. Upstream's client gives up after 10 s.
 const stallLimit = 30 * time.Second
 
 // link is a connection.
@@ -267,7 +267,7 @@ func newLink(a *agent, id int64) *link {
 	l.queue = konnectivity.NewQueue(&a.held, func() {
 		a.server.config.Log.Warn("API servers do not read from connections; the one with the most data is closed",
 			"agent", a.id, "connection", id)
-		go l.close() // not here: the goroutine that receives from the agent has put the packet
+		go l.close() // in another goroutine: this one receives from the agent
 	})
 	return l
 }
@@ -321,7 +321,7 @@ func (l *link) next(ctx context.Context) *client.Packet {
 	}
 }
 
-// close ends the link, and has the agent close the connection if it is still there.
+// close ends the link, and makes the agent close the connection if it is still open.
 func (l *link) close() {
 	l.queue.Discard()
 	if l.agent.unlink(l.id) == nil || l.agent.outbox.Post(konnectivity.CloseRequest(l.id)) {

@@ -75,7 +75,7 @@ func (s *Server) Proxy(stream client.ProxyService_ProxyServer) error {
 	}
 }
 
-// ended is what a call returns whose caller has gone.
+// ended returns the status of a call after its caller has disconnected.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -91,12 +91,12 @@ func (f *front) send(p *client.Packet) error {
 	return err
 }
 
-// receive hands what the API server sends to the agent, until the call is over.
+// receive passes packets of the API server on to the agent, until the call is over.
 func (f *front) receive(random int64) {
 	for {
 		p, err := f.stream.Recv()
 		if err != nil {
-			if errors.Is(err, io.EOF) { // it sends no more; the agent says when the connection is closed
+			if errors.Is(err, io.EOF) { // half-closed; the agent reports when the connection is closed
 				f.close()
 			} else {
 				f.cancel(ended(err))
@@ -110,7 +110,7 @@ func (f *front) receive(random int64) {
 				f.cancel(errClosed)
 			}
 		case client.PacketType_CLOSE_REQ:
-			f.close() // nothing follows that means anything
+			f.close() // later packets have no meaning
 			return
 		case client.PacketType_DATA:
 			if !f.established() {
@@ -121,7 +121,7 @@ func (f *front) receive(random int64) {
 				return
 			}
 			if f.link.agent.outbox.Send(f.ctx, p) != nil {
-				return // next says that the agent has gone
+				return // next returns the end of the agent
 			}
 		}
 	}
@@ -137,7 +137,7 @@ func (f *front) established() bool {
 	}
 }
 
-// close has the agent close the connection; its answer is handed on and ends the call.
+// close makes the agent close the connection; its response is passed on and ends the call.
 func (f *front) close() {
 	select {
 	case <-f.ready:
@@ -149,7 +149,7 @@ func (f *front) close() {
 	}
 }
 
-// ServeHTTP takes HTTP CONNECT, the other mode of the server.
+// ServeHTTP serves HTTP CONNECT, the other mode of the server.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.config.Metrics.http.Inc()
 	defer s.config.Metrics.http.Dec()
@@ -195,7 +195,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-over
 }
 
-// connectStatus is how a failed dial is answered: upstream's statuses.
+// connectStatus returns the status of a failed dial, as upstream.
 func connectStatus(err error) (code int, text string) {
 	text = err.Error()
 	low := strings.ToLower(text)
@@ -210,7 +210,7 @@ func connectStatus(err error) (code int, text string) {
 	return http.StatusBadGateway, text
 }
 
-// write hands on what the agent sends until the connection is closed.
+// write writes the agent's data until the connection is closed.
 func (l *link) write(ctx context.Context, conn net.Conn) {
 	for {
 		p := l.next(ctx)
@@ -223,7 +223,7 @@ func (l *link) write(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// read hands what an API server sends to the agent until the connection is closed.
+// read sends an API server's data to the agent until the connection is closed.
 func (l *link) read(ctx context.Context, in io.Reader) {
 	buf := make([]byte, konnectivity.MaxData)
 	for {

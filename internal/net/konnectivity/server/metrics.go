@@ -7,7 +7,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 )
 
-// Metrics are those of upstream's server.
+// Metrics are the metrics of the upstream server.
 type Metrics struct {
 	seconds, writes                 prometheus.Histogram
 	calls, ready, full              *prometheus.GaugeVec
@@ -70,7 +70,7 @@ func (m *Metrics) broken(segment string, err error) {
 	m.errors.WithLabelValues(segment, konnectivity.CodeName(err), "Unknown").Inc()
 }
 
-// agents counts those that each strategy can take.
+// agents sets the number of agents for each strategy.
 func (m *Metrics) agents(strategies []Strategy, agents []*agent) {
 	m.all.Set(float64(len(agents)))
 	for _, s := range strategies {

@@ -22,7 +22,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 )
 
-// The modes in which API servers ask.
+// The modes for API servers.
 const (
 	ModeGRPC        = "grpc"
 	ModeHTTPConnect = "http-connect"
@@ -52,20 +52,20 @@ func (f Files) tls(ciphers []uint16) (*tls.Config, error) {
 	return c, nil
 }
 
-// Options say where a server listens.
+// Options configure the listeners of a server.
 type Options struct {
 	Mode string // ModeGRPC or ModeHTTPConnect
-	// Socket is where API servers ask; if it is "", Front with FrontFiles is. KeepSocket refuses to replace a file.
+	// Socket is the socket for API servers; if it is "", they use Front with FrontFiles. KeepSocket refuses to replace
+	// a file.
 	Socket     string
 	KeepSocket bool
 	Front      string
 	FrontFiles Files
-	// Agents is where agents come, with AgentFiles.
+	// Agents is the address for agents, with AgentFiles.
 	Agents     string
 	AgentFiles Files
-	Ciphers    []uint16 // of TLS 1.2; nil is Go's choice
-	// Keepalive and FrontKeepalive are how long agents and API servers are silent before they are asked whether they
-	// are there.
+	Ciphers    []uint16 // of TLS 1.2; nil means Go's default
+	// Keepalive and FrontKeepalive are the idle times after which agents and API servers are pinged.
 	Keepalive, FrontKeepalive time.Duration
 	Pages                     konnectivity.Pages
 }
@@ -113,7 +113,7 @@ func (s *Server) Run(ctx context.Context, o Options) error {
 	case err = <-ended:
 	case <-ctx.Done():
 	}
-	// gRPC waits for handshakes, for as long as they may take, unless their connections are closed.
+	// gRPC waits for handshakes until they time out, unless their connections are closed.
 	frontListener.CloseAll()
 	agentListener.CloseAll()
 	front.stop()
@@ -125,7 +125,7 @@ func (s *Server) Run(ctx context.Context, o Options) error {
 const (
 	// agentCalls bounds the calls of one connection: an agent has one, a proxy in front of agents some more.
 	agentCalls = 16
-	// frontCalls bounds those of an API server, one for each connection.
+	// frontCalls bounds the calls of an API server, one for each connection.
 	frontCalls = 10_000
 	// maxHeader bounds the metadata of a call: a token and an agent's identifiers.
 	maxHeader = 64 << 10
@@ -134,7 +134,7 @@ const (
 // connKey is the key of a request's *konnectivity.Conn in its context.
 type connKey struct{}
 
-// frontServer is what API servers ask.
+// frontServer is the server for API servers.
 type frontServer struct {
 	serve func(net.Listener) error
 	stop  func()
@@ -177,7 +177,7 @@ func (s *Server) front(ctx context.Context, o *Options) (*frontServer, *konnecti
 	return &frontServer{serve: rpc.Serve, stop: rpc.Stop}, gate, nil
 }
 
-// httpFront takes HTTP CONNECT, with TLS unless config is nil.
+// httpFront serves HTTP CONNECT, with TLS unless config is nil.
 func (s *Server) httpFront(config *tls.Config) *frontServer {
 	web := &http.Server{
 		Handler: s, ReadHeaderTimeout: konnectivity.HandshakeTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
@@ -187,7 +187,7 @@ func (s *Server) httpFront(config *tls.Config) *frontServer {
 			}
 			return context.WithValue(ctx, connKey{}, c)
 		},
-		// A line about each client that goes away in its handshake tells nothing.
+		// Log lines about clients that disconnect in their handshake are of no use.
 		ErrorLog: slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug),
 	}
 	serve := web.Serve

@@ -35,14 +35,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 )
 
-// Config is what a Server is made from.
+// Config configures a Server.
 type Config struct {
-	// ID is which of several servers this is, and Count how many there are: agents connect to that many.
+	// ID identifies this server among several, and Count is their number: agents connect to that many.
 	ID    string
 	Count int
-	// Strategies say how an agent is chosen, in the order in which they are tried.
+	// Strategies choose an agent; they are tried in order.
 	Strategies []Strategy
-	// Authenticate returns an error if the token of an agent is not good; nil wants no token.
+	// Authenticate returns an error if the token of an agent is invalid; nil requires no token.
 	Authenticate func(ctx context.Context, token string) error
 	Metrics      *Metrics
 	Log          *slog.Logger
@@ -52,15 +52,15 @@ type Config struct {
 type Server struct {
 	client.UnimplementedProxyServiceServer
 	config  Config
-	reviews chan struct{} // capacity maxReviews: one for each review that is under way
+	reviews chan struct{} // capacity maxReviews: one for each review in progress
 	fronts  atomic.Int64  // calls of API servers
 
 	mu struct {
 		sync.Mutex
 		agents []*agent
-		// changed is closed when an agent comes.
+		// changed is closed when an agent connects.
 		changed chan struct{}
-		// left is when the last agent has gone.
+		// left is when the last agent disconnected.
 		left time.Time
 	}
 }
@@ -84,7 +84,7 @@ func (s *Server) Agents() int {
 	return len(s.mu.agents)
 }
 
-// Connect implements konnectivity.AgentService: an agent is there until it returns.
+// Connect implements konnectivity.AgentService: an agent is connected until it returns.
 func (s *Server) Connect(stream konnectivity.AgentStream) error {
 	s.config.Metrics.calls.WithLabelValues("Connect").Inc()
 	defer s.config.Metrics.calls.WithLabelValues("Connect").Dec()
@@ -122,7 +122,7 @@ func (s *Server) Connect(stream konnectivity.AgentStream) error {
 	a.leave()
 	if errors.Is(err, konnectivity.ErrPeerFull) || errors.Is(err, errReused) {
 		a.dropped(err)
-		conn.Drop() // the end of the call alone would wait until the agent reads
+		conn.Drop() // ending the call alone would wait until the agent reads
 		return status.Error(codes.ResourceExhausted, err.Error())
 	}
 	s.config.Log.Info("agent gone; its connections are closed", "agent", a.id, "error", foreign.Error(err))
@@ -134,8 +134,8 @@ const (
 	maxAgents  = 8192
 	maxFronts  = 32_768 // calls of API servers
 	maxID      = 253    // bytes of an agent's ID in the log
-	maxReviews = 64     // tokens that are being reviewed; more wait
-	// reviewTimeout is how long the review of a token may take, with its wait.
+	maxReviews = 64     // concurrent token reviews; more wait
+	// reviewTimeout bounds the review of a token, including its wait.
 	reviewTimeout = 20 * time.Second
 )
 
@@ -190,10 +190,10 @@ func (s *Server) remove(a *agent) {
 }
 
 const (
-	// dialAttempts is how many agents are asked for a connection if each goes away before it has answered.
+	// dialAttempts is the number of agents to try if each disconnects before its response.
 	dialAttempts = 3
-	// patience is how long a connection waits for an agent if one has been there less than recently ago: it is being
-	// replaced, and comes back within a second or two.
+	// patience is how long a connection waits for an agent if the last one disconnected less than recently ago: it is
+	// being replaced, and reconnects within a second or two.
 	patience, recently = 5 * time.Second, 30 * time.Second
 )
 
@@ -203,7 +203,7 @@ var (
 	errAddress = fmt.Errorf("the address is longer than the %d bytes that it may have", maxAddress)
 )
 
-// dial asks an agent for a connection. An error is what the agent says, errNoAgent, or the end of ctx.
+// dial requests a connection from an agent. An error is the agent's, errNoAgent, or the end of ctx.
 func (s *Server) dial(ctx context.Context, address string) (*link, error) {
 	if len(address) > maxAddress {
 		return nil, errAddress
@@ -236,7 +236,7 @@ func (s *Server) dial(ctx context.Context, address string) (*link, error) {
 	}
 }
 
-// await returns an agent for an address; if there is none just now, it may wait for one.
+// await returns an agent for an address; it may wait for one.
 func (s *Server) await(ctx context.Context, address string) (*agent, error) {
 	var late <-chan time.Time
 	for {
@@ -272,7 +272,7 @@ type Strategy string
 const (
 	Default      Strategy = "default"      // any
 	DestHost     Strategy = "destHost"     // one that has the address among its identifiers
-	DefaultRoute Strategy = "defaultRoute" // any that says default-route=true
+	DefaultRoute Strategy = "defaultRoute" // any with default-route=true
 )
 
 // ParseStrategies reads --proxy-strategies, a list divided by commas.
@@ -292,8 +292,8 @@ func ParseStrategies(text string) (all []Strategy, err error) {
 	return all, nil
 }
 
-// choose returns an agent for an address by the first strategy that has one, nil if none has. Agents that drain are
-// taken if there is no other.
+// choose returns an agent for an address by the first strategy that has one, nil if none has. It takes a draining agent
+// only if there is no other.
 func choose(strategies []Strategy, agents []*agent, address string) *agent {
 	host := hostOf(address)
 	for _, draining := range []bool{false, true} {

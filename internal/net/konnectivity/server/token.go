@@ -15,10 +15,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Account is the service account whose tokens agents show.
+// Account is the service account of the agents' tokens.
 type Account struct{ Namespace, Name, Audience string }
 
-// Reviewer returns what asks an API server whether a token is that of an account. The texts of errors are upstream's.
+// Reviewer returns a function that reviews, at an API server, whether a token belongs to an account. The error texts
+// are upstream's.
 func Reviewer(config *rest.Config, of Account) (func(ctx context.Context, token string) error, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -41,7 +42,7 @@ func Reviewer(config *rest.Config, of Account) (func(ctx context.Context, token 
 	}, nil
 }
 
-// ask has the API server look at a token.
+// ask reviews a token at the API server.
 func ask(
 	ctx context.Context, client *http.Client, at string, review *authenticationv1.TokenReview,
 ) (*authenticationv1.TokenReview, error) {
@@ -65,7 +66,7 @@ func ask(
 	}
 	if resp.StatusCode/100 != 2 {
 		var status metav1.Status
-		_ = json.Unmarshal(answer, &status) // an answer of another kind has no message
+		_ = json.Unmarshal(answer, &status) // a response of another kind has no message
 		return nil, fmt.Errorf("%s: %s", resp.Status, status.Message)
 	}
 	out := &authenticationv1.TokenReview{}
