@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	// smallAnswer is what may be read without holding one of the endpoint's places for long answers.
+	// smallAnswer is the size up to which a response is read without one of the endpoint's slots for large responses.
 	smallAnswer = 64 << 10
-	// maxErrorText is how much of an error's body is repeated to the client. Kube's figure.
+	// maxErrorText bounds the part of an error's body that is repeated to the client, as in Kubernetes.
 	maxErrorText = 2048
 )
 
-// maxAnswer is how long the answer to a body of size bytes may be. Converted objects are about as long as what they
-// were made of; a patch holds at most one object, which is no longer than a request's body, as base64.
+// maxAnswer is the largest response to a body of size bytes. Converted objects are about as long as their originals; a
+// patch contains at most one object, which is no longer than a request's body, as base64.
 func maxAnswer(size int) int64 { return 5<<20 + 4*int64(size) }
 
-// read turns a response into an answer or an error. wait is not negative if the webhook asks to be called again.
+// read turns a response into a body or an error. wait is not negative if the webhook requests a retry.
 func (e *endpoint) read(ctx context.Context, resp *http.Response, limit int64) (answer []byte, wait time.Duration,
 	err error) {
 	body, err := e.body(ctx, resp, limit)
@@ -89,8 +89,8 @@ func (e *endpoint) body(ctx context.Context, resp *http.Response, limit int64) (
 	return buf.Bytes(), nil
 }
 
-// refusal is the error of an answer that is not a success: the Status in it if there is one, else what kube's clients
-// make of its code and text.
+// refusal is the error for an unsuccessful response: the Status in it if there is one, else the error of Kubernetes'
+// clients for its code and text.
 func refusal(code int, media string, body []byte, retryAfter int) error {
 	var said metav1.Status
 	if json.Unmarshal(body, &said) == nil && said.Kind == "Status" && said.Status == metav1.StatusFailure {

@@ -15,13 +15,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Certificates counts servers whose certificates clients no longer believe, by kube's names, and notes them in the
-// audit log (k8s.io/apiserver/pkg/util/x509metrics). It is a prometheus.Collector and safe for concurrent use.
+// Certificates counts servers with certificates that clients no longer accept, with Kubernetes' metric names, and
+// annotates the audit log (k8s.io/apiserver/pkg/util/x509metrics). It is a prometheus.Collector and safe for concurrent
+// use.
 type Certificates struct {
 	missingSAN, sha1 prometheus.Counter
 }
 
-// NewCertificates returns counters whose names begin with prefix: "apiserver_webhooks".
+// NewCertificates returns counters with the name prefix "apiserver_webhooks" or similar.
 func NewCertificates(prefix string) *Certificates {
 	counter := func(name, what, found string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{
@@ -48,8 +49,8 @@ func (c *Certificates) Collect(ch chan<- prometheus.Metric) {
 	c.sha1.Collect(ch)
 }
 
-// Failed looks whether a request to host failed because of such a certificate. ctx is that of the client's request.
-// c may be nil.
+// Failed checks whether a request to host failed because of such a certificate. ctx is the context of the client's
+// request. c may be nil.
 func (c *Certificates) Failed(ctx context.Context, host string, err error) {
 	if c == nil {
 		return
@@ -68,7 +69,7 @@ func (c *Certificates) Failed(ctx context.Context, host string, err error) {
 	}
 }
 
-// Answered looks whether a server that answered has such certificates. c may be nil.
+// Answered checks whether a server that answered has such certificates. c may be nil.
 func (c *Certificates) Answered(ctx context.Context, host string, certificates []*x509.Certificate) {
 	if c == nil || len(certificates) == 0 {
 		return
@@ -95,8 +96,8 @@ func (c *Certificates) count(ctx context.Context, counter prometheus.Counter, id
 
 func isSAN(e pkix.Extension) bool { return e.Id.Equal(asn1.ObjectIdentifier{2, 5, 29, 17}) }
 
-// signedWithSHA1 reports whether another one has signed the certificate so: what roots say of themselves does not
-// matter.
+// signedWithSHA1 reports whether the certificate has a SHA-1 signature of another certificate: self-signatures of roots
+// do not matter.
 func signedWithSHA1(c *x509.Certificate) bool {
 	weak := c.SignatureAlgorithm == x509.SHA1WithRSA || c.SignatureAlgorithm == x509.ECDSAWithSHA1
 	return weak && !bytes.Equal(c.RawIssuer, c.RawSubject)

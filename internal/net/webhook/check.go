@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// CheckURL returns what is wrong with the URL of a webhook.
+// CheckURL returns the errors in the URL of a webhook.
 func CheckURL(text string, path *field.Path) (errs field.ErrorList) {
 	const form = "; desired format: https://host[/path]"
 	u, err := url.Parse(text)
@@ -35,9 +35,9 @@ func CheckURL(text string, path *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// CheckService returns what is wrong with a reference to the service of a webhook.
+// CheckService returns the errors in a reference to the service of a webhook.
 func CheckService(namespace, name string, servicePath *string, port int32, path *field.Path) (errs field.ErrorList) {
-	// kube-apiserver hands name and namespace over in the wrong order here, so the path names the other field.
+	// kube-apiserver passes name and namespace in the wrong order here, so the path names the other field.
 	if namespace == "" {
 		errs = append(errs, field.Required(path.Child("name"), ""))
 	}
@@ -57,7 +57,7 @@ func CheckService(namespace, name string, servicePath *string, port int32, path 
 	if !strings.HasPrefix(text, "/") {
 		errs = append(errs, field.Invalid(at, text, "must start with a '/'"))
 	}
-	// Whatever the first byte is, it is not looked at again.
+	// As in Kubernetes the first byte is not checked again.
 	for i, segment := range strings.Split(strings.TrimSuffix(text[1:], "/"), "/") {
 		if segment == "" {
 			errs = append(errs, field.Invalid(at, text, fmt.Sprintf("segment[%d] may not be empty", i)))
@@ -70,11 +70,11 @@ func CheckService(namespace, name string, servicePath *string, port int32, path 
 	return errs
 }
 
-// KnownReview reports whether the server speaks a version of the reviews that it sends to webhooks.
+// KnownReview reports whether the server supports a version of the reviews for webhooks.
 func KnownReview(version string) bool { return version == "v1" || version == "v1beta1" }
 
-// CheckReviewVersions returns what is wrong with the versions of reviews that a webhook takes. missing is what an
-// empty list is told; unknown lets a list pass that has none of the server's own.
+// CheckReviewVersions returns the errors in the review versions of a webhook. missing is the error text for an empty
+// list; unknown accepts a list without a version that the server supports.
 func CheckReviewVersions(versions []string, missing string, unknown bool, path *field.Path) (errs field.ErrorList) {
 	if len(versions) == 0 {
 		return field.ErrorList{field.Required(path, missing)}

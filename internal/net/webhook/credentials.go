@@ -16,20 +16,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Credentials are by what the server makes itself known to webhooks: the users of a kubeconfig, which are named after
-// where the webhook is ("host:port", "host" for port 443, "*.domain", "*"). Nil has none. Source: "Authenticate
-// apiservers" in "Dynamic Admission Control" of the Kubernetes documentation.
+// Credentials authenticate the server to webhooks: the users of a kubeconfig, which are named after the address of the
+// webhook ("host:port", "host" for port 443, "*.domain", "*"). Nil has none. Source: "Authenticate apiservers" in
+// "Dynamic Admission Control" of the Kubernetes documentation.
 type Credentials struct {
 	users map[string]*user
-	rest  *user // the user of the current context, for webhooks that none is named after; nil if there is none
+	rest  *user // the user of the current context, for other webhooks; nil if there is none
 }
 
-// user is one of them. It never changes, but for the files that it names and the token that was read from one.
+// user is one user. It is immutable, except that its files and the last token can change.
 type user struct {
 	token, tokenFile string
 	name, password   string
 	certificate      func() (*tls.Certificate, error) // nil without one
-	last             atomic.Pointer[string]           // the token that was read last from the file
+	last             atomic.Pointer[string]           // the token that was last read from the file
 }
 
 // ReadCredentials reads a kubeconfig. Files in it are relative to it.
@@ -80,7 +80,7 @@ func newUser(info *clientcmdapiv1.AuthInfo, dir string) (*user, error) {
 			return nil, err
 		}
 		u.certificate = func() (*tls.Certificate, error) { return &pair, nil }
-	case cert != "" && key != "": // read at each connection: they may be renewed
+	case cert != "" && key != "": // read for each connection: they may be renewed
 		u.certificate = func() (*tls.Certificate, error) {
 			pair, err := tls.LoadX509KeyPair(cert, key)
 			return &pair, err
@@ -137,7 +137,7 @@ func (c *Credentials) named(host string) *user {
 	return nil
 }
 
-// sign says in a request who it is from.
+// sign adds the credentials to a request.
 func (u *user) sign(r *http.Request) {
 	switch {
 	case u == nil:
@@ -148,11 +148,11 @@ func (u *user) sign(r *http.Request) {
 	}
 }
 
-// bearer is the token in the file, which may be renewed; if there is none just now, the one before it, else the
-// one that was given.
+// bearer returns the token in the file, which may be renewed; if the file is unreadable, the last token read, else the
+// configured one.
 func (u *user) bearer() string {
 	if u.tokenFile != "" {
-		_ = u.readToken() // the one before it may still do
+		_ = u.readToken() // the last one may still be valid
 		if last := u.last.Load(); last != nil {
 			return *last
 		}
@@ -160,7 +160,7 @@ func (u *user) bearer() string {
 	return u.token
 }
 
-// readToken keeps the token that is in the file now, unless that is empty.
+// readToken reads the token from the file, and ignores an empty one.
 func (u *user) readToken() error {
 	data, err := os.ReadFile(u.tokenFile)
 	if token := strings.TrimSpace(string(data)); token != "" {
@@ -169,7 +169,7 @@ func (u *user) readToken() error {
 	return err
 }
 
-// clientCertificate is for tls.Config.GetClientCertificate, which wants an empty one for none.
+// clientCertificate is for tls.Config.GetClientCertificate, which must return an empty certificate for none.
 func (u *user) clientCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if u == nil || u.certificate == nil {
 		return &tls.Certificate{}, nil

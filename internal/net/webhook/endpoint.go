@@ -15,25 +15,24 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/egress"
 )
 
-// An endpoint is one address under one name, believed by one set of authorities, called by one user: what connections
-// may be shared by.
+// endpoint is one address with one server name, one set of authorities and one user: calls to it can share connections.
 type endpoint struct {
 	client *http.Client
-	// large holds a place for each long answer that is being read, so that webhooks which answer with rubbish cannot
-	// fill the memory however many ask them.
+	// large has a slot for each large response that is being read, so that webhooks with garbage responses cannot fill
+	// the memory, however many calls there are.
 	large chan struct{}
 	used  time.Time // guarded by endpoints.mu
 }
 
-// endpointKey is what connections of one endpoint have in common.
+// endpointKey identifies an endpoint.
 type endpointKey struct {
 	authorities [sha256.Size]byte
 	serverName  string // "" for URLs: the URL's own host
 	address     string // of a service; "" for URLs
-	who         *user  // whose certificate the webhook sees
+	who         *user  // with the client certificate
 }
 
-// endpoints are those in use. The zero value is ready.
+// endpoints are the endpoints in use. The zero value is ready.
 type endpoints struct {
 	mu struct {
 		sync.Mutex
@@ -42,17 +41,17 @@ type endpoints struct {
 }
 
 const (
-	// unusedFor is how long an endpoint that is not called is remembered. Its connections are closed before that.
+	// unusedFor is how long an unused endpoint is kept. Its connections are closed before that.
 	unusedFor = 10 * time.Minute
-	// maxEndpoints bounds what is remembered; the endpoint not used for the longest time goes. Kube keeps as many
+	// maxEndpoints bounds the number of endpoints; the least recently used one is dropped. Kubernetes keeps as many
 	// clients.
 	maxEndpoints = 200
-	// maxLarge is how many long answers of an endpoint are read at a time.
+	// maxLarge is the number of large responses of an endpoint that are read concurrently.
 	maxLarge = 8
 )
 
-// endpoint returns the endpoint that a target is reached at now. A service is looked up at each call, so that calls
-// spread over its addresses and follow them when they move. who are the credentials, nil if there are none.
+// endpoint returns the current endpoint of a target. A service is resolved at each call, so that calls spread over its
+// addresses and follow changes. who are the credentials, nil if there are none.
 func (c *Client) endpoint(ctx context.Context, t Target, who *user) (*endpoint, error) {
 	authorities := bytes.TrimSpace(t.CABundle) // whitespace counts as none
 	key := endpointKey{authorities: sha256.Sum256(authorities), who: who}
@@ -92,14 +91,14 @@ func (c *Client) newEndpoint(key endpointKey, authorities []byte) (*endpoint, er
 	return &endpoint{
 		client: &http.Client{
 			Transport: transport,
-			// A webhook is where its definition says, and nowhere else.
+			// A webhook cannot redirect to another address.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		large: make(chan struct{}, maxLarge),
 	}, nil
 }
 
-// get returns the endpoint of a key, made by make if there is none yet.
+// get returns the endpoint of a key, created by make if there is none yet.
 func (s *endpoints) get(key endpointKey, now time.Time, make func() (*endpoint, error)) (*endpoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +119,7 @@ func (s *endpoints) get(key endpointKey, now time.Time, make func() (*endpoint, 
 	return e, nil
 }
 
-// sweepLocked forgets endpoints that are not used any more and makes room for one.
+// sweepLocked drops unused endpoints and makes room for one.
 func (s *endpoints) sweepLocked(now time.Time) {
 	var oldest endpointKey
 	var at time.Time

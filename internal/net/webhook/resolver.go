@@ -35,10 +35,10 @@ func (r Resolver) Resolve(ctx context.Context, namespace, name string, port int3
 
 // Addresses returns the addresses, "host:port", of a port of a service, at least one:
 //
-//   - of a Service of type ExternalName its external name with the port that was asked for;
-//   - else the ready addresses of its EndpointSlices or, if it has none, of its Endpoints; those of the service's first
-//     IP family if there are any;
-//   - else its cluster IP, which works on a machine whose network knows it.
+//   - of a Service of type ExternalName its external name with the requested port;
+//   - else the ready addresses of its EndpointSlices or, if it has none, of its Endpoints, limited to the service's
+//     first IP family if it has any;
+//   - else its cluster IP, which works on a machine that routes it.
 //
 // Errors are *apierrors.StatusError with the texts of kube-aggregator's resolver.
 func (r Resolver) Addresses(ctx context.Context, namespace, name string, port int32) ([]string, error) {
@@ -63,7 +63,7 @@ func (r Resolver) Addresses(ctx context.Context, namespace, name string, port in
 	return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
 }
 
-// ClusterAddress returns the cluster IP of a service with its port, or the external name of one that has such.
+// ClusterAddress returns the cluster IP of a service with its port, or its external name if it has one.
 func (r Resolver) ClusterAddress(ctx context.Context, namespace, name string, port int32) (string, error) {
 	svc, err := r.service(ctx, namespace, name)
 	switch {
@@ -131,7 +131,7 @@ func (r Resolver) addresses(ctx context.Context, svc *corev1.Service, portName s
 	if len(all) > 0 {
 		return all, nil
 	}
-	//lint:ignore SA1019 who writes them by hand writes these
+	//lint:ignore SA1019 manually written endpoints are often Endpoints
 	old := &corev1.Endpoints{}
 	if _, err := r.get(ctx, "endpoints", svc.Namespace, svc.Name, old); err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func readyInSlice(slice *discoveryv1.EndpointSlice, portName string) (found []st
 	return found
 }
 
-//lint:ignore SA1019 who writes them by hand writes these
+//lint:ignore SA1019 manually written endpoints are often Endpoints
 func readyInEndpoints(endpoints *corev1.Endpoints, portName string) (found []string) {
 	for _, subset := range endpoints.Subsets {
 		for _, p := range subset.Ports {
@@ -168,8 +168,8 @@ func readyInEndpoints(endpoints *corev1.Endpoints, portName string) (found []str
 	return found
 }
 
-// get reads an object of a kind of the core group. What the view does not have may have been made on another replica a
-// moment ago.
+// get reads an object of a kind of the core group. An object that is missing in the view may be new on another replica,
+// so get then waits for a current view.
 func (r Resolver) get(ctx context.Context, resource, namespace, name string, into any) (
 	found bool, err error,
 ) {

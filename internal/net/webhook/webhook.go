@@ -1,13 +1,13 @@
-// Package webhook calls webhooks: it is the one place from which the server posts JSON over HTTPS to what users have
-// configured, be it for conversion or for admission.
+// Package webhook calls webhooks: all POSTs of JSON over HTTPS to addresses that users have configured, for conversion
+// or for admission.
 //
-// It stands beside the request's path, below convert and admit. A Target says where to: a URL or a service, and whom to
-// trust. Client.Call sends a body and returns the answer's bytes; what they mean is the caller's business. Resolver
-// finds the address of a service in the view.
+// It stands beside the request's path, below convert and admit. A Target is a URL or a service, with the authorities to
+// trust. Client.Call sends a body and returns the bytes of the response, which its caller interprets. Resolver finds
+// the address of a service in the view.
 //
-// Connections are kept per authority, server name, address and caller, so that certificates are never mixed up and
-// each address of a service gets its share of calls although HTTP/2 holds one connection. A Client is safe for
-// concurrent use and starts no goroutine beyond those of its connections.
+// Connections are kept per authority, server name, address and caller, so that certificates are never mixed up and each
+// address of a service gets its share of calls although HTTP/2 uses one connection. A Client is safe for concurrent use
+// and starts no goroutine beyond those of its connections.
 package webhook
 
 import (
@@ -32,10 +32,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// defaultTimeout bounds a call whose target does not say how long it may take.
+// defaultTimeout bounds a call to a target without a timeout.
 const defaultTimeout = 30 * time.Second
 
-// Target is where a webhook listens and whom to trust there. Either URL or Service is set.
+// Target is the address of a webhook and its trusted authorities. Either URL or Service is set.
 type Target struct {
 	URL     string
 	Service *Service
@@ -47,22 +47,22 @@ type Target struct {
 	Timeout time.Duration
 }
 
-// Service refers to a Service object. Its certificate must be one for <Name>.<Namespace>.svc.
+// Service refers to a Service object. Its certificate must be valid for <Name>.<Namespace>.svc.
 type Service struct {
 	Namespace, Name string
 	Path            string // "" or beginning with a slash
 	Port            int32  // 0 means 443
 }
 
-// Options are what a Client works with.
+// Options configure a Client.
 type Options struct {
 	// Resolve returns the address, "host:port", of a port of a service. Required for targets that name services.
 	Resolve func(ctx context.Context, namespace, name string, port int32) (hostport string, err error)
-	// Certificates counts webhooks whose certificates are of a kind that is no longer believed. Optional.
+	// Certificates counts webhooks with certificates that clients no longer accept. Optional.
 	Certificates *Certificates
 	// Egress opens connections to webhooks; nil dials directly.
 	Egress *egress.Egress
-	// Log receives what is odd about webhooks; nil drops it.
+	// Log receives warnings about webhooks; nil drops them.
 	Log *slog.Logger
 }
 
@@ -86,12 +86,11 @@ func New(o Options) *Client {
 // Close ends idle connections. Calls that run go on.
 func (c *Client) Close() { c.endpoints.close() }
 
-// Call posts body, JSON, to the target and returns the body of a successful answer, which is never empty.
+// Call posts body, JSON, to the target and returns the body of a successful response, which is never empty.
 //
-// The texts of errors are those of Kubernetes' clients, which users know: `Post "https://…": …` for what goes wrong on
-// the way, the webhook's own words if it answers with a Status or with text. An answer may be at most a few times as
-// long as the body, and 5 MiB. It is called again if it asks for that by Retry-After, up to ten times, within the
-// timeout.
+// The error texts are those of Kubernetes' clients: `Post "https://…": …` for transport errors, the webhook's own text
+// if it answers with a Status or with text. A response may be at most a few times as long as the body, plus 5 MiB. Call
+// retries up to ten times within the timeout if the webhook requests that by Retry-After.
 func (c *Client) Call(ctx context.Context, t Target, body []byte) (answer []byte, err error) {
 	where, err := t.locate()
 	if err != nil {
@@ -117,11 +116,10 @@ func (c *Client) Call(ctx context.Context, t Target, body []byte) (answer []byte
 	}
 }
 
-// maxRetries is how often a webhook that answers with Retry-After is called again.
+// maxRetries is the number of retries for a webhook that answers with Retry-After.
 const maxRetries = 10
 
-// post makes one attempt. wait is how long the webhook wants the client to wait before the next one, negative if there
-// shall be none.
+// post makes one attempt. wait is the pause that the webhook requests before a retry, negative for no retry.
 func (c *Client) post(ctx context.Context, t Target, where *url.URL, body []byte) (answer []byte, wait time.Duration,
 	err error) {
 	who := t.Credentials.to(where)
@@ -161,10 +159,10 @@ func (c *Client) post(ctx context.Context, t Target, where *url.URL, body []byte
 	return e.read(ctx, resp, maxAnswer(len(body)))
 }
 
-// userAgent is what kube-apiserver calls itself towards webhooks of either kind.
+// userAgent is the User-Agent of kube-apiserver for webhooks of either kind.
 const userAgent = "kube-apiserver-admission"
 
-// locate returns the URL that a target stands for, with a clean path as kube's clients send it.
+// locate returns the URL of a target, with a clean path as in Kubernetes' clients.
 func (t Target) locate() (*url.URL, error) {
 	if s := t.Service; s != nil {
 		return &url.URL{
