@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/front/audit"
 )
 
-// What has been read is in the audit log before its reader has the whole answer.
+// TestReadsAreInTheLog checks that a read is in the audit log before the client has the whole response.
 func TestReadsAreInTheLog(t *testing.T) {
 	t.Parallel()
 	protocols(t, func(t *testing.T, protocol int) {

@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
 
-// plain takes TLS from a server of HTTP/1.1, for anyone: crypto/tls would try for another 5 s to say goodbye to a
+// plain terminates the TLS of an HTTP/1.1 server: crypto/tls would try for 5 more seconds to send its farewell to a
 // client that does not read.
 func plain(protocol int) func(*Config) {
 	if protocol == 2 {
@@ -52,14 +52,15 @@ func TestDeadlineEndsStalledBody(t *testing.T) {
 			if resp.StatusCode != 504 || !strings.Contains(string(got), "did not complete within the allotted timeout") {
 				t.Errorf("%d %s", resp.StatusCode, got)
 			}
-			if took := time.Since(began); took < 10*time.Second || took > 12*time.Second { // of the test's own clock
+			if took := time.Since(began); took < 10*time.Second || took > 12*time.Second { // by the test's own clock
 				t.Errorf("the answer came after %s", took)
 			}
 		})
 	})
 }
 
-// A client that does not read its answer does not hold the handler longer than the deadline.
+// TestDeadlineEndsStalledAnswer checks that a client that does not read its response does not block the handler beyond
+// the deadline.
 func TestDeadlineEndsStalledAnswer(t *testing.T) {
 	t.Parallel()
 	protocols(t, func(t *testing.T, protocol int) {
@@ -82,7 +83,7 @@ func TestDeadlineEndsStalledAnswer(t *testing.T) {
 			if err := <-ended; err == nil {
 				t.Error("no error")
 			}
-			if took := time.Since(began); took < 10*time.Second || took > 12*time.Second { // of the test's own clock
+			if took := time.Since(began); took < 10*time.Second || took > 12*time.Second { // by the test's own clock
 				t.Errorf("the handler was held for %s", took)
 			}
 			if _, err := io.Copy(io.Discard, resp.Body); err == nil {
@@ -127,6 +128,6 @@ func TestConnectionsAreReused(t *testing.T) {
 type late time.Duration
 
 func (l late) Read([]byte) (int, error) {
-	time.Sleep(time.Duration(l)) // of the test's own clock
+	time.Sleep(time.Duration(l)) // by the test's own clock
 	return 0, io.EOF
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Handler answers a request. r carries a request.Scope and its deadline in its context.
+// Handler answers a request. r has a request.Scope and its deadline in its context.
 type Handler func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info)
 
-// Elsewhere says who answers a request for which another server is there, nil for all others.
+// Elsewhere returns the handler of a request that another server answers, and nil for all other requests.
 type Elsewhere func(r *http.Request, info *request.Info) Handler
 
-// FirstOf asks one after another until one says who answers; it is nil if there are none.
+// FirstOf returns an Elsewhere that returns the first non-nil handler; it is nil if there are none.
 func FirstOf(all []Elsewhere) Elsewhere {
 	if len(all) <= 1 {
 		return append(all, nil)[0]
@@ -37,8 +37,8 @@ func FirstOf(all []Elsewhere) Elsewhere {
 	}
 }
 
-// routes are the handlers of non-resource paths. One that ends in a slash answers for everything below it, and for the
-// path without the slash.
+// routes are the handlers of non-resource paths. One that ends in a slash covers everything below it, and the path
+// without the slash.
 type routes map[string]Handler
 
 func (s *Server) newRoutes() routes {
@@ -61,7 +61,7 @@ func (s *Server) newRoutes() routes {
 	return r
 }
 
-// find returns the handler for path, nil if no handler answers.
+// find returns the handler for path, or nil if there is none.
 func (r routes) find(path string) Handler {
 	if h := r[path]; h != nil {
 		return h
@@ -100,7 +100,7 @@ func (s *Server) Dispatch(w http.ResponseWriter, r *http.Request, info *request.
 // HasPath implements chain.Behind.
 func (s *Server) HasPath(path string) bool { return s.routes[path] != nil || s.routes[path+"/"] != nil }
 
-// generic is the error for a request that is about no object: kubectl prints its message word for word.
+// generic is the error for a request without an object: kubectl prints its message literally.
 func generic(code int, method string) error {
 	return apierrors.NewGenericServerResponse(code, method, schema.GroupResource{}, "", "", 0, false)
 }
@@ -135,7 +135,7 @@ func (s *Server) serveIndex(r routes) Handler {
 	}
 }
 
-// serveVersion answers as Kubernetes does, so that clients find out what they may expect.
+// serveVersion serves /version, from which clients learn the supported features.
 func (s *Server) serveVersion(w http.ResponseWriter, r *http.Request, info *request.Info, _ user.Info) {
 	if info.Path != "/version" && info.Path != "/version/" {
 		codec.WriteError(w, r, generic(http.StatusNotFound, r.Method))

@@ -1,8 +1,8 @@
-// Package front is where requests come in: it composes the connections (front/conn), the steps that every request
-// passes (front/chain) and the handlers that answer it.
+// Package front is the entry of requests: it composes the connections (front/conn), the steps of every request
+// (front/chain) and the handlers.
 //
-// It is the first package on a request's path and the last in import order: it knows who answers what (objects,
-// discovery, documents, health, metrics) and nothing about how.
+// It is the first package on a request's path and the last in import order: it dispatches to handlers (objects,
+// discovery, documents, health, metrics) and does not depend on their implementation.
 //
 // A Server is safe for concurrent use. Shutdown may be called once.
 package front
@@ -21,28 +21,29 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// Config is what a Server is made from. Fields without a comment are required.
+// Config configures a Server. Fields without a comment are required.
 type Config struct {
-	chain.Config // what the steps go by
+	chain.Config // configures the steps
 
 	Resources Handler // requests for objects
 	Discovery Handler // /api and /apis, down to the resources of a version
 	OpenAPI   Handler // /openapi/...; may be nil
-	// Figures are what /metrics shows. Nil shows all of Metrics.
+	// Figures are the metrics of /metrics. Nil means all of Metrics.
 	Figures prometheus.Gatherer
-	// Elsewhere says who answers a request for which another server is there, nil for all others. May be nil.
+	// Elsewhere returns the handler of a request that another server answers, and nil for all other requests. May be
+	// nil.
 	Elsewhere Elsewhere
-	// Started is when the process began, which is told with metrics; zero is not told.
+	// Started is the start time of the process for the metrics; zero omits it.
 	Started time.Time
-	// APIPaths returns the paths of groups and versions, which the root path lists with all others. May be nil.
+	// APIPaths returns the paths of groups and versions for the list at the root path. May be nil.
 	APIPaths func() []string
-	// Paths are further non-resource paths. One that ends in a slash answers for everything below it too. May be nil.
+	// Paths are further non-resource paths. One that ends in a slash also covers everything below it. May be nil.
 	Paths map[string]Handler
 
 	Checks []Check     // health; may be nil
 	TLS    *tls.Config // nil serves without TLS (tests)
 
-	// CBOR lets clients send and get CBOR.
+	// CBOR enables CBOR in requests and responses.
 	CBOR bool
 }
 
@@ -84,7 +85,7 @@ func New(c Config) *Server {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.chain.ServeHTTP(w, r) }
 
-// Serve answers the connections of ln until Shutdown, then returns nil. It closes ln.
+// Serve serves the connections of ln until Shutdown, then returns nil. It closes ln.
 func (s *Server) Serve(ln net.Listener) error { return s.conns.Serve(ln) }
 
 // Shutdown stops in order: readyz fails and watches end, no new connection or request is taken, running requests

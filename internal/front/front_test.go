@@ -18,7 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
 
-// publicPaths lets everyone get health and version, and those who are known the discovery.
+// publicPaths lets everyone get health and version, and authenticated users the discovery.
 func publicPaths() *rbac.Evaluator {
 	e := rbac.New(slog.New(slog.DiscardHandler))
 	grant := func(name, group string, urls ...string) {
@@ -33,7 +33,7 @@ func publicPaths() *rbac.Evaluator {
 	return e
 }
 
-// newServer returns a server whose objects are answered by resources.
+// newServer returns a server with resources as the handler of objects.
 func newServer(t testing.TB, resources Handler, change func(*Config)) *Server {
 	t.Helper()
 	c := Config{
@@ -71,7 +71,7 @@ func TestAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		method, target, who string
 		code                int
-		body                string // of an answer that is no Status, else its message
+		body                string // of a response that is not a Status, else its message
 	}{
 		{"GET", "/api/v1/pods", "root", 200, "objects"},
 		{"GET", "/api", "root", 200, "discovery /api"},
@@ -124,8 +124,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestStrictTransportSecurity looks for the header in answers of all kinds, and that no answer has it unless it is
-// configured.
+// TestStrictTransportSecurity checks that responses of all kinds have the header if it is configured, and none
+// otherwise.
 func TestStrictTransportSecurity(t *testing.T) {
 	t.Parallel()
 	for _, directives := range [][]string{nil, {"max-age=31536000"}, {"max-age=31536000", "includeSubDomains"}} {

@@ -14,13 +14,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Check is one condition of health.
+// Check is a health check.
 type Check struct {
 	Name string
-	// nil error is healthy; the text is for those who may read the check's own path
+	// nil means healthy; the error is shown only to users with access to the check's own path
 	Run       func(ctx context.Context) error
-	ReadyOnly bool // it belongs to readyz only, not to livez and healthz
-	NotLive   bool // it belongs to readyz and healthz, not to livez
+	ReadyOnly bool // only for readyz, not for livez and healthz
+	NotLive   bool // only for readyz and healthz, not for livez
 }
 
 // checks returns the checks of an endpoint: livez, readyz or healthz.
@@ -42,8 +42,8 @@ func (s *Server) checks(endpoint string) []Check {
 	return checks
 }
 
-// serveHealth answers for one endpoint and its single checks below it, in Kubernetes' plain text. Probes of load
-// balancers and kubelets read the code, people the text.
+// serveHealth serves one endpoint and its single checks below it, in Kubernetes' plain text. Probes of load balancers
+// and kubelets read the code, people the text.
 func (s *Server) serveHealth(endpoint string) Handler {
 	checks := s.checks(endpoint)
 	return func(w http.ResponseWriter, r *http.Request, info *request.Info, _ user.Info) {
@@ -65,7 +65,8 @@ func (s *Server) serveHealth(endpoint string) Handler {
 	}
 }
 
-// serveChecks runs all checks but the excluded ones. Why one fails is for the log only, since any client may ask.
+// serveChecks runs all checks except the excluded ones. The reason of a failure is only logged, since any client may
+// access the endpoint.
 func (s *Server) serveChecks(w http.ResponseWriter, r *http.Request, endpoint string, checks []Check) {
 	query := r.URL.Query()
 	excluded := query["exclude"]

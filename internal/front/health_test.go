@@ -57,7 +57,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// As in Kubernetes, nothing is below the path of an endpoint but its checks.
+// TestHealthWithSlash checks that, as in Kubernetes, only checks are below the path of an endpoint.
 func TestHealthWithSlash(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, text(""), func(*Config) {})
@@ -68,8 +68,8 @@ func TestHealthWithSlash(t *testing.T) {
 	}
 }
 
-// TestSLIs counts what health checks say, with the names of Kubernetes. A check that was excluded or asked alone says
-// nothing.
+// TestSLIs checks the metrics of health checks, with the names of Kubernetes. An excluded check, or one requested
+// alone, is not counted.
 func TestSLIs(t *testing.T) {
 	t.Parallel()
 	etcd := error(nil)
@@ -163,7 +163,7 @@ func TestReadyzWhileClosing(t *testing.T) {
 	}
 }
 
-// TestMetricsPage has the metrics of the chain and of connections on one page.
+// TestMetricsPage checks that one page has the metrics of the chain and of connections.
 func TestMetricsPage(t *testing.T) {
 	t.Parallel()
 	body := servetest.Do(newServer(t, text(""), nil), "GET", "/metrics").Body.String()

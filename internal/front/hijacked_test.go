@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// taker takes a connection over and holds it until release is closed, or the connection is.
+// taker hijacks a connection and holds it until release is closed, or the connection is.
 type taker struct{ has, release, done chan struct{} }
 
 func (k taker) serve(w http.ResponseWriter, _ *http.Request, _ *request.Info, _ user.Info) {
@@ -39,7 +39,8 @@ func (k taker) serve(w http.ResponseWriter, _ *http.Request, _ *request.Info, _ 
 	<-gone
 }
 
-// Shutdown waits for handlers that have taken their connection over, and in the end takes it from them.
+// TestShutdownWaitsForTakenConnections checks that Shutdown waits for handlers with hijacked connections, and finally
+// closes these.
 func TestShutdownWaitsForTakenConnections(t *testing.T) {
 	t.Parallel()
 	for name, patient := range map[string]bool{"to their end": true, "no longer": false} {

@@ -13,7 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
-// pipes is a listener whose connections are pipes, so that a test's clock can stand still.
+// pipes is a listener with connections that are pipes, so that a test's clock can stand still.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -44,8 +44,8 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-// piped is a server and clients in a bubble of package synctest, whose clock moves only while every goroutine waits:
-// how busy the machine is plays no part in what is late.
+// piped is a server with clients in a bubble of package synctest, with a clock that advances only while every goroutine
+// waits: the load of the machine does not matter.
 type piped struct {
 	*Server
 	pki    *pki.PKI
@@ -69,7 +69,7 @@ func runPiped(t *testing.T, resources Handler, change func(*Config)) *piped {
 	return s
 }
 
-// stop ends what the bubble waits for at last.
+// stop ends the goroutines that the bubble waits for at its end.
 func (s *piped) stop(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

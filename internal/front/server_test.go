@@ -26,7 +26,7 @@ type running struct {
 	*Server
 	pki    *pki.PKI
 	addr   string
-	served chan error // what Serve returned
+	served chan error // the result of Serve
 }
 
 func run(t *testing.T, resources Handler, change func(*Config)) *running {
@@ -60,7 +60,7 @@ func (r *running) client(t *testing.T, protocol int, admin *pki.PKI) *http.Clien
 	if admin != nil {
 		certificate, err := tls.X509KeyPair(admin.Admin())
 		must(t, err)
-		// Whatever authorities the server hints at.
+		// Ignore the authorities that the server hints at.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return &certificate, nil
 		}

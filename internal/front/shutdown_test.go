@@ -14,8 +14,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Shutdown of a server without running requests waits for nothing: clients need no second to read the farewell,
-// watches end, and a connection without a request does not get five seconds for one.
+// TestShutdownTakesNoTime checks that Shutdown without running requests does not wait: neither a second for clients to
+// read the farewell, nor five seconds for connections without a request. Watches end.
 func TestShutdownTakesNoTime(t *testing.T) {
 	t.Parallel()
 	protocols(t, func(t *testing.T, protocol int) {
@@ -45,15 +45,15 @@ func TestShutdownTakesNoTime(t *testing.T) {
 			began := time.Now()
 			must(t, s.Shutdown(t.Context()))
 			must(t, <-s.served)
-			if took := time.Since(began); took > 100*time.Millisecond { // of the test's own clock
+			if took := time.Since(began); took > 100*time.Millisecond { // by the test's own clock
 				t.Errorf("Shutdown took %s", took)
 			}
 		})
 	})
 }
 
-// A request that runs when the shutdown begins gets its whole answer, however long both take, and nothing is waited
-// for after it.
+// TestShutdownAfterARequest checks that a request in progress gets its whole response, however long both take, and that
+// Shutdown does not wait afterwards.
 func TestShutdownAfterARequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestShutdownAfterARequest(t *testing.T) {
 		synctest.Wait()
 		stopped := make(chan error, 1)
 		go func() { stopped <- s.Shutdown(t.Context()) }()
-		time.Sleep(10 * time.Second) // of the test's own clock
+		time.Sleep(10 * time.Second) // by the test's own clock
 		if n := len(stopped); n > 0 {
 			t.Errorf("Shutdown did not wait: %v", <-stopped)
 		}
@@ -89,7 +89,7 @@ func TestShutdownAfterARequest(t *testing.T) {
 		}
 		must(t, <-stopped)
 		must(t, <-s.served)
-		if took := time.Since(began); took > 600*time.Millisecond { // net/http looks twice a second
+		if took := time.Since(began); took > 600*time.Millisecond { // net/http polls twice a second
 			t.Errorf("Shutdown took %s after the last request", took)
 		}
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// slis are the figures of /metrics/slis, by which availability is measured: what each health check has said, whenever a
-// client asked for all of an endpoint. Names and labels are Kubernetes'
+// slis are the metrics of /metrics/slis, by which availability is measured: the result of each health check, whenever a
+// client requests all checks of an endpoint. Names and labels are Kubernetes'
 // (k8s.io/component-base/metrics/prometheus/slis).
 type slis struct {
 	registry *prometheus.Registry
@@ -40,7 +40,7 @@ func newSLIs(started time.Time) *slis {
 	return s
 }
 
-// observe takes the result of a check that was made for an endpoint: healthz, livez or readyz.
+// observe records the result of a check for an endpoint: healthz, livez or readyz.
 func (s *slis) observe(check, endpoint string, err error) {
 	if err != nil {
 		s.last.WithLabelValues(check, endpoint).Set(0)
@@ -51,7 +51,7 @@ func (s *slis) observe(check, endpoint string, err error) {
 	s.total.WithLabelValues(check, endpoint, "success").Inc()
 }
 
-// serveFigures shows metrics in the text format. started is when the process began, which goes with the answer.
+// serveFigures serves metrics in the text format. started is the start time of the process.
 func serveFigures(metrics prometheus.Gatherer, started time.Time) Handler {
 	h := promhttp.HandlerFor(metrics, promhttp.HandlerOpts{DisableCompression: true, ProcessStartTime: started})
 	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) { h.ServeHTTP(w, r) }

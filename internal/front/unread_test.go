@@ -20,8 +20,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
 
-// TestAnswerWithoutBody has a handler answer before the client has sent its body. The stream must end by itself: the
-// body is taken, and no reset follows the answer.
+// TestAnswerWithoutBody has a handler answer before the client has sent its body. The stream must end regularly: the
+// body is read, and no reset follows the response.
 func TestAnswerWithoutBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, answerWithoutBody)
@@ -62,15 +62,15 @@ func answerWithoutBody(t *testing.T) {
 		case *http2.DataFrame:
 			ended = ended || f.StreamEnded()
 		}
-		if ended { // a reset would stand before the answer to this
+		if ended { // a reset would precede the response to this
 			must(t, framer.WritePing(false, [8]byte{1}))
 			ended = false
 		}
 	}
 }
 
-// TestSlowBodies has clients that are refused, or whom no handler listens to, send the body so slowly that it never
-// ends. The answer comes all the same, and the connection is closed behind it.
+// TestSlowBodies has clients with a rejected or unread request send the body so slowly that it never ends. They get the
+// response all the same, and the connection is closed after it.
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ headers, code string }{
@@ -94,7 +94,7 @@ func TestSlowBodies(t *testing.T) {
 			}
 			_, err := conn.Write([]byte("POST " + path + " HTTP/1.1\r\nHost: a\r\n" + c.headers + "\r\n"))
 			must(t, err)
-			must(t, conn.SetReadDeadline(time.Now().Add(time.Minute))) // instead of for ever
+			must(t, conn.SetReadDeadline(time.Now().Add(time.Minute))) // instead of forever
 			answer, err := io.ReadAll(conn)                            // to the end of the connection
 			if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 "+c.code+" ") {
 				t.Errorf("%v: %s", err, answer)
@@ -103,7 +103,7 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// TestConnectionStays: a client that is refused and sends its body soon keeps its connection.
+// TestConnectionStays checks that a rejected client that sends its body soon keeps its connection.
 func TestConnectionStays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestConnectionStays(t *testing.T) {
 			_, err := conn.Write(
 				[]byte("POST /api/v1/namespaces/default/pods HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n"))
 			must(t, err)
-			time.Sleep(time.Second / 2) // of the test's own clock
+			time.Sleep(time.Second / 2) // by the test's own clock
 			_, err = conn.Write([]byte("{}"))
 			must(t, err)
 			resp, err := http.ReadResponse(answers, nil)

@@ -7,24 +7,24 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// Kubernetes is the release whose API the server speaks. Clients choose by it what they may expect of the server.
+// Kubernetes is the release of the served API. Clients choose their features by it.
 const Kubernetes = "v1.36.3"
 
-// Emulation says which release of Kubernetes the server behaves like.
+// Emulation is the release of Kubernetes that the server emulates.
 type Emulation struct {
-	// Version is that release ("1.36"), MinCompatibility the oldest one that it shares its store with.
+	// Version is that release ("1.36"), MinCompatibility the oldest one that it can share its store with.
 	Version, MinCompatibility string
 }
 
-// Build says which Bowsprit it is; the zero value is a build from a working tree.
+// Build is the version of Bowsprit; the zero value is a build from a working tree.
 type Build struct {
-	Version   string // "0.1.0"; it becomes the build part of the version (semver.org), which comparisons ignore
+	Version   string // "0.1.0"; the build part of the version (semver.org), which comparisons ignore
 	Commit    string
 	TreeState string // "clean" or "dirty"
 	Date      string // RFC 3339, UTC
 }
 
-// VersionInfo returns what /version answers.
+// VersionInfo returns the content of /version.
 func VersionInfo(b Build, e Emulation) version.Info {
 	gitVersion := Kubernetes + "+bowsprit"
 	if b.Version != "" {
