@@ -1,0 +1,183 @@
+package charge
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+const mib = 1 << 20
+
+func named(name string, groups ...string) user.Info {
+	return &user.DefaultInfo{Name: name, Groups: groups}
+}
+
+// TestAccounts plays stories about a ledger of 800 MiB: who takes and gives back how many MiB, and whether there is
+// room.
+func TestAccounts(t *testing.T) {
+	t.Parallel()
+	people := map[string]user.Info{
+		"alice": named("alice"), "bob": named("bob"), "carol": named("carol"),
+		"admin":     named("root", user.SystemPrivilegedGroup),
+		"scheduler": named("system:kube-scheduler"), "node": named("system:node:n1", user.NodesGroup),
+		"controller": named("system:serviceaccount:kube-system:job-controller"),
+		"workload":   named("system:serviceaccount:default:job"), "anonymous": named(user.Anonymous),
+	}
+	type step struct {
+		who  string
+		mib  int64 // less than zero gives back everything
+		room bool
+	}
+	for name, steps := range map[string][]step{
+		"one user gets half of what is not reserved":   {{"alice", 350, true}, {"alice", 1, false}},
+		"the next user gets half of the rest":          {{"alice", 350, true}, {"bob", 175, true}, {"bob", 1, false}},
+		"the largest holder is refused first":          {{"alice", 300, true}, {"alice", 120, false}, {"bob", 120, true}},
+		"what is given back is there again":            {{"alice", 350, true}, {"alice", -1, true}, {"bob", 350, true}},
+		"the reserve is kept from users":               {{"admin", 700, true}, {"carol", 1, false}},
+		"the reserve is for administrators":            {{"admin", 700, true}, {"admin", 100, true}, {"admin", 1, false}},
+		"the reserve is for nodes":                     {{"admin", 700, true}, {"node", 100, true}},
+		"the reserve is for components":                {{"admin", 700, true}, {"scheduler", 60, true}, {"controller", 40, true}},
+		"the reserve is not for workloads":             {{"admin", 700, true}, {"workload", 1, false}},
+		"the reserve is not for anonymous users":       {{"admin", 700, true}, {"anonymous", 1, false}},
+		"administrators are not held to half of it":    {{"admin", 800, true}, {"admin", 1, false}},
+		"ordinary objects need no room":                {{"admin", 700, true}, {"carol", 0, true}},
+		"a refused request leaves the room as it was ": {{"alice", 500, false}, {"alice", 350, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, open := New(800*mib), map[string][]*Account{}
+			for _, s := range steps {
+				if s.mib < 0 {
+					for _, a := range open[s.who] {
+						a.Close()
+					}
+					continue
+				}
+				a := l.Account(people[s.who])
+				open[s.who] = append(open[s.who], &a)
+				err := a.Hold(s.mib*mib + free*(1-min(s.mib, 1)))
+				if (err == nil) != s.room {
+					t.Fatalf("%s takes %d MiB: %v", s.who, s.mib, err)
+				}
+				if err != nil && !apierrors.IsTooManyRequests(err) {
+					t.Errorf("refused with %v, not with a 429", err)
+				}
+				if seconds, ok := apierrors.SuggestsClientDelay(err); err != nil && (!ok || seconds != retryAfter) {
+					t.Errorf("the refusal says to try again after %d s", seconds)
+				}
+			}
+		})
+	}
+}
+
+// TestBody looks at the limits of a document.
+func TestBody(t *testing.T) {
+	t.Parallel()
+	l := New(0)
+	a := l.Account(named("alice"))
+	if err := a.Body(free/perByte, free); err != nil || a.held != 0 {
+		t.Errorf("an ordinary body: %v, %d bytes are held", err, a.held)
+	}
+	err := a.Body(mib, perByte*mib+most+1)
+	if !apierrors.IsRequestEntityTooLargeError(err) || !strings.Contains(err.Error(), "send fewer elements") {
+		t.Errorf("a body of too many elements: %v", err)
+	}
+	if err := a.Body(mib, perByte*mib+most); err != nil {
+		t.Errorf("the largest body: %v", err)
+	}
+	if l.held != perByte*mib+most+free {
+		t.Errorf("%d bytes are held", l.held)
+	}
+	a.Close()
+	a.Close()
+	if l.held != 0 || len(l.byUser) != 0 {
+		t.Errorf("after the end %d bytes are held, by %v", l.held, l.byUser)
+	}
+	select {
+	case <-l.large:
+	default:
+		t.Error("no memory is returned to the system")
+	}
+	var none Account
+	if err := none.Body(mib, 1<<40); err != nil {
+		t.Errorf("an account without a ledger: %v", err)
+	}
+	none.Close()
+}
+
+// TestLedgerAddsUp has random requests come and go, and adds up their accounts after each step.
+func TestLedgerAddsUp(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(35, 4))
+	l := New(Least)
+	users := []user.Info{named("a"), named("b"), named("c"), named("root", user.SystemPrivilegedGroup)}
+	var open []*Account
+	for range 20_000 {
+		if len(open) > 0 && random.IntN(2) == 0 {
+			i := random.IntN(len(open))
+			open[i].Close()
+			open = append(open[:i], open[i+1:]...)
+		} else {
+			a := l.Account(users[random.IntN(len(users))])
+			open = append(open, &a)
+			for range 1 + random.IntN(3) {
+				size := random.IntN(3 * mib)
+				_ = a.Body(size, perByte*int64(size)+random.Int64N(100*mib))
+			}
+		}
+		var total int64
+		by := map[string]int64{}
+		for _, a := range open {
+			total += a.held
+			by[a.who.GetName()] += a.held
+		}
+		if total != l.held || total > l.bound {
+			t.Fatalf("the ledger has %d bytes of %d, the accounts %d", l.held, l.bound, total)
+		}
+		for name, n := range by {
+			if n != l.byUser[name] {
+				t.Fatalf("the ledger has %d bytes of %s, the accounts %d", l.byUser[name], name, n)
+			}
+			if name != "root" && n > (l.bound-l.bound/reservePart)/2 {
+				t.Fatalf("%s holds %d bytes of %d", name, n, l.bound)
+			}
+		}
+	}
+}
+
+// TestDefault reads limits as systems show them.
+func TestDefault(t *testing.T) {
+	t.Parallel()
+	const (
+		meminfo    = "/proc/meminfo"
+		group      = "/sys/fs/cgroup/memory.max"
+		olderGroup = "/sys/fs/cgroup/memory/memory.limit_in_bytes"
+	)
+	for name, c := range map[string]struct {
+		limit int64
+		files map[string]string
+		want  int64
+	}{
+		"nothing is known":           {math.MaxInt64, nil, mostDefault},
+		"the runtime has a limit":    {2048 * mib, nil, 512 * mib},
+		"the machine has memory":     {math.MaxInt64, map[string]string{meminfo: "MemTotal:  2097152 kB\n"}, 512 * mib},
+		"the control group is less":  {4096 * mib, map[string]string{group: "2147483648\n"}, 512 * mib},
+		"the control group has none": {2048 * mib, map[string]string{group: "max\n"}, 512 * mib},
+		"an older control group":     {math.MaxInt64, map[string]string{olderGroup: "2147483648"}, 512 * mib},
+		"there is little":            {128 * mib, nil, Least},
+	} {
+		got := Default(c.limit, func(file string) ([]byte, error) {
+			if text, ok := c.files[file]; ok {
+				return []byte(text), nil
+			}
+			return nil, os.ErrNotExist
+		})
+		if got != c.want {
+			t.Errorf("%s: %d MiB, want %d", name, got/mib, c.want/mib)
+		}
+	}
+}

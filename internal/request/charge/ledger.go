@@ -1,0 +1,129 @@
+package charge
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+const (
+	// Least is the least bound of a ledger: two users can send their largest bodies at the same time.
+	Least = 320 << 20
+	// reservePart is the part of the bound that only administrators, nodes and components may take.
+	reservePart = 8
+	// retryAfter is the time, in seconds, after which a refused client should try again.
+	retryAfter = 1
+	// giveBack is the weight, in bytes, from which memory goes back to the system when it is released.
+	giveBack = 16 << 20
+	// pause is the time between two returns of memory to the system: each collects all garbage.
+	pause = 5 * time.Second
+)
+
+// The reasons of a refusal, as the metric names them.
+const (
+	tooMany = "elements"
+	noRoom  = "bound"
+)
+
+// Ledger holds the weights of the requests under way, by user, below one bound.
+//
+// A user other than administrators, nodes and components may hold as much as is left then, and no more. The first user
+// who sends large bodies so gets half of the bound, the next one half of the rest: the largest holder is refused first,
+// and a user who holds nothing finds room.
+type Ledger struct {
+	bound   int64
+	refusal *prometheus.CounterVec
+	large   chan struct{} // capacity 1: a second release of much memory adds nothing
+
+	mu     sync.Mutex // guards the following
+	held   int64
+	byUser map[string]int64
+}
+
+// New returns a ledger whose requests may hold so many bytes together, Least at the least.
+func New(bound int64) *Ledger {
+	return &Ledger{
+		bound: max(bound, Least), large: make(chan struct{}, 1), byUser: map[string]int64{},
+		refusal: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "bowsprit_request_memory_refused_total",
+			Help: "Number of requests that were refused because of the memory that they would take: bodies of too many " +
+				"elements (reason elements, 413), and those for which there was no room beside others (reason bound, 429).",
+		}, []string{"reason"}),
+	}
+}
+
+// Register adds the ledger's metrics to a registry.
+func (l *Ledger) Register(to *prometheus.Registry) {
+	to.MustRegister(l.refusal, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "bowsprit_request_memory_bytes",
+		Help: "Memory that the requests under way may take by estimate, without small ones.",
+	}, func() float64 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return float64(l.held)
+	}), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "bowsprit_request_memory_limit_bytes",
+		Help: "Memory that the requests under way may take together.",
+	}, func() float64 { return float64(l.bound) }))
+}
+
+// Account returns the account of a request of a user. A nil Ledger charges nothing.
+func (l *Ledger) Account(who user.Info) Account { return Account{ledger: l, who: who} }
+
+// take adds n bytes to a user's weight, if there is room.
+func (l *Ledger) take(who user.Info, n int64) bool {
+	name := who.GetName()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	room := l.bound - l.held - n
+	if !reserved(who) {
+		room -= l.bound/reservePart + l.byUser[name] + n
+	}
+	if room < 0 {
+		return false
+	}
+	l.held += n
+	l.byUser[name] += n
+	return true
+}
+
+// give takes n bytes off a user's weight.
+func (l *Ledger) give(who user.Info, n int64) {
+	name := who.GetName()
+	l.mu.Lock()
+	l.held -= n
+	if l.byUser[name] -= n; l.byUser[name] == 0 {
+		delete(l.byUser, name)
+	}
+	l.mu.Unlock()
+	if n < giveBack {
+		return
+	}
+	select {
+	case l.large <- struct{}{}:
+	default:
+	}
+}
+
+func (l *Ledger) refused(reason string) { l.refusal.WithLabelValues(reason).Inc() }
+
+// Run returns memory to the system after requests that took much, at most once in five seconds, until ctx ends.
+func (l *Ledger) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-l.large:
+		case <-ctx.Done():
+			return nil
+		}
+		debug.FreeOSMemory()
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
