@@ -2,6 +2,8 @@ package bowsprit
 
 import (
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/request/charge"
 )
 
 // LimitsConfig says how long things may take, how many there may be, and how long they last.
@@ -18,6 +20,9 @@ type LimitsConfig struct {
 	// PriorityAndFairness has FlowSchemas and PriorityLevelConfigurations say which requests run and which wait; nil is
 	// true. Without it only the numbers of reads and writes are limited.
 	PriorityAndFairness *bool
+	// RequestMemory is how much memory, in MiB, the larger requests under way may take together, by estimate; others
+	// get 429. If zero it is a quarter of the memory that the process may use, 320 at the least and 1024 at the most.
+	RequestMemory int
 	// EventTTL is how long events live after their last write, an hour if zero; less than zero is forever.
 	EventTTL time.Duration
 	// NotReadyTolerationSeconds and UnreachableTolerationSeconds are how long the plugin DefaultTolerationSeconds lets
@@ -60,6 +65,12 @@ func (c *LimitsConfig) settings() []Setting {
 			Value: &c.MaxMutatingRequestsInFlight, Default: 200, Form: Bounded,
 		},
 		{
+			Name: "max-requests-memory", Only: Serve,
+			Help: "memory in MiB that large requests under way may take together, by estimate; others get 429 " +
+				"(default a quarter of the memory that the server may use, 320 to 1024)",
+			Value: &c.RequestMemory,
+		},
+		{
 			Name: "event-ttl", Help: "how long events live after their last write, 0 for ever",
 			Value: &c.EventTTL, Default: time.Hour, Form: Bounded,
 		},
@@ -79,6 +90,10 @@ func (c *LimitsConfig) settings() []Setting {
 func (c *LimitsConfig) validate(p *problems) {
 	if c.RequestTimeout < 0 {
 		p.add("--request-timeout %s is negative: use a duration such as 1m", c.RequestTimeout)
+	}
+	if c.RequestMemory != 0 && c.RequestMemory < charge.Least>>20 {
+		p.add("--max-requests-memory %d is less than %d, which the largest bodies of two users take: use more, or 0 for "+
+			"the default", c.RequestMemory, charge.Least>>20)
 	}
 	if c.fair() && c.seats() <= 0 {
 		p.add("--max-requests-inflight and --max-mutating-requests-inflight add up to nothing: priority and fairness " +

@@ -3,9 +3,12 @@ package bowsprit
 import (
 	"context"
 	"math"
+	"os"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/request/charge"
 )
 
 const (
@@ -50,4 +53,16 @@ func liveHeap() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
+}
+
+// ledger returns the account book of the memory of requests, and has released memory returned to the system.
+func (p *process) ledger() *charge.Ledger {
+	bound := int64(p.config.Limits.RequestMemory) << 20
+	if bound == 0 {
+		bound = charge.Default(debug.SetMemoryLimit(-1), os.ReadFile)
+	}
+	l := charge.New(bound)
+	l.Register(p.host.Metrics)
+	p.background(l.Run)
+	return l
 }

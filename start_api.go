@@ -250,7 +250,7 @@ func (p *process) buildFront(context.Context) error {
 			Served: served.Has, LongRunning: served.LongRunning,
 			Version:                 front.VersionInfo(build(), c.Emulation.shown()),
 			StrictTransportSecurity: c.HTTP.StrictTransportSecurity, AllowedOrigins: origins,
-			LegacyImpersonation: !c.constrainedImpersonation(), Flow: h.Flow,
+			LegacyImpersonation: !c.constrainedImpersonation(), Flow: h.Flow, Memory: p.ledger(),
 			RequestTimeout: c.Limits.RequestTimeout, MaxRequestsInFlight: c.Limits.MaxRequestsInFlight,
 			MaxMutationsInFlight: c.Limits.MaxMutatingRequestsInFlight,
 		},

@@ -16,6 +16,8 @@ type Scope struct {
 	Explain bool
 	// Waits is set before the request is handled.
 	Waits Waits
+	// Memory is the account of the request's memory; nil if there is none. It is set before the request is handled.
+	Memory Memory
 	// Audit is the request's Record; nil if it is not recorded. It is set before the request is handled.
 	Audit Record
 	// Deprecated is set while a request for a deprecated version is handled. Removed is then the release ("1.22") that

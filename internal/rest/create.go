@@ -8,7 +8,7 @@ import (
 
 // serveCreate is a POST to a collection.
 func (s *Server) serveCreate(w http.ResponseWriter, r *http.Request, c *verb.Call) error {
-	in, err := readRequest(r, accepts(r, c), createOptions)
+	in, err := readRequest(r, c.Version.New, accepts(r, c), createOptions)
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (s *Server) serveVirtual(w http.ResponseWriter, r *http.Request, c *verb.Ca
 		return err
 	}
 	accept := func() (form, error) { return negotiateVirtual(of, r) }
-	in, err := readRequest(r, accept, createOptions)
+	in, err := readRequest(r, of.Version.New, accept, createOptions)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (s *Server) serveVirtual(w http.ResponseWriter, r *http.Request, c *verb.Ca
 
 // serveAction handles a POST to a subresource with a body of another kind and without an object in the response.
 func (s *Server) serveAction(w http.ResponseWriter, r *http.Request, c *verb.Call) error {
-	in, err := readRequest(r, func() (form, error) { return form{}, nil }, createOptions)
+	in, err := readRequest(r, nil, func() (form, error) { return form{}, nil }, createOptions)
 	if err != nil {
 		return err
 	}

@@ -80,9 +80,13 @@ func (s *Server) deleteOptions(r *http.Request) (*metav1.DeleteOptions, error) {
 	if err != nil {
 		return nil, err
 	}
+	sent := decode.Body{Data: body, Type: r.Header.Get("Content-Type")}
+	if err := chargeBody(r, sent, func() any { return new(metav1.DeleteOptions) }); err != nil {
+		return nil, err
+	}
 	o := &metav1.DeleteOptions{}
 	if len(body) > 0 {
-		if err := decodeDeleteOptions(r.Context(), body, r.Header.Get("Content-Type"), o); err != nil {
+		if err := decodeDeleteOptions(r.Context(), body, sent.Type, o); err != nil {
 			return nil, err
 		}
 		recordDeleteOptions(request.RecordOf(r.Context()), o)

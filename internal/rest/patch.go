@@ -37,7 +37,7 @@ func readPatch(
 ) (form, decode.Patch, metav1.PatchOptions, error) {
 	contentType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	patchType := types.PatchType(contentType)
-	in, err := readRequest(r, func() (form, error) {
+	in, err := readRequest(r, nil, func() (form, error) {
 		media, err := accept()
 		if err != nil {
 			return media, err

@@ -15,15 +15,19 @@ type input[O any] struct {
 }
 
 // readRequest reads a request and reports errors in Kubernetes' order: accept, which checks everything before the body
-// and returns the form of the response, then the body, then the options in the query.
+// and returns the form of the response, then the body, then the options in the query. message makes a Go value of the
+// body's kind, nil if it has none.
 func readRequest[O any](
-	r *http.Request, accept func() (form, error), options func(*http.Request) (*O, error),
+	r *http.Request, message func() any, accept func() (form, error), options func(*http.Request) (*O, error),
 ) (in input[O], err error) {
 	if in.media, err = accept(); err != nil {
 		return in, err
 	}
 	in.body.Type = r.Header.Get("Content-Type")
 	if in.body.Data, err = readBody(r); err != nil {
+		return in, err
+	}
+	if err := chargeBody(r, in.body, message); err != nil {
 		return in, err
 	}
 	o, err := options(r)

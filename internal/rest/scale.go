@@ -29,7 +29,8 @@ func (s *Server) serveScaleGet(w http.ResponseWriter, r *http.Request, c *verb.C
 }
 
 func (s *Server) serveScaleUpdate(w http.ResponseWriter, r *http.Request, c *verb.Call) error {
-	in, err := readRequest(r, func() (form, error) { return negotiateScale(r) }, updateOptions)
+	message := func() any { return new(autoscalingv1.Scale) }
+	in, err := readRequest(r, message, func() (form, error) { return negotiateScale(r) }, updateOptions)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 // serveUpdate is a PUT to an object, or to a subresource that shows it.
 func (s *Server) serveUpdate(w http.ResponseWriter, r *http.Request, c *verb.Call) error {
-	in, err := readRequest(r, named(r, c), updateOptions)
+	in, err := readRequest(r, c.Version.New, named(r, c), updateOptions)
 	if err != nil {
 		return err
 	}

@@ -109,10 +109,15 @@ func (v *Verbs) Edit(
 	edit func(e *watchcache.Entry, old object.Object) (object.Object, error),
 ) (*Result, error) {
 	defer v.sequences.lock(c)()
-	for {
+	for held := false; ; held = true {
 		e, err := v.Current(ctx, c)
 		if err != nil {
 			return nil, err
+		}
+		if !held { // a retry takes the memory of the former round
+			if err := decode.Hold(ctx, e); err != nil {
+				return nil, err
+			}
 		}
 		v.sequences.refresh(c)
 		if c.Metadata {

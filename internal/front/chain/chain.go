@@ -36,6 +36,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/front/flow"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/request/charge"
 )
 
 // Behind is the interface to the handlers behind the steps.
@@ -86,6 +87,9 @@ type Config struct {
 	LegacyImpersonation bool
 	// Tracer starts the span of each request. Nil disables tracing.
 	Tracer trace.Tracer
+
+	// Memory bounds the memory of the requests under way. Nil is no bound.
+	Memory *charge.Ledger
 
 	// Flow distributes the server's seats among requests. If nil, only the limits below apply.
 	Flow *flow.Controller
@@ -216,6 +220,7 @@ func (c *Chain) steps() func(*exchange) {
 		c.spanned(c.impersonationFilter(), c.impersonate), // the impersonated user: 403
 		c.welcome,                               // the page for browsers at /
 		c.limit(),                               // the limit on concurrency: 429
+		c.charge,                                // the account of its memory
 		c.spanned("authorization", c.authorize), // the permission: 403
 	}, func(s step) bool { return s == nil })
 	handle := func(x *exchange) { c.behind.Dispatch(x, x.r, x.info, x.who) } // the handler: 404

@@ -16,6 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/front/conn"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/request/charge"
 )
 
 // stallAfter is the number of response bytes before a slow client is watched. The HTTP/2 server buffers that much until
@@ -44,6 +45,8 @@ type exchange struct {
 	// shared is the request's use of server seats; nil if it uses none.
 	shared *shared
 	place  shared // memory of shared
+
+	account charge.Account // of the memory that the request takes
 
 	written int64
 	chain   *Chain

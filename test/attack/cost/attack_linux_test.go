@@ -106,7 +106,8 @@ func (p *process) try(t *testing.T, u user, a attack) outcome {
 	o.took = time.Since(began)
 	o.peak = p.memory(t, "VmHWM") - before
 	if testing.Verbose() && os.Getenv("ATTACK_ANSWERS") != "" {
-		t.Logf("%s %s: %d %s", a.family, a.name, o.code, begin)
+		t.Logf("%s %s: %d, %.2fs, %d MB from %d MB: %s", a.family, a.name, o.code, o.took.Seconds(), o.peak>>20, before>>20,
+			begin)
 	}
 	if o.peak > a.bound() {
 		o.exceeded = append(o.exceeded, "memory")

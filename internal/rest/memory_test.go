@@ -1,0 +1,113 @@
+package rest_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// account notes charges, and refuses bodies with refuse.
+type account struct {
+	bodies, held int64
+	refuse       error
+}
+
+func (a *account) Body(_ int, weight int64) error { a.bodies += weight; return a.refuse }
+func (a *account) Hold(weight int64) error        { a.held += weight; return nil }
+
+// charged sends a request that has an account.
+func charged(t *testing.T, s *server, a *account, method, path, contentType, body string) int {
+	t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", contentType)
+	r = r.WithContext(request.NewContext(codec.WithCBOR(t.Context()), &request.Scope{Memory: a}))
+	info, err := request.Parse(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r, info, admin)
+	return w.Code
+}
+
+// TestEveryBodyIsCharged sends bodies to every resource and subresource, with every verb that takes one, in every form.
+// The request is charged before the body is decoded: a refusal comes before an error about what is in it.
+func TestEveryBodyIsCharged(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	defineWidgets(t, s)
+	send(t, s, http.MethodPost, "/api/v1/namespaces/default/pods",
+		`{"metadata":{"name":"one"},"spec":{"containers":[{"name":"c","image":"i"}]}}`, nil)
+	full := apierrors.NewTooManyRequests("full", 1)
+	protobuf := string(codec.Enclose("v1", "ConfigMap", []byte(strings.Repeat("\xff", 100))))
+	for _, path := range []string{"/api/v1/namespaces/default/pods", "/apis/a.example.com/v1/namespaces/default/widgets",
+		"/apis/apps/v1/namespaces/default/deployments",
+		"/api/v1/namespaces/default/pods/one/eviction", "/api/v1/namespaces/default/pods/one/binding"} {
+		requests := []string{"POST"}
+		if !strings.Contains(path, "/one/") {
+			requests = append(requests, "PUT /one", "PATCH /one", "DELETE /one")
+		}
+		if strings.HasSuffix(path, "/pods") || strings.HasSuffix(path, "/deployments") {
+			requests = append(requests, "PUT /one/status", "PATCH /one/status")
+		}
+		for _, do := range requests {
+			method, below, _ := strings.Cut(do, " ")
+			forms := []string{codec.JSON, codec.YAML, codec.CBOR, codec.Protobuf}
+			if method == http.MethodPatch {
+				forms = []string{"application/merge-patch+json", "application/json-patch+json",
+					"application/apply-patch+yaml", "application/apply-patch+cbor"}
+			}
+			for _, form := range forms {
+				body := "no {document, of any form"
+				if form == codec.Protobuf {
+					body = protobuf
+				}
+				target := path + below
+				if form == "application/apply-patch+yaml" || form == "application/apply-patch+cbor" {
+					target += "?fieldManager=me"
+				}
+				a := &account{refuse: full}
+				code := charged(t, s, a, method, target, form, body)
+				if a.bodies == 0 || code != http.StatusTooManyRequests {
+					t.Errorf("%s %s in %s: charged %d, status %d", method, target, form, a.bodies, code)
+				}
+			}
+		}
+	}
+}
+
+// TestStoredObjectsAreCharged patches a large object with a small body.
+func TestStoredObjectsAreCharged(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	const path = "/api/v1/namespaces/default/configmaps"
+	var data strings.Builder
+	for i := range 5_000 {
+		fmt.Fprintf(&data, `"k%d":"",`, i)
+	}
+	a := &account{}
+	code := charged(t, s, a, http.MethodPost, path, codec.JSON,
+		`{"metadata":{"name":"one"},"data":{`+data.String()+`"x":"y"}}`)
+	if code != http.StatusCreated || a.bodies < 5_000*500 || a.held != 0 {
+		t.Fatalf("a creation: status %d, charged %d and %d", code, a.bodies, a.held)
+	}
+	for form, body := range map[string]string{
+		"application/merge-patch+json":           `{"data":{"x":"1"}}`,
+		"application/strategic-merge-patch+json": `{"data":{"x":"2"}}`,
+		"application/json-patch+json":            `[{"op":"add","path":"/data/x","value":"3"}]`,
+		"application/apply-patch+yaml":           `{"apiVersion":"v1","kind":"ConfigMap","data":{"z":"4"}}`,
+	} {
+		a := &account{}
+		code := charged(t, s, a, http.MethodPatch, path+"/one?fieldManager=me", form, body)
+		if code != http.StatusOK || a.held < 5_000*500 {
+			t.Errorf("%s: status %d, charged %d for the stored object", form, code, a.held)
+		}
+	}
+}
