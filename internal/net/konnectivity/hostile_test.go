@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,14 +68,20 @@ func packets(seed uint64) func() *client.Packet {
 
 // floods are what a peer sends and never reads the answers to.
 func floods() map[string]func() *client.Packet {
-	number := int64(1000)
-	next := func() int64 { number++; return number }
+	var number atomic.Int64 // several calls flood at a time
+	next := func() int64 { return 1000 + number.Add(1) }
+	var mu sync.Mutex
+	anything := packets(1)
 	return map[string]func() *client.Packet{
 		"data for unknown connections": func() *client.Packet { return konnectivity.Data(next(), []byte("x")) },
 		"unasked connections":          func() *client.Packet { return konnectivity.DialResponse(next(), next(), "") },
 		"closes of unknown ones":       func() *client.Packet { return konnectivity.CloseRequest(next()) },
 		"dials of nothing":             func() *client.Packet { return konnectivity.DialRequest("nowhere", next()) },
-		"anything":                     packets(1),
+		"anything": func() *client.Packet {
+			mu.Lock()
+			defer mu.Unlock()
+			return anything()
+		},
 	}
 }
 

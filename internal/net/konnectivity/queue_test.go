@@ -10,10 +10,10 @@ import (
 // TestQueueModel compares queues of one peer with lists: order, bounds and the bytes that they hold together.
 func TestQueueModel(t *testing.T) {
 	data, cuts := make([]byte, 4<<20), 0
-	for seed := range uint64(100) {
+	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		var held Held
-		queues, models := make([]*Queue, 40), make([][]*client.Packet, 40)
+		queues, models := make([]*Queue, 100), make([][]*client.Packet, 100)
 		for i := range queues {
 			queues[i] = NewQueue(&held, func() {
 				cuts++
