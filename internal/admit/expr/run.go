@@ -74,7 +74,7 @@ func run(ctx context.Context, exprs []*Expression, in *Input, budget int64) (res
 // to the expression that used them first.
 type activation struct {
 	in        *Input
-	ctx       context.Context // lives as long as the call that received it
+	ctx       context.Context //nolint:containedctx // lives as long as the call that received it
 	variables *lazy.MapValue
 	cost      int64 // of variables, not charged yet
 }
