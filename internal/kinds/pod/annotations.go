@@ -16,7 +16,7 @@ import (
 
 const wholeCost rule.Exception = "the cost of a deletion is a number"
 
-// Annotations of pods that older clients use for what has fields today.
+// Annotations of pods from older clients that have been replaced by fields.
 const (
 	MirrorPod    = corev1.MirrorPodAnnotationKey
 	AppArmor     = corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix
@@ -92,7 +92,7 @@ func appArmorText(val *rule.Validation, container, profile string, spec object.O
 	}
 }
 
-// CheckAnnotationsMatch wants annotations about security profiles to say what the fields say, if there are both.
+// CheckAnnotationsMatch requires annotations about security profiles to match the fields, if both are set.
 func CheckAnnotationsMatch(val *rule.Validation, meta, spec object.Object, path *field.Path) {
 	annotations := rule.StringMap(meta["annotations"])
 	if len(annotations) == 0 {

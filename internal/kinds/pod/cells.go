@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 )
 
-// podSummary gathers what the statuses of a pod's containers come to.
+// podSummary summarizes the statuses of a pod's containers.
 type podSummary struct {
 	pod           *corev1.Pod
 	reason        string
@@ -25,7 +25,7 @@ type podSummary struct {
 	initializing  bool
 }
 
-// Cells are those of a pod: what the statuses of its containers come to.
+// Cells returns the table cells of a pod, from the statuses of its containers.
 func Cells(pod *corev1.Pod, e catalog.Env) []any {
 	s := &podSummary{
 		pod: pod, reason: string(pod.Status.Phase), total: len(pod.Spec.Containers), sidecars: map[string]bool{},
@@ -69,7 +69,7 @@ func Cells(pod *corev1.Pod, e catalog.Env) []any {
 	}
 }
 
-// readInit follows the init containers to the first that is not done.
+// readInit reads the init containers up to the first that is not done.
 func (s *podSummary) readInit() {
 	for i := range s.pod.Status.InitContainerStatuses {
 		c := &s.pod.Status.InitContainerStatuses[i]
@@ -101,7 +101,7 @@ func (s *podSummary) readInit() {
 	}
 }
 
-// readMain follows the containers, the first one last: it gives the reason.
+// readMain reads the containers, the first one last: it determines the reason.
 func (s *podSummary) readMain() {
 	s.restarts, s.restarted = s.sideRestarts, s.sideRestarted
 	running, failure := false, ""
@@ -162,7 +162,7 @@ func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 	return false
 }
 
-// gates counts the readiness gates that are open.
+// gates counts the readiness gates with a true condition.
 func gates(pod *corev1.Pod) string {
 	if len(pod.Spec.ReadinessGates) == 0 {
 		return rule.None

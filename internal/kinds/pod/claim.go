@@ -48,18 +48,18 @@ func dataSource(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// hadGroup reports whether a claim says where its data come from by a group: such a one was not always validated.
+// hadGroup reports whether the data source of a claim has a group: such sources were not always validated.
 func hadGroup(spec object.Object) bool {
 	return object.Map(spec, "dataSource")["apiGroup"] != nil || object.Map(spec, "dataSourceRef")["apiGroup"] != nil
 }
 
-// dataSources wants both fields for the source of data to say the same.
+// dataSources requires equal values in both fields for the data source.
 func dataSources(val *rule.Validation, p rule.Value) {
 	a, b := object.Map(p.Object(), "dataSource"), object.Map(p.Object(), "dataSourceRef")
 	if a == nil || b == nil {
 		return
 	}
-	// Kubernetes shows a path where the value belongs, which is printed as an empty object.
+	// Kubernetes passes a path as the value, which is printed as an empty object.
 	switch {
 	case object.String(b, "namespace") != "":
 		val.Invalid(p.Path, object.Object{}, "may not be specified when dataSourceRef.namespace is specified")
@@ -69,7 +69,7 @@ func dataSources(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// Keep makes the value under name what it is in from.
+// Keep copies the value under name from from to obj.
 func Keep(obj, from object.Object, name string) {
 	if v, ok := from[name]; ok {
 		obj[name] = v
@@ -78,7 +78,7 @@ func Keep(obj, from object.Object, name string) {
 	}
 }
 
-// claimFunctions are those that claim.txt names.
+// claimFunctions are the functions that claim.txt names.
 func claimFunctions() rule.Functions {
 	return rule.Functions{
 		"accessModes":  AccessModes,

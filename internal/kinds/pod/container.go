@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// regularContainers validates spec.containers, of which there must be one.
+// regularContainers validates spec.containers, which must have at least one.
 func regularContainers(val *rule.Validation, p rule.Value) {
 	list := rule.Objects(p.New)
 	if len(list) == 0 {
@@ -34,7 +34,7 @@ func regularContainers(val *rule.Validation, p rule.Value) {
 	hostPortsOnce(val, list, p.Path)
 }
 
-// running validates what only containers have that run as long as the pod does.
+// running validates the fields that only containers with the pod's whole lifetime may have.
 func running(val *rule.Validation, c object.Object, path *field.Path) {
 	lifecycle(val, object.Map(c, "lifecycle"), path.Child("lifecycle"))
 	for _, probe := range [][2]string{{"livenessProbe", "LivenessProbe"}, {"readinessProbe", "ReadinessProbe"},
@@ -86,7 +86,7 @@ func initContainers(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// ephemeralContainers validates containers that are put into a running pod.
+// ephemeralContainers validates containers that are added to a running pod.
 func ephemeralContainers(val *rule.Validation, p rule.Value) {
 	others, all := map[string]bool{}, map[string]bool{}
 	for _, list := range []string{"containers", "initContainers"} {
@@ -133,7 +133,7 @@ func restartPolicy(val *rule.Validation, c object.Object, path *field.Path) {
 	case !ok:
 		val.Required(path.Child("restartPolicy"), "must specify restartPolicy when restart rules are used")
 		if strings.HasPrefix(path.String(), scopeOf(val).Path.Child("initContainers").String()) {
-			return // Kubernetes looks no further for these
+			return // Kubernetes checks nothing else for these
 		}
 	case policy != "Always" && policy != "Never" && policy != "OnFailure":
 		val.Unsupported(path.Child("restartPolicy"), policy, "Always", "Never", "OnFailure")
@@ -177,7 +177,7 @@ func containerPorts(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// hostPortsOnce wants each port of the host to be taken once.
+// hostPortsOnce requires unique host ports.
 func hostPortsOnce(val *rule.Validation, list []object.Object, path *field.Path) {
 	seen := map[string]bool{}
 	for i, c := range list {
@@ -211,7 +211,7 @@ func resizePolicy(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// Choice wants one of the values.
+// Choice requires one of the values.
 func Choice(val *rule.Validation, path *field.Path, s string, values ...string) {
 	if s == "" {
 		val.Required(path, "")
@@ -220,7 +220,7 @@ func Choice(val *rule.Validation, path *field.Path, s string, values ...string) 
 	}
 }
 
-// handler validates how a probe looks at its container.
+// handler validates the handler of a probe.
 func handler(val *rule.Validation, p rule.Value) { val.Block("Handler", p.Object(), nil, p.Path) }
 
 func sleep(val *rule.Validation, p rule.Value) {
@@ -246,7 +246,7 @@ func unsetForReadiness(val *rule.Validation, p rule.Value) {
 
 const initRestart rule.Exception = "a resize does not restart a container that has ended"
 
-// containerFunctions are those that container.txt names.
+// containerFunctions are the functions that container.txt names.
 func containerFunctions() rule.Functions {
 	return rule.Functions{
 		"devices":           devices,

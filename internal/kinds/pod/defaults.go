@@ -4,7 +4,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// mirrorServiceAccount makes the field and its older name say the same; the newer one counts.
+// mirrorServiceAccount synchronizes serviceAccountName and its older name; the newer one counts.
 func mirrorServiceAccount(spec object.Object) {
 	name := object.String(spec, "serviceAccountName")
 	if name == "" {
@@ -17,7 +17,7 @@ func mirrorServiceAccount(spec object.Object) {
 	}
 }
 
-// DefaultTemplate is for the kinds that have a pod template at spec.template.
+// DefaultTemplate sets defaults for kinds with a pod template at spec.template.
 func DefaultTemplate(obj object.Object) {
 	spec, _ := obj["spec"].(map[string]any)
 	template, _ := spec["template"].(map[string]any)
@@ -26,7 +26,7 @@ func DefaultTemplate(obj object.Object) {
 	}
 }
 
-// DefaultSpec fills in what depends on other fields in every spec of a pod.
+// DefaultSpec sets the defaults of a pod spec that depend on other fields.
 func DefaultSpec(spec object.Object) {
 	mirrorServiceAccount(spec)
 	RoundUp(spec, "overhead")

@@ -26,7 +26,7 @@ var resourceFields = []string{"limits.cpu", "limits.ephemeral-storage", "limits.
 
 var byteDivisors = []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
 
-// valueFrom validates where the value of a variable comes from.
+// valueFrom validates the source of a variable's value.
 func valueFrom(val *rule.Validation, p rule.Value) {
 	from, path := object.Map(p.Object(), "valueFrom"), p.Path.Child("valueFrom")
 	if from == nil {
@@ -106,7 +106,7 @@ func subscript(s string) (base, key string, ok bool) {
 	return base, key, ok && base != ""
 }
 
-// resourceRef validates a reference to what a container asks for.
+// resourceRef validates a reference to a resource of a container.
 func resourceRef(val *rule.Validation, ref object.Object, inVolume bool, path *field.Path) {
 	name := object.String(ref, "resource")
 	huge := strings.HasPrefix(name, "requests.hugepages-") || strings.HasPrefix(name, "limits.hugepages-")

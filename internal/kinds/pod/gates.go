@@ -4,8 +4,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// dropGated drops from the spec of a pod, or of a template of pods, what Kubernetes 1.36 has behind feature gates that
-// are off, unless old has some of it. old is nil for a new object.
+// dropGated drops from a pod spec the fields behind disabled feature gates of Kubernetes 1.36, unless old has some of
+// them. old is nil for a new object.
 func dropGated(spec, old object.Object) {
 	for _, source := range []string{"clusterTrustBundle", "podCertificate"} {
 		if !hasSource(old, source) {
@@ -44,7 +44,7 @@ func hasSource(spec object.Object, name string) bool {
 	return false
 }
 
-// ContainersOf returns the containers of a pod, those that initialize it and ephemeral ones among them.
+// ContainersOf returns the containers of a pod, including init and ephemeral ones.
 func ContainersOf(spec object.Object) (out []object.Object) {
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
 		out = append(out, object.Objects(spec[list])...)

@@ -17,8 +17,7 @@ var imageDigest = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Z
 
 var imageID = regexp.MustCompile(`^[a-f0-9]{64}$`)
 
-// pullPolicy returns how often to pull an image when the container does not say: always if the reference means
-// "latest", by its tag or by having neither tag nor digest.
+// pullPolicy returns the default pull policy: Always for the tag "latest", or for neither tag nor digest.
 func pullPolicy(image string) string {
 	if tag, ok := tagOf(image); ok && tag == "latest" {
 		return "Always"

@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Annotations that older clients use for what has fields today.
+// Annotations from older clients that have been replaced by fields.
 const (
 	TaintsAnnotation      = "scheduler.alpha.kubernetes.io/taints"
 	tolerationsAnnotation = "scheduler.alpha.kubernetes.io/tolerations"
@@ -31,7 +31,7 @@ func tolerationsText(val *rule.Validation, text string, path *field.Path) {
 	}
 }
 
-// withWholeNumbers gives the numbers of an object the type that numbers of decoded objects have.
+// withWholeNumbers converts the numbers of an object to the type in decoded objects.
 func withWholeNumbers(obj object.Object) object.Object {
 	for name, v := range obj {
 		if f, ok := v.(float64); ok {
@@ -44,8 +44,7 @@ func withWholeNumbers(obj object.Object) object.Object {
 // fieldInError is where an error of the decoder names a field.
 var fieldInError = regexp.MustCompile(`Go struct field \w+\.\w`)
 
-// InternalNames gives the types and fields in an error the names that they have in Kubernetes, which reads into its
-// internal types.
+// InternalNames replaces the types and fields in an error by Kubernetes' internal names, which its decoder shows.
 func InternalNames(err error) string {
 	text := strings.ReplaceAll(err.Error(), "v1.", "core.")
 	return fieldInError.ReplaceAllStringFunc(text,

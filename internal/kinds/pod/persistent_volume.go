@@ -9,7 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// CheckVolumeSpec validates what the source of a volume demands of the rest.
+// CheckVolumeSpec validates the fields that depend on the source of a volume.
 func CheckVolumeSpec(val *rule.Validation, p rule.Value) {
 	spec := p.Object()
 	if local := object.Map(spec, "local"); local != nil && spec["nodeAffinity"] == nil && sourceOf(spec) == "local" {
@@ -36,7 +36,7 @@ func sourceOf(spec object.Object) string {
 	return ""
 }
 
-// AttributesClass checks the volumeAttributesClassName of a volume, which only a CSI driver knows.
+// AttributesClass checks the volumeAttributesClassName of a volume, which is only for CSI volumes.
 func AttributesClass(val *rule.Validation, p rule.Value) {
 	name, ok := p.Object()["volumeAttributesClassName"].(string)
 	if !ok {
@@ -78,14 +78,14 @@ func iscsiPersistent(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// notEmpty refuses a text that is there and empty.
+// notEmpty rejects a string that is set and empty.
 func notEmpty(val *rule.Validation, p rule.Value) {
 	if p.New == "" {
 		val.Required(p.Path, "")
 	}
 }
 
-// persistentVolumeFunctions are those that persistent_volume.txt names.
+// persistentVolumeFunctions are the functions that persistent_volume.txt names.
 func persistentVolumeFunctions() rule.Functions {
 	return rule.Functions{
 		"endpointsNamespace": endpointsNamespace,

@@ -16,7 +16,7 @@ import (
 
 const ownUsersDevices rule.Exception = "who has users of its own has no devices"
 
-// Scope is what the parts of a pod's spec need to know about the whole.
+// Scope is the whole pod, for the validation of its parts.
 type Scope struct {
 	Spec, Meta object.Object // meta is nil in a template
 	volumes    map[string]object.Object
@@ -24,7 +24,7 @@ type Scope struct {
 	Path       *field.Path
 }
 
-// scopeOf returns the pod that a container or a volume being validated is part of, nil if there is none.
+// scopeOf returns the pod of the validated container or volume, nil if there is none.
 func scopeOf(val *rule.Validation) *Scope {
 	s, _ := val.Scope.(*Scope)
 	return s
@@ -32,7 +32,7 @@ func scopeOf(val *rule.Validation) *Scope {
 
 func (s *Scope) isPod() bool { return s.Meta != nil }
 
-// hostUsers reports whether the users of the pod's containers are those of the host.
+// hostUsers reports whether the pod uses the host's user namespace.
 func (s *Scope) hostUsers() bool { return s.Spec["hostUsers"] != false }
 
 func (s *Scope) os() string { return object.String(object.Map(s.Spec, "os"), "name") }
@@ -115,7 +115,7 @@ func podClaims(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// podResources validates what a pod as a whole asks for.
+// podResources validates pod-level resources.
 func podResources(val *rule.Validation, p rule.Value) {
 	spec := p.Object()
 	r := object.Map(spec, "resources")
@@ -134,7 +134,7 @@ func podResources(val *rule.Validation, p rule.Value) {
 	withinPod(val, spec, r, path)
 }
 
-// withinPod wants what containers ask for to be within what the pod asks for.
+// withinPod requires the containers' resources to be within the pod's.
 func withinPod(val *rule.Validation, spec, r object.Object, path *field.Path) {
 	requests, limits := object.Map(r, "requests"), object.Map(r, "limits")
 	for name, sum := range Total(spec, "requests") {
@@ -166,7 +166,7 @@ func withinPod(val *rule.Validation, spec, r object.Object, path *field.Path) {
 	}
 }
 
-// hostPorts wants the ports of a pod in the host's network to be those of the host.
+// hostPorts requires the ports of a pod with hostNetwork to equal its host ports.
 func hostPorts(val *rule.Validation, p rule.Value) {
 	spec := p.Object()
 	if !object.True(spec, "hostNetwork") {
@@ -184,7 +184,7 @@ func hostPorts(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// hostUsers: a pod with users of its own shares nothing else with the host.
+// hostUsers checks that a pod with its own user namespace shares no other namespace of the host.
 func hostUsers(val *rule.Validation, p rule.Value) {
 	if scopeOf(val).hostUsers() {
 		return
@@ -220,7 +220,7 @@ func hostnameOverride(val *rule.Validation, p rule.Value) {
 	val.Invalids(path, name, validation.IsDNS1123Subdomain(name))
 }
 
-// fileKeys wants variables that are read from files to be in volumes of type emptyDir.
+// fileKeys requires variables from files to be in emptyDir volumes.
 func fileKeys(val *rule.Validation, p rule.Value) {
 	spec := p.Object()
 	sources := map[string]object.Object{}
@@ -297,7 +297,7 @@ func schedulingGates(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// schedulingGroup wants one of the ways to name a group, of which there is one.
+// schedulingGroup requires the one existing way to name a group.
 func schedulingGroup(val *rule.Validation, p rule.Value) {
 	if p.New == nil {
 		return
@@ -317,7 +317,7 @@ func hostnames(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// podFunctions are those that pod.txt names.
+// podFunctions are the functions that pod.txt names.
 func podFunctions() rule.Functions {
 	return rule.Functions{
 		"containers":          regularContainers,

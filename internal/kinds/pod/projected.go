@@ -9,7 +9,7 @@ import (
 
 const tokenPath rule.Exception = "a token is written below its volume"
 
-// projection is the work on a projected volume, whose sources share one tree of files.
+// projection is the validation of a projected volume with sources that share one tree of files.
 type projection struct {
 	*rule.Validation
 	path  *field.Path // of the volume
@@ -37,7 +37,7 @@ func projected(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// take reports an error if another item has the file already; value is what the error shows.
+// take reports an error if another item has the file already; value is shown in the error.
 func (p *projection) take(file string, value any) {
 	if p.taken[file] {
 		p.Invalid(p.path, value, "conflicting duplicate paths")

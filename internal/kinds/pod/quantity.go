@@ -8,13 +8,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// RoundUp makes thousandths of what a list of resources says more exactly, as Kubernetes does in its defaults. The
-// fields are the names of lists in obj, each a map of quantities.
+// RoundUp rounds quantities up to thousandths, as Kubernetes' defaulting does. The fields are the names of lists in
+// obj, each a map of quantities.
 func RoundUp(obj object.Object, fields ...string) {
 	for _, name := range fields {
 		list, _ := obj[name].(map[string]any)
 		for key, v := range list {
-			// Without one of these it says no less than thousandths, which is nearly always.
+			// Without one of these it is no finer than thousandths, which is nearly always.
 			text, ok := v.(string)
 			if !ok || !strings.ContainsAny(text, ".nueE") {
 				continue

@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Replicas is the scale of the kinds whose selector is a label selector.
+// Replicas is the scale of kinds with a label selector.
 func Replicas() *catalog.Scale {
 	return &catalog.Scale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas",
 		Selector: func(obj object.Object) string {
@@ -29,10 +29,10 @@ func Replicas() *catalog.Scale {
 		}}
 }
 
-// TemplateSpec is where most kinds that make pods say what is in them.
+// TemplateSpec is the path of the pod spec in most kinds with a template.
 var TemplateSpec = []string{"spec", "template", "spec"}
 
-// CheckSelected wants a template whose pods the selector selects.
+// CheckSelected requires a template with labels that the selector matches.
 func CheckSelected(val *rule.Validation, s labels.Selector, template object.Object, path *field.Path) {
 	own := rule.StringMap(object.Map(template, "metadata")["labels"])
 	if !s.Matches(labels.Set(own)) {
@@ -40,7 +40,7 @@ func CheckSelected(val *rule.Validation, s labels.Selector, template object.Obje
 	}
 }
 
-// CheckUntilDeleted wants pods that run until they are deleted.
+// CheckUntilDeleted requires a template with restartPolicy Always and without activeDeadlineSeconds.
 func CheckUntilDeleted(val *rule.Validation, template object.Object, of string, path *field.Path) {
 	spec := object.Map(template, "spec")
 	if policy := object.String(spec, "restartPolicy"); policy != "Always" {
@@ -56,8 +56,8 @@ func replicaSetCounts(val *rule.Validation, p rule.Value) {
 		"availableReplicas")
 }
 
-// CheckNoMore wants the named counts of a status to be at most replicas, and availableReplicas at most readyReplicas;
-// thanReady is what the second error says.
+// CheckNoMore requires the named counts of a status to be at most replicas, and availableReplicas to be at most
+// readyReplicas; thanReady is the text of the second error.
 func CheckNoMore(val *rule.Validation, p rule.Value, thanReady string, names ...string) {
 	s := p.Object()
 	whole, _ := object.Int(s, "replicas")
@@ -72,7 +72,7 @@ func CheckNoMore(val *rule.Validation, p rule.Value, thanReady string, names ...
 	}
 }
 
-// replicasFunctions are those that replicas.txt names.
+// replicasFunctions are the functions that replicas.txt names.
 func replicasFunctions() rule.Functions {
 	return rule.Functions{
 		"replicaSetCounts": replicaSetCounts,

@@ -28,13 +28,13 @@ func IsNative(name string) bool {
 	return !strings.Contains(name, "/") || strings.Contains(name, "kubernetes.io/")
 }
 
-// IsExtended reports whether a resource is not Kubernetes' own and has a name that can stand in a quota.
+// IsExtended reports whether a resource is an extended one, with a name that a quota can use.
 func IsExtended(name string) bool {
 	return !IsNative(name) && !strings.HasPrefix(name, "requests.") &&
 		len(validation.IsQualifiedName("requests."+name)) == 0
 }
 
-// counted reports whether a resource comes in whole numbers.
+// counted reports whether a resource has only whole numbers.
 func counted(name string) bool { return slices.Contains(objectCounts, name) || IsExtended(name) }
 
 // Overcommits reports whether limits may be above requests.
@@ -51,7 +51,7 @@ func InQuota(name string) bool {
 		hugePagesInQuota(name)
 }
 
-// CheckResourceName validates the name of any resource and reports whether it is one.
+// CheckResourceName validates the name of any resource and reports whether it is valid.
 func CheckResourceName(val *rule.Validation, name string, path *field.Path) bool {
 	if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
 		val.Invalids(path, name, wrong)
@@ -64,7 +64,7 @@ func CheckResourceName(val *rule.Validation, name string, path *field.Path) bool
 	return true
 }
 
-// CheckContainerResource validates the name of a resource that a container may ask for.
+// CheckContainerResource validates the name of a resource of a container.
 func CheckContainerResource(val *rule.Validation, name string, path *field.Path) {
 	CheckResourceName(val, name, path)
 	switch {
@@ -77,14 +77,14 @@ func CheckContainerResource(val *rule.Validation, name string, path *field.Path)
 	}
 }
 
-// podResource validates the name of a resource that a pod as a whole may ask for.
+// podResource validates the name of a pod-level resource.
 func podResource(val *rule.Validation, name string, path *field.Path) {
 	if CheckResourceName(val, name, path) && name != "cpu" && name != "memory" && !strings.HasPrefix(name, hugePages) {
 		val.Unsupported(path, name, "cpu", hugePages, "memory")
 	}
 }
 
-// resources validates what a container asks for.
+// resources validates the resources of a container.
 func resources(val *rule.Validation, p rule.Value) {
 	CheckRequirements(val, p.Object(), p.Path,
 		func(name string, path *field.Path) { CheckContainerResource(val, name, path) })
@@ -98,7 +98,7 @@ func overhead(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// CheckRequirements validates limits and requests, whose names named validates.
+// CheckRequirements validates limits and requests; named validates their names.
 func CheckRequirements(val *rule.Validation, r object.Object, path *field.Path, named func(string, *field.Path)) {
 	limits, requests := object.Map(r, "limits"), object.Map(r, "requests")
 	limitPath, requestPath := path.Child("limits"), path.Child("requests")
@@ -134,7 +134,7 @@ func CheckRequirements(val *rule.Validation, r object.Object, path *field.Path, 
 	claimNames(val, r["claims"], path.Child("claims"))
 }
 
-// withinLimit wants a request for a resource to be at most its limit; path is that of both lists.
+// withinLimit requires a request for a resource to be at most its limit; path is the path of both lists.
 func withinLimit(val *rule.Validation, name string, request any, limits object.Object, path *field.Path) {
 	limitPath, requestPath := path.Child("limits"), path.Child("requests")
 	limit, ok := limits[name]
@@ -160,7 +160,7 @@ func wholePages(name string, q resource.Quantity) bool {
 	return q.Value()%size.Value() == 0
 }
 
-// claimNames wants each claim of a container to be one of the pod's, named once.
+// claimNames requires each claim of a container to be a claim of the pod, without duplicates.
 func claimNames(val *rule.Validation, v any, path *field.Path) {
 	seen := map[string]bool{}
 	for i, c := range rule.Objects(v) {

@@ -106,7 +106,7 @@ func nodeExpression(val *rule.Validation, p rule.Value) {
 	val.Invalids(p.Path.Child("key"), key, validation.IsQualifiedName(key))
 }
 
-// nodeField validates a requirement about a field of a node, of which there is one: its name.
+// nodeField validates a requirement on the only supported field of a node, its name.
 func nodeField(val *rule.Validation, p rule.Value) {
 	r := p.Object()
 	values := rule.Strings(r["values"])
@@ -134,7 +134,7 @@ func affinityNamespaces(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// matchKeys validates the keys whose values a pod shares with its peers, or does not.
+// matchKeys validates matchLabelKeys and mismatchLabelKeys.
 func matchKeys(val *rule.Validation, p rule.Value) {
 	obj := p.Object()
 	match, mismatch := rule.Strings(obj["matchLabelKeys"]), rule.Strings(obj["mismatchLabelKeys"])
@@ -172,7 +172,7 @@ func matchKeys(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// spreadKeys is matchKeys, or what it was before a pod's selector took the keys in.
+// spreadKeys is matchKeys, or its earlier form before the selector included the keys.
 func spreadKeys(val *rule.Validation, p rule.Value) {
 	before := len(val.Errs)
 	matchKeys(val, p)
@@ -206,7 +206,7 @@ func spreadSelectors(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// spread validates how pods are spread over domains: one constraint for each pair of domain and action.
+// spread validates topology spread constraints: one for each pair of topology key and action.
 func spread(val *rule.Validation, p rule.Value) {
 	list := rule.Objects(p.New)
 	pair := func(c object.Object) string {
@@ -235,7 +235,7 @@ func minDomains(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// schedulingFunctions are those that scheduling.txt names.
+// schedulingFunctions are the functions that scheduling.txt names.
 func schedulingFunctions() rule.Functions {
 	return rule.Functions{
 		"affinityNamespaces": affinityNamespaces,

@@ -17,7 +17,7 @@ const hostSysctl rule.Exception = "who uses a namespace of the host leaves its p
 // sysctlName is a name in segments, divided by dots or slashes.
 var sysctlName = regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`)
 
-// podSecurity validates what in a pod's security context depends on the rest of its spec.
+// podSecurity validates the fields of a pod's security context that depend on the rest of its spec.
 func podSecurity(val *rule.Validation, p rule.Value) {
 	spec := p.Object()
 	sc, path := object.Map(spec, "securityContext"), p.Path.Child("securityContext")
@@ -99,7 +99,7 @@ func localhostAppArmor(val *rule.Validation, p rule.Value) {
 		case strings.TrimSpace(profile) != profile:
 			val.Invalid(path, profile, "must not be padded with whitespace")
 		}
-		if len(profile) > 4095 { // a path's longest, without its end
+		if len(profile) > 4095 { // the longest path, without its terminator
 			val.Add(field.TooLong(path, "", 4095))
 		}
 	case "RuntimeDefault", "Unconfined":
@@ -245,7 +245,7 @@ func forbidAll(val *rule.Validation, obj object.Object, names []string, path *fi
 	}
 }
 
-// securityFunctions are those that security.txt names.
+// securityFunctions are the functions that security.txt names.
 func securityFunctions() rule.Functions {
 	return rule.Functions{
 		"escalation":        escalation,

@@ -1,7 +1,7 @@
-// Package pod holds what all kinds share that are pods or make them: their parts, the volumes and claims, the resources
-// that they ask for, and where they may run.
+// Package pod holds the common parts of pods and of kinds with pod templates: containers, volumes and claims,
+// resources, and scheduling.
 //
-// Its texts and functions are used by the texts of the groups; see docs/design/kinds.md.
+// The texts of the groups use its texts and functions; see docs/design/kinds.md.
 package pod
 
 import (
@@ -14,7 +14,7 @@ import (
 //go:embed *.txt
 var files embed.FS
 
-// Text is what the files say, made once. The texts of groups import it.
+// Text is the parsed text files, read once. The texts of groups import it.
 var Text = sync.OnceValue(func() *rule.Text {
 	return rule.NewText(files, nil, claimFunctions(), containerFunctions(), persistentVolumeFunctions(), podFunctions(),
 		replicasFunctions(), schedulingFunctions(), securityFunctions(), volumeFunctions())

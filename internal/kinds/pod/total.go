@@ -7,9 +7,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Total returns what the containers of a pod need together at the most, of "requests" or "limits": the larger of what
-// runs side by side in the end, and of what each step of the initialization needs with the sidecars that run by then.
-// Source: KEP-753.
+// Total returns the maximum total of "requests" or "limits" of a pod's containers: the larger of the sum of concurrent
+// containers, and of each initialization step with the sidecars running by then. Source: KEP-753.
 func Total(spec object.Object, list string) map[string]resource.Quantity {
 	total, sidecars, steps := map[string]resource.Quantity{}, map[string]resource.Quantity{},
 		map[string]resource.Quantity{}
@@ -31,7 +30,7 @@ func Total(spec object.Object, list string) map[string]resource.Quantity {
 	return total
 }
 
-// Amounts returns obj.resources.requests or limits; list says which.
+// Amounts returns obj.resources.requests or limits, as list selects.
 func Amounts(obj object.Object, list string) map[string]resource.Quantity {
 	out := map[string]resource.Quantity{}
 	for name, v := range object.Map(obj, "resources", list) {
@@ -40,7 +39,7 @@ func Amounts(obj object.Object, list string) map[string]resource.Quantity {
 	return out
 }
 
-// Overhead returns what running a pod costs beside its containers, by its spec.
+// Overhead returns the overhead in a pod spec.
 func Overhead(spec object.Object) map[string]resource.Quantity {
 	out := map[string]resource.Quantity{}
 	for name, v := range object.Map(spec, "overhead") {

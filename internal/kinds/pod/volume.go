@@ -15,11 +15,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// volumes validates a pod's volumes and remembers the valid ones, which containers may mount.
+// volumes validates a pod's volumes and records the valid ones, which containers may mount.
 func volumes(val *rule.Validation, p rule.Value) {
 	scopeOf(val).volumes = map[string]object.Object{}
 	podName := object.String(scopeOf(val).Meta, "name")
-	made := map[string]bool{} // claims that the pod's ephemeral volumes become
+	made := map[string]bool{} // claims of the pod's ephemeral volumes
 	for _, v := range rule.Objects(p.New) {
 		if podName != "" && v["ephemeral"] != nil {
 			made[podName+"-"+object.String(v, "name")] = true
@@ -48,7 +48,7 @@ func volumes(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// nameWithVolume validates names that are made of the volume's name and others.
+// nameWithVolume validates names that include the volume's name.
 func nameWithVolume(val *rule.Validation, v object.Object, podName, name string, path *field.Path) {
 	if iscsi := object.Map(v, "iscsi"); iscsi["initiatorName"] != nil &&
 		len(name+":"+object.String(iscsi, "targetPortal")) > 64 {
@@ -319,7 +319,7 @@ func publishSecret(val *rule.Validation, p rule.Value) {
 	val.Invalids(p.Path.Child("name"), name, validation.IsDNS1123Subdomain(name))
 }
 
-// TemplateMeta lets a claim's template have labels and annotations, and nothing else.
+// TemplateMeta allows only labels and annotations in a claim template's metadata.
 func TemplateMeta(val *rule.Validation, p rule.Value) {
 	meta := p.Object()
 	val.Errs = append(val.Errs,
@@ -338,7 +338,7 @@ func imageReference(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// volumeFunctions are those that volume.txt names.
+// volumeFunctions are the functions that volume.txt names.
 func volumeFunctions() rule.Functions {
 	return rule.Functions{
 		"chapSecret":     chapSecret,

@@ -68,7 +68,7 @@ func WarnSpec(w *rule.Warnings, pod object.Object, path *field.Path) {
 	}
 }
 
-// warnPlacement is about the nodes and zones that pods ask for.
+// warnPlacement warns about the nodes and zones that pods select.
 func warnPlacement(w *rule.Warnings, spec object.Object, path *field.Path) {
 	for _, key := range object.Keys(object.Map(spec, "nodeSelector")) {
 		if text := OldNodeLabels[key]; text != "" {
@@ -105,14 +105,14 @@ func warnAffinity(w *rule.Warnings, affinity object.Object, path *field.Path) {
 	}
 }
 
-// warnSelects wants a labelSelector: without one no pod is meant.
+// warnSelects warns about a missing labelSelector, which matches no pod.
 func warnSelects(w *rule.Warnings, term object.Object, path *field.Path) {
 	if term["labelSelector"] == nil {
 		w.Addf(path.Child("labelSelector"), "a null labelSelector results in matching no pod")
 	}
 }
 
-// warnRepeated is about elements of a list with a key that an earlier one has.
+// warnRepeated warns about elements of a list with a duplicate key.
 func warnRepeated(w *rule.Warnings, spec object.Object, list, key string, path *field.Path) {
 	seen := map[string]bool{}
 	for i, e := range rule.Objects(spec[list]) {
@@ -124,13 +124,13 @@ func warnRepeated(w *rule.Warnings, spec object.Object, list, key string, path *
 	}
 }
 
-// located is a part of a pod and where it is.
+// located is a part of a pod with its path.
 type located struct {
 	object.Object
 	path *field.Path
 }
 
-// containersAt returns all containers of a pod, those that run first in front.
+// containersAt returns all containers of a pod, init containers first.
 func containersAt(spec object.Object, path *field.Path) (out []located) {
 	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
 		for i, c := range rule.Objects(spec[list]) {
@@ -140,7 +140,7 @@ func containersAt(spec object.Object, path *field.Path) (out []located) {
 	return out
 }
 
-// warnContainer is about one container of a pod, or of a template at template.
+// warnContainer warns about one container of a pod, or of a template at template.
 func warnContainer(
 	w *rule.Warnings, c located, spec object.Object, annotations map[string]string, template *field.Path,
 ) {
@@ -152,7 +152,7 @@ func warnContainer(
 				`non-functional in v1.27+; use the "seccompProfile" field instead`)
 		}
 	}
-	// In a pod itself the annotation has become the field before this is asked.
+	// In a pod itself the annotation has become the field by now.
 	if key := "container.apparmor.security.beta.kubernetes.io/" + name; template != nil &&
 		object.Map(c.Object, "securityContext")["appArmorProfile"] == nil {
 		ofPod := object.Map(spec, "securityContext", "appArmorProfile")
@@ -184,7 +184,7 @@ func armor(annotation string) object.Object {
 	return nil
 }
 
-// warnVariables is about one variable that is defined twice, unless the second definition adds to the first.
+// warnVariables warns about a variable that is defined twice, unless the second definition uses the first.
 func warnVariables(w *rule.Warnings, env []object.Object, path *field.Path) {
 	seen := map[string]bool{}
 	for i, v := range env {
@@ -197,7 +197,7 @@ func warnVariables(w *rule.Warnings, env []object.Object, path *field.Path) {
 	}
 }
 
-// warnPorts is about ports of containers that are in each other's way.
+// warnPorts warns about conflicting ports of containers.
 func warnPorts(w *rule.Warnings, containers []located) {
 	taken := map[string][]located{}
 	for _, c := range containers {
@@ -247,7 +247,7 @@ func warnPortNames(w *rule.Warnings, containers []located) {
 	}
 }
 
-// warnVolumes is about volumes that cannot be mounted, and files in one volume that hide one another.
+// warnVolumes warns about volumes that cannot be mounted, and files in one volume that hide one another.
 func warnVolumes(w *rule.Warnings, list []object.Object, path *field.Path) {
 	for i, v := range list {
 		for n, old := range OldVolumes {
@@ -265,10 +265,10 @@ func warnVolumes(w *rule.Warnings, list []object.Object, path *field.Path) {
 	}
 }
 
-// beforeClaims is the place among oldVolumes at which Kubernetes looks at an ephemeral volume's claim.
+// beforeClaims is the index in OldVolumes at which Kubernetes checks an ephemeral volume's claim.
 var beforeClaims = slices.IndexFunc(OldVolumes, func(v [2]string) bool { return v[0] == "cephfs" })
 
-// file is a path in a volume, and what it comes from if that has to be said.
+// file is a path in a volume, and its source if the warning names it.
 type file struct{ path, source string }
 
 func (f file) String() string {
@@ -278,7 +278,7 @@ func (f file) String() string {
 	return fmt.Sprintf("%q", f.path)
 }
 
-// warnFiles is about paths in one volume of which one lies at or below the other.
+// warnFiles warns about overlapping paths in one volume.
 func warnFiles(w *rule.Warnings, volume object.Object) {
 	name := object.String(volume, "name")
 	for _, source := range []struct{ field, kind, name string }{{"configMap", "ConfigMap", "name"},
@@ -323,8 +323,7 @@ func filesOf(source object.Object, from string) (out []file) {
 	return out
 }
 
-// projectedFiles returns the files of one source of a projected volume: of the first that it names and that says its
-// files.
+// projectedFiles returns the files of one source of a projected volume: of the first source type with explicit files.
 func projectedFiles(source object.Object) (out []file) {
 	config, secret, downward, token, bundle, certificate := object.Map(source, "configMap"),
 		object.Map(source, "secret"),

@@ -8,7 +8,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// warnWholeBytes wants amounts of bytes to be integers.
+// warnWholeBytes warns about fractional amounts of bytes.
 func warnWholeBytes(w *rule.Warnings, amounts object.Object, path *field.Path, names ...string) {
 	for _, name := range names {
 		if amounts[name] == nil {
@@ -20,7 +20,7 @@ func warnWholeBytes(w *rule.Warnings, amounts object.Object, path *field.Path, n
 	}
 }
 
-// OldNodeLabels are labels of nodes that should no longer be asked for, and what to say then. It is never changed.
+// OldNodeLabels maps deprecated node labels to their warnings. It is never changed.
 var OldNodeLabels = map[string]string{
 	"beta.kubernetes.io/arch":                       `deprecated since v1.14; use "kubernetes.io/arch" instead`,
 	"beta.kubernetes.io/os":                         `deprecated since v1.14; use "kubernetes.io/os" instead`,
@@ -32,7 +32,7 @@ var OldNodeLabels = map[string]string{
 	"node-role.kubernetes.io/master":                `use "node-role.kubernetes.io/control-plane" instead`,
 }
 
-// OldVolumes are sources of volumes that no node mounts any more, in the order in which Kubernetes speaks of them.
+// OldVolumes are volume sources that no node mounts any more, in the order of Kubernetes' warnings.
 var OldVolumes = [][2]string{
 	{"photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"},
 	{"gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"},
@@ -45,7 +45,7 @@ var OldVolumes = [][2]string{
 	{"rbd", "deprecated in v1.28, non-functional in v1.31+"},
 }
 
-// WarnNodeTerm is about one term of a node selector. values says to look at the values of its expressions too, where
+// WarnNodeTerm warns about one term of a node selector. values also checks the values of its expressions, where
 // validation does not.
 func WarnNodeTerm(w *rule.Warnings, term object.Object, path *field.Path, values bool) {
 	for i, e := range rule.Objects(term["matchExpressions"]) {
@@ -65,7 +65,7 @@ func WarnNodeTerm(w *rule.Warnings, term object.Object, path *field.Path, values
 	}
 }
 
-// GoName is what Kubernetes calls a source of a volume in its warnings.
+// GoName returns the name of a volume source in Kubernetes' warnings.
 func GoName(name string) string {
 	if name == "storageos" {
 		return "storageOS"

@@ -10,10 +10,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Protocols are those of a port.
+// Protocols are the protocols of a port.
 var Protocols = []string{"SCTP", "TCP", "UDP"}
 
-// CheckReachableIP wants an address that traffic can be sent to.
+// CheckReachableIP requires an address that can receive traffic.
 func CheckReachableIP(val *Validation, s string, path *field.Path) {
 	ip := netutils.ParseIPSloppy(s)
 	switch {
@@ -30,12 +30,12 @@ func CheckReachableIP(val *Validation, s string, path *field.Path) {
 	}
 }
 
-// StrictAddresses is Kubernetes' feature by which addresses have no leading zeros, and ranges no bits beyond their
-// prefix. Without it both mean what they meant before 1.36.
+// StrictAddresses is Kubernetes' feature that rejects leading zeros in addresses, and bits beyond the prefix of ranges.
+// Without it both have their meaning from before 1.36.
 const StrictAddresses = "StrictIPCIDRValidation"
 
-// IP returns what is wrong with an address in a field that has been there before StrictAddresses. What is in had, the
-// addresses that the object has already, is always right.
+// IP returns the errors in an address, in a field from before StrictAddresses. Addresses in had, which the object has
+// already, are always valid.
 func (val *Validation) IP(path *field.Path, s string, had []string) field.ErrorList {
 	return validation.IsValidIPForLegacyField(path, s, !val.Lacks(StrictAddresses), had)
 }
@@ -45,7 +45,7 @@ func (val *Validation) CIDR(path *field.Path, s string, had []string) field.Erro
 	return validation.IsValidCIDRForLegacyField(path, s, !val.Lacks(StrictAddresses), had)
 }
 
-// CheckLoadBalancerAddress validates where a load balancer takes traffic: an address or a name.
+// CheckLoadBalancerAddress validates the ingress point of a load balancer: an address or a name.
 func CheckLoadBalancerAddress(val *Validation, in object.Object, path *field.Path) {
 	if ip := object.String(in, "ip"); ip != "" {
 		var had []string

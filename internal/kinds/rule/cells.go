@@ -14,13 +14,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// The values that stand for nothing in a table.
+// The cell values for missing values.
 const (
 	None  = "<none>"
 	Unset = "<unset>"
 )
 
-// Printed makes a Cells rule of a function on the Go type. An object that does not fit the type shows its name and age.
+// Printed makes a Cells rule from a function on the Go type. An object that does not fit the type shows its name and
+// age.
 func Printed[T any](f func(*T, catalog.Env) []any) func(object.Object, catalog.Env) []any {
 	return func(obj object.Object, e catalog.Env) []any {
 		typed, errs := Read[T](obj)
@@ -42,7 +43,7 @@ func Ago(t metav1.Time, e catalog.Env) string {
 // LabelText is a map of labels as a selector.
 func LabelText(set map[string]string) string { return labels.FormatLabels(set) }
 
-// FirstFew joins the first few of a list and says how many more there are.
+// FirstFew joins the first few of a list, with the number of the others.
 func FirstFew(list []string, few int, separator string) string {
 	if len(list) <= few {
 		return strings.Join(list, separator)
@@ -61,7 +62,7 @@ func OrText(s, instead string) string {
 	return s
 }
 
-// Deref returns what p points to, or instead if it is nil.
+// Deref returns the value of p, or instead if it is nil.
 func Deref[T any](p *T, instead T) T {
 	if p == nil {
 		return instead
@@ -69,7 +70,7 @@ func Deref[T any](p *T, instead T) T {
 	return *p
 }
 
-// Distinct returns what is not empty, once and sorted.
+// Distinct returns the distinct non-empty strings, sorted.
 func Distinct(list []string) []string {
 	slices.Sort(list)
 	return slices.DeleteFunc(slices.Compact(list), func(s string) bool { return s == "" })
@@ -89,7 +90,7 @@ func NameAndCreation(obj object.Object, _ catalog.Env) []any {
 	return []any{object.String(obj, "metadata", "name"), created.UTC().Format(time.RFC3339)}
 }
 
-// Age is the cell that says how long ago an object was created.
+// Age returns the cell with the age of an object.
 func Age(obj object.Object, now time.Time) string {
 	return Since(object.String(obj, "metadata", "creationTimestamp"), now)
 }

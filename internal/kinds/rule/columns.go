@@ -10,10 +10,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// Columns and cells are those of kube-apiserver's printers (pkg/printers/internalversion). Unlike those of a
-// CustomResourceDefinition, the columns of a built-in kind are all there is: Name is one of them.
+// Columns and cells equal those of kube-apiserver's printers (pkg/printers/internalversion). Unlike the columns of a
+// CustomResourceDefinition, those of a built-in kind are complete, and include Name.
 
-// parseColumns reads lines of name, type, format, priority and description, with tabs between them.
+// parseColumns parses lines of name, type, format, priority and description, separated by tabs.
 func parseColumns(lines []string) ([]catalog.Column, error) {
 	out := make([]catalog.Column, 0, len(lines))
 	for _, l := range lines {
@@ -40,7 +40,7 @@ func NameColumn() catalog.Column {
 	}
 }
 
-// CreatedColumn is the second column of kinds that have none of their own; unlike ageColumn it is an absolute time.
+// CreatedColumn is the second column of kinds without columns of their own; unlike ageColumn it is an absolute time.
 func CreatedColumn() catalog.Column {
 	return catalog.Column{
 		Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],

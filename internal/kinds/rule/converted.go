@@ -10,13 +10,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// converted returns the rules of a version with other fields than the storage version: those of the storage version,
-// which get its objects converted, as in Kubernetes, whose rules are written for internal types. Paths in errors are
-// those of the storage version. Decoding and defaults are the version's own.
+// converted returns the rules of a version with other fields than the storage version: the rules of the storage
+// version, on converted objects, as in Kubernetes, where rules are for internal types. Paths in errors are the storage
+// version's. Decoding and defaults are the version's own.
 func (k Kind) converted(v *Version) *catalog.Strategy {
 	rules := k.Strategy
 	from, to := &catalog.Version{Name: v.Name}, &catalog.Version{Name: k.Group.Version}
-	// There is nothing in a decoded object that the conversions of built-in kinds refuse.
+	// The conversions of built-in kinds accept every decoded object.
 	stored := func(obj object.Object) object.Object {
 		if obj == nil {
 			return nil

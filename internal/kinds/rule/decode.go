@@ -12,16 +12,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// DecodeAs is the Decode rule of every built-in kind: it brings obj into the form that it has after being read into the
-// kind's Go type and written again, which is what kube-apiserver stores and serves. Unknown fields and empty maps are
-// gone, times are in UTC, a null in a map of strings is an empty string, fields without omitempty are there.
+// DecodeAs is the Decode rule of every built-in kind: it converts obj to the form that it has after being decoded into
+// the kind's Go type and encoded again, which kube-apiserver stores and serves. It drops unknown fields and empty maps,
+// converts times to UTC and nulls in maps of strings to "", and adds fields without omitempty.
 //
-// It returns the paths of the unknown fields ("spec.foo"). An error is worded as encoding/json words it, for example
-// "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"; obj is then as it was.
+// It returns the paths of the unknown fields ("spec.foo"). An error has the text of encoding/json, for example "json:
+// cannot unmarshal number into Go struct field ConfigMap.data of type string"; obj is then unchanged.
 func DecodeAs[T any](obj object.Object) (unknown []string, err error) {
-	// It goes through JSON, because that is where the errors come from that clients know. Assigning the fields
-	// directly, as runtime.DefaultUnstructuredConverter does, would take half the time and let a number pass that is
-	// too large for an int32.
+	// It goes through JSON, which produces the errors that clients know. Assigning the fields directly, as
+	// runtime.DefaultUnstructuredConverter does, would take half the time and accept a number that is too large for an
+	// int32.
 	data, err := json.Marshal(obj)
 	if err != nil {
 		return nil, fmt.Errorf("encode for decoding: %w", err)
@@ -40,7 +40,7 @@ func DecodeAs[T any](obj object.Object) (unknown []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// An empty list of managedFields asks to end tracking; the Go type writes it as none, which asks for nothing.
+	// An empty list of managedFields ends tracking; the Go type encodes it as none, which has no meaning.
 	if meta, _ := obj["metadata"].(map[string]any); meta != nil {
 		if entries, ok := meta["managedFields"].([]any); ok && len(entries) == 0 {
 			out["metadata"].(map[string]any)["managedFields"] = entries
@@ -51,8 +51,8 @@ func DecodeAs[T any](obj object.Object) (unknown []string, err error) {
 	return unknown, nil
 }
 
-// Typed makes a function for rules of functions on the Go type: create validates a new object, update a change through
-// a subresource, "" for the object itself. Without an update each change is validated as a creation.
+// Typed makes a function for rules from functions on the Go type: create validates a new object, update a change
+// through a subresource, "" for the object itself. Without an update each change is validated as a creation.
 func Typed[T any](
 	create func(*T) field.ErrorList, update func(obj, old *T, subresource string) field.ErrorList,
 ) Function {
@@ -78,8 +78,8 @@ func typedErrors[T any](
 	return update(typed, was, val.Subresource)
 }
 
-// Read returns obj as its Go type. obj has been through decode; if it does not fit all the same (an object written into
-// etcd by other means), that is an error of the object and not a reason to stop serving.
+// Read returns obj as its Go type. obj has been through decode; if it still does not fit (an object written into etcd
+// by other means), that is an error of the object and no reason to stop serving.
 func Read[T any](obj object.Object) (*T, field.ErrorList) {
 	typed := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, typed); err != nil {

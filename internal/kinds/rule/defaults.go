@@ -11,14 +11,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// defaults are those of a group, by the name of the type.
+// defaults are the defaults of a group, by type name.
 type defaults map[string][]*fill
 
-// fill is a line of a block: a value for a field, or the defaults of another type for what is there.
+// fill is a line of a block: a value for a field, or the defaults of another type for an existing value.
 type fill struct {
 	path  []fillStep // to the object that has the field, and the field itself
 	value any        // nil if of is set
-	zero  bool       // the value also takes the place of 0 and ""
+	zero  bool       // the value also replaces 0 and ""
 	of    string
 }
 
@@ -28,7 +28,7 @@ type fillStep struct {
 	each bool // of a list, or of a map's values
 }
 
-// parseDefaults reads the defaults of the text, which those of imports complete.
+// parseDefaults parses the defaults of the text, completed by the types of imports.
 func (t *Text) parseDefaults(imports []*Text) (defaults, error) {
 	out := defaults{}
 	for _, from := range imports {
@@ -99,7 +99,7 @@ func parseFill(line string) (*fill, error) {
 	return f, nil
 }
 
-// apply fills in what obj, an object of the named type, lacks.
+// apply sets the defaults of obj, an object of the named type.
 func (d defaults) apply(name string, obj object.Object) {
 	for _, f := range d[name] {
 		d.fill(f, f.path, obj)

@@ -7,7 +7,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// FieldLabels makes the FieldLabels of paths like "spec.nodeName", whose values are strings.
+// FieldLabels makes the FieldLabels of paths like "spec.nodeName" with string values.
 func FieldLabels(paths ...string) map[string]func(object.Object) string {
 	out := map[string]func(object.Object) string{}
 	for _, p := range paths {
@@ -21,7 +21,7 @@ func TextAt(path ...string) func(object.Object) string {
 	return func(obj object.Object) string { return object.String(obj, path...) }
 }
 
-// TruthAt makes a function that returns "true" or "false", which a missing field is.
+// TruthAt makes a function that returns "true" or "false"; a missing field is false.
 func TruthAt(path ...string) func(object.Object) string {
 	return func(obj object.Object) string {
 		last := len(path) - 1

@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// CheckFinalizers validates metadata.finalizers more strictly than those of other kinds are: a name without a slash
-// must be one of Kubernetes' own.
+// CheckFinalizers validates metadata.finalizers more strictly than for other kinds: a name without a slash must be one
+// of Kubernetes' own.
 func CheckFinalizers(finalizers []string) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("metadata", "finalizers")

@@ -12,7 +12,7 @@ func StoredAs(group, version, older string) *catalog.Form {
 	newer, old := []byte(`"`+group+"/"+version+`"`), []byte(`"`+group+"/"+older+`"`)
 	rename := func(from, to []byte) func([]byte) ([]byte, error) {
 		return func(raw []byte) ([]byte, error) {
-			// Here and in kube-apiserver apiVersion and kind are all that comes before metadata.
+			// Here and in kube-apiserver only apiVersion and kind precede metadata.
 			head, rest, ok := bytes.Cut(raw, []byte(`"metadata"`))
 			if at := bytes.Index(head, from); ok && at >= 0 {
 				return bytes.Join([][]byte{head[:at], to, head[at+len(from):], []byte(`"metadata"`), rest}, nil), nil

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// formats are those that lines of the text may name. Each returns what is wrong with a string.
+// formats are the named formats of text lines. Each returns the errors in a string.
 func formats() map[string]func(string) []string {
 	return map[string]func(string) []string{
 		"label":       validation.IsDNS1123Label,
@@ -35,7 +35,7 @@ func formats() map[string]func(string) []string {
 	}
 }
 
-// details makes a format of a function that returns errors of its own.
+// details makes a format from a function that returns field errors.
 func details(f func(string) field.ErrorList) func(string) []string {
 	return func(s string) []string {
 		var out []string
@@ -73,7 +73,7 @@ func Relative(s string) []string {
 	return append(out, NoBacksteps(s)...)
 }
 
-// Unreserved is a relative path of which no part can be one of the kubelet's own, which begin with "..".
+// Unreserved requires a relative path without parts that are reserved for the kubelet, which begin with "..".
 func Unreserved(s string) []string {
 	out := Relative(s)
 	if strings.HasPrefix(s, "..") && !strings.HasPrefix(s, "../") {

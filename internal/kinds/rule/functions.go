@@ -4,7 +4,7 @@ import (
 	unversioned "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 )
 
-// standardFunctions are those that the text of any group may name.
+// standardFunctions are the functions that the text of any group may name.
 func standardFunctions() Functions {
 	return Functions{
 		"nothing":    func(*Validation, Value) {},

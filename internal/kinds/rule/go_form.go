@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/diff"
 )
 
-// Difference shows clients what they have changed and may not.
+// Difference shows clients their forbidden changes.
 func Difference(was, now any) string { return diff.Diff(was, now) }
 
-// GoForm returns what an error of Kubernetes shows of a value of type T: JSON with the names of Go fields, in their
-// order, and nulls for what is not there. Its internal types, which have the fields of T, have no other names.
+// GoForm returns the form of a value of type T in an error of Kubernetes: JSON with the names of Go fields, in their
+// order, and nulls for missing ones. Kubernetes' internal types have the fields of T, without JSON names.
 func GoForm[T any](v any) json.RawMessage {
 	if v == nil {
 		return json.RawMessage("null")
@@ -23,7 +23,7 @@ func GoForm[T any](v any) json.RawMessage {
 	return out.Bytes()
 }
 
-// SameInGo is "same" for an object, whose value in the error is inGo's.
+// SameInGo is "same" for an object that errors show as GoForm.
 func SameInGo[T any](val *Validation, p Value) {
 	if val.Old != nil && !Equivalent(p.New, p.Old) {
 		val.Invalid(p.Path, GoForm[T](p.New), "field is immutable")
@@ -58,17 +58,17 @@ func writeGo(out *bytes.Buffer, v reflect.Value) {
 			}
 		}
 	}
-	data, err := json.Marshal(v.Interface()) // maps too: none of those that are shown has structs
+	data, err := json.Marshal(v.Interface()) // maps too: none of the shown ones has structs
 	if err != nil {
 		data = []byte("null")
 	}
 	out.Write(data)
 }
 
-// shared reports whether a type is one of those that Kubernetes' internal types have too, JSON names and all.
+// shared reports whether Kubernetes' internal types use a type unchanged, with its JSON names.
 func shared(t reflect.Type) bool { return strings.HasPrefix(t.PkgPath(), "k8s.io/apimachinery/") }
 
-// writeFields writes the fields of a struct; those of an embedded one are its own.
+// writeFields writes the fields of a struct, including the fields of embedded structs.
 func writeFields(out *bytes.Buffer, v reflect.Value, first *bool) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)

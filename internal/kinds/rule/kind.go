@@ -11,21 +11,21 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Kind is what is known about a built-in kind beside its schema and its text.
+// Kind is the definition of a built-in kind apart from its schema and its text.
 //
-// Names, categories, storage prefixes and the like are written down because no published source has them: in Kubernetes
+// Names, categories, storage prefixes and the like are written out because no published source has them: in Kubernetes
 // they are code of each kind's registry.
 type Kind struct {
-	// Group is that of the storage version.
+	// Group is the group of the storage version.
 	Group         Group
 	Kind, Plural  string
 	Short         []string
 	Categories    []string
 	ClusterScoped bool
-	// Virtual is true if objects are not stored; Verbs are then what can be done with them, nil for answering a POST.
+	// Virtual is true if objects are not stored. Verbs are then the supported verbs, nil for answering a POST.
 	Virtual bool
 	Verbs   []string
-	// Prefix is where kube-apiserver keeps the kind in etcd, if that is not the plural.
+	// Prefix is kube-apiserver's prefix of the kind in etcd, if it is not the plural.
 	Prefix string
 	Status bool
 	Scale  *catalog.Scale
@@ -33,42 +33,41 @@ type Kind struct {
 	Generation bool
 	// StatusOnly is true if an update of status cannot change metadata.
 	StatusOnly bool
-	// ResetFields are those of the endpoints for which the above does not say it, by subresource. See resetFields.
+	// ResetFields are the reset fields of endpoints, by subresource, if the fields above do not imply them. See
+	// resetFields.
 	ResetFields map[string]catalog.ResetFields
-	// DropGated drops from obj what Kubernetes has behind feature gates that are off, unless old has it. It runs before
-	// PrepareCreate, with a nil old, and before PrepareUpdate but for updates of status. nil drops nothing.
+	// DropGated drops fields behind disabled feature gates of Kubernetes from obj, unless old has them. It runs before
+	// PrepareCreate, with a nil old, and before PrepareUpdate except for updates of status. nil drops nothing.
 	DropGated func(obj, old object.Object)
-	// Deprecated is the warning that goes with every answer about the kind, usually "", and Removed the release in
-	// which it goes.
+	// Deprecated is the warning in every response about the kind, usually "", and Removed the release of its removal.
 	Deprecated, Removed string
-	// OnDemand is true if the storage version too is served only if the runtime configuration asks for it.
+	// OnDemand is true if even the storage version is served only if the runtime configuration enables it.
 	OnDemand bool
-	// AnyFinalizer is true for the few kinds whose finalizers may have any name.
+	// AnyFinalizer is true for the few kinds with finalizers of any name.
 	AnyFinalizer bool
-	// NoDeleteCollection is true for the kinds that cannot be deleted as a collection.
+	// NoDeleteCollection is true for kinds without deletecollection.
 	NoDeleteCollection bool
-	// ReturnsDeleted is true for the kinds whose deletion answers the object.
+	// ReturnsDeleted is true for kinds with deletions that return the object.
 	ReturnsDeleted bool
 	Subresources   []catalog.Subresource
 	// New returns a pointer to a fresh value of the Go type.
 	New func() any
-	// Columns are replaced by those of the kind's text, if it has some.
+	// Columns are replaced by the columns of the kind's text, if it has some.
 	Columns []catalog.Column
-	// Strategy is completed with what the kind's text says.
+	// Strategy is completed by the kind's text.
 	Strategy *catalog.Strategy
-	// Warn says what there is to warn about in a new or changed object, WarnStatus in an update of its status. Either
-	// may be nil.
+	// Warn adds warnings about a new or changed object, WarnStatus about an update of its status. Either may be nil.
 	Warn, WarnStatus func(*Warnings)
 
-	// Also are other versions, none for nearly all kinds; those with a strategy of their own come first.
+	// Also are other versions, none for nearly all kinds; versions with a strategy of their own come first.
 	Also []*Version
 	// Convert is needed if one of Also has other fields: see catalog.Resource.Convert.
 	Convert func(from, to *catalog.Version, obj object.Object) error
-	// Form is how objects are stored, if not as JSON of the storage version: see catalog.Resource.Form.
+	// Form is the storage form, if not JSON of the storage version: see catalog.Resource.Form.
 	Form *catalog.Form
 }
 
-// Group is an API group in one version. The priorities are those of kube-apiserver's own APIService objects.
+// Group is an API group in one version. The priorities equal those of kube-apiserver's own APIService objects.
 type Group struct {
 	Name, Version string
 	// Priority orders groups in discovery.
@@ -77,28 +76,28 @@ type Group struct {
 	Rank int
 }
 
-// Version is one that objects are not stored in.
+// Version is a version other than the storage version.
 type Version struct {
 	Name     string
 	Rank     int
 	New      func() any
 	Strategy *catalog.Strategy
-	// Default fills in what this version has defaults for and the storage version has not. nil does nothing, and it is
-	// not called if the version has a Strategy of its own.
+	// Default sets the defaults of this version beyond the storage version's. nil does nothing, and it is not called if
+	// the version has a Strategy of its own.
 	Default func(object.Object)
-	// OtherFields is true of a version whose objects Kind.Convert has to turn into those of the storage version before
-	// the rules can look at them. Default has all of its defaults then.
+	// OtherFields is true if Kind.Convert has to convert the objects of this version to the storage version before the
+	// rules can read them. Default then sets all of its defaults.
 	OtherFields bool
-	// decode is the Decode function of a version that has the fields of the storage version, and else its strategy; see
-	// OnDemand.
+	// decode is the Decode function of a version with the fields of the storage version; otherwise the strategy has it.
+	// See OnDemand.
 	decode func(object.Object) ([]string, error)
-	// Deprecated is the warning of a version that is no longer recommended, and Removed the release in which it goes.
+	// Deprecated is the warning of a deprecated version, and Removed the release of its removal.
 	Deprecated, Removed string
-	// onDemand is true of a version that is served only if the runtime configuration asks for it.
+	// onDemand is true for a version that is served only if the runtime configuration enables it.
 	onDemand bool
 }
 
-// Resource returns the kind as the catalog has it, without what a text says of it; see Text.Resources.
+// Resource returns the kind as a catalog resource, without its text; see Text.Resources.
 func (k Kind) Resource() *catalog.Resource {
 	stored := k.served(k.Group.Version, k.Group.Rank, k.New)
 	stored.Served = !k.OnDemand
@@ -171,8 +170,8 @@ func (k Kind) served(name string, rank int, newObject func() any) *catalog.Versi
 	}
 }
 
-// Of completes a kind with what follows from the Go type and what most kinds have in common: names are DNS
-// subdomains, a status that a client sends with a new object is dropped, and name and time of creation are printed.
+// Of completes a kind from its Go type and with common defaults: names are DNS subdomains, a client's status is dropped
+// from a new object, and name and time of creation are printed.
 func Of[T any](k Kind) Kind {
 	k.New = NewOf[T]()
 	if k.Strategy == nil {

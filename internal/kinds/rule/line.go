@@ -10,15 +10,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Value is a value that a check looks at.
+// Value is a value to check.
 type Value struct {
 	New  any
-	Old  any           // what was there before an update; nil inside of lists
+	Old  any           // the value before an update; nil inside of lists
 	In   object.Object // the object that has the field
 	Path *field.Path
 }
 
-// Object returns the value as an object, nil if it is not there.
+// Object returns the value as an object, nil if it is missing.
 func (p Value) Object() object.Object {
 	o, _ := p.New.(object.Object)
 	return o
@@ -153,8 +153,8 @@ func (val *Validation) number(c *line, p Value) {
 	}
 }
 
-// union wants exactly one of the fields. Some have another name in errors about what is in them, and a third in the
-// error that says that there are others.
+// union requires exactly one of the fields. Some have another name in errors about their content, and a third in the
+// error about additional fields.
 func (val *Validation) union(what string, lines []*line, obj object.Object, path *field.Path) {
 	found := false
 	for _, c := range lines {
@@ -182,7 +182,7 @@ func (val *Validation) union(what string, lines []*line, obj object.Object, path
 	}
 }
 
-// IsEmpty reports whether v is what Go leaves out: nothing, "", 0, false, an empty list or map.
+// IsEmpty reports whether v is a value that omitempty omits: nil, "", 0, false, an empty list or map.
 func IsEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:

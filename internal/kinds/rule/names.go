@@ -21,17 +21,16 @@ func nameIsSubdomain(name string, prefix bool) []string {
 	return apivalidation.NameIsDNSSubdomain(name, prefix)
 }
 
-// NameIsConfigKey allows what can be a key of a ConfigMap.
+// NameIsConfigKey accepts valid keys of a ConfigMap.
 func NameIsConfigKey(name string, _ bool) []string { return validation.IsConfigMapKey(name) }
 
-// NameIsSegment allows whatever can stand in a path.
+// NameIsSegment accepts every valid path segment.
 func NameIsSegment(name string, _ bool) []string {
 	//lint:ignore SA1019 kube's rule, kept where kube keeps it
 	return path.IsValidPathSegmentName(name)
 }
 
-// NameIsLong is the rule of the kinds whose names are validated by declarations: the prefix of a generated name is not
-// looked at.
+// NameIsLong is the rule of kinds with declarative name validation: it does not check the prefix of a generated name.
 func NameIsLong(name string, prefix bool) []string {
 	if prefix {
 		return nil
@@ -39,7 +38,7 @@ func NameIsLong(name string, prefix bool) []string {
 	return content.IsDNS1123Subdomain(name)
 }
 
-// NameIsAddress is the rule of the kind whose objects are named after IP addresses.
+// NameIsAddress is the rule of the kind with IP addresses as names.
 func NameIsAddress(name string, _ bool) (problems []string) {
 	for _, err := range validation.IsValidIP(nil, name) {
 		problems = append(problems, err.Detail)
@@ -47,7 +46,7 @@ func NameIsAddress(name string, _ bool) (problems []string) {
 	return problems
 }
 
-// ResetStatus gives a new object the status that its Go type begins with.
+// ResetStatus sets the initial status of the Go type on a new object.
 func ResetStatus[T any](obj object.Object) {
 	zero, err := runtime.DefaultUnstructuredConverter.ToUnstructured(new(T))
 	if err == nil && zero["status"] != nil {

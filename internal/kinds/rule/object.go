@@ -45,7 +45,7 @@ func StringMap(v any) map[string]string {
 	return out
 }
 
-// Quantity returns a quantity; decode has shown that it is one.
+// Quantity returns a quantity, which decode has validated.
 func Quantity(v any) resource.Quantity {
 	switch v := v.(type) {
 	case string:
@@ -70,7 +70,7 @@ func LabelSelector(v any) *metav1.LabelSelector {
 	return &s
 }
 
-// As reads a value into a Go type; it fits, or into stays as it is.
+// As decodes a value into a Go type; into is the zero value if it does not fit.
 func As[T any](v any) (into T) {
 	data, err := json.Marshal(v)
 	if err == nil {

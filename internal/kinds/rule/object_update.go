@@ -6,7 +6,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Keep makes the value under name what it is in old. The value is shared with old, which no caller changes.
+// Keep copies the value under name from old. The value is shared with old, which no caller changes.
 func Keep(obj, old object.Object, name string) {
 	if v, ok := old[name]; ok {
 		obj[name] = v
@@ -22,7 +22,7 @@ func SetDefault(obj object.Object, name string, v any) {
 	}
 }
 
-// KeepAll makes everything but the metadata that the server itself maintains what it is in old.
+// KeepAll resets obj to old, except for the metadata that the server itself maintains.
 func KeepAll(obj, old object.Object) {
 	meta := CopyOf(object.Child(old, "metadata"))
 	for _, name := range []string{"managedFields", "resourceVersion"} {

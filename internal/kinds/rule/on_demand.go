@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// OnDemand is the version of a kind in g, of Go type T, that Kubernetes serves only if asked to. It has the fields,
-// defaults and rules of the version that objects are stored in, and what is set in the result besides.
+// OnDemand returns the version of a kind in g, of Go type T, that Kubernetes serves only if enabled. It has the fields,
+// defaults and rules of the storage version, and the fields set in the result.
 func OnDemand[T any](g Group) []*Version {
 	warning, removed := Outdated(g, new(T))
 	return []*Version{
@@ -23,11 +23,11 @@ func OnDemand[T any](g Group) []*Version {
 	}
 }
 
-// sameFields converts between versions that differ in nothing but their names.
+// sameFields converts between versions that differ only in their names.
 func sameFields(_, _ *catalog.Version, _ object.Object) error { return nil }
 
-// rulesOf returns the rules of a version of onDemand, once those of the storage version are complete. What names the
-// Go type or the version in errors is its own.
+// rulesOf returns the rules of a version of onDemand, once the rules of the storage version are complete. Errors name
+// its own Go type and version.
 func (k Kind) rulesOf(v *Version) *catalog.Strategy {
 	own := *k.Strategy
 	own.Decode = v.decode
@@ -47,11 +47,11 @@ func (k Kind) rulesOf(v *Version) *catalog.Strategy {
 	return &own
 }
 
-// minor is that of the Kubernetes 1.x whose API this is.
+// minor is the minor version of the served API, Kubernetes 1.x.
 const minor = 36
 
-// Outdated returns, by what its Go type says of its life, the warning about a version and the release in which it goes;
-// both are "" if it is not deprecated yet.
+// Outdated returns the deprecation warning about a version and the release of its removal, from the lifecycle methods
+// of its Go type; both are "" if it is not deprecated yet.
 func Outdated(g Group, typed any) (warning, removed string) {
 	life, ok := typed.(interface {
 		APILifecycleDeprecated() (major, minor int)

@@ -10,13 +10,13 @@ import (
 // blocks are the rules of each type.
 type blocks map[string][]*line
 
-// line is one rule: an operator on what the path leads to.
+// line is one rule: an operator on the value at a path.
 type line struct {
 	path []step // empty for the object itself
 	op   string
 	mark byte     // '!' or '?' behind the operator, or 0
-	args []string // what follows the operator, up to the message
-	text string   // the message, "" for the usual one
+	args []string // the words after the operator, up to the message
+	text string   // the message, "" for the default one
 
 	low, high int64                 // of min, range and length
 	format    func(string) []string // of format
@@ -29,7 +29,7 @@ type step struct {
 	list, dict bool // all elements of a list, all values of a map
 }
 
-// parseRules reads the rules of the text, whose lines may lead to types of imports.
+// parseRules parses the rules of the text. Lines may refer to types of imports.
 func (t *Text) parseRules(imports []*Text, functions Functions) (blocks, error) {
 	formats, out := formats(), blocks{}
 	for _, from := range imports {
@@ -90,7 +90,7 @@ func parseLine(s string) (*line, error) {
 	return c, nil
 }
 
-// bind finds what the operator needs.
+// bind resolves the arguments of the operator.
 func (c *line) bind(formats map[string]func(string) []string, functions Functions) error {
 	want := map[string]int{
 		"required": 0, "set": 0, "port": 0, "same": 0, "unset": 0, "nonnegative": 0, "min": 1, "range": 2, "length": 1,

@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Exception is a rule that an object may go on breaking if it did so before the update: an older Kubernetes has
-// accepted it, and a client that changes something else must be able to.
+// Exception is a rule that an object may violate if it did so before the update: an older Kubernetes has accepted it,
+// and a client must be able to change other fields.
 //
 // Source: GetValidationOptionsFromPodSpecAndMeta of pkg/api/pod and its like in pkg/registry.
 type Exception string
@@ -20,33 +20,33 @@ type Exception string
 // SelectorValues is the rule that a selector selects by values that labels can have.
 const SelectorValues Exception = "a selector selects by possible labels"
 
-// allowedKey is where a context says which rule need not be kept.
+// allowedKey is the context key of a lifted rule.
 type allowedKey struct{}
 
-// Allow returns a context in which every object may break a rule, because a feature that is on lifts it.
+// Allow returns a context in which every object may violate a rule, because an enabled feature lifts it.
 func Allow(ctx context.Context, rule Exception) context.Context {
 	return context.WithValue(ctx, allowedKey{}, rule)
 }
 
-// lackedKey is where a context says which features are off.
+// lackedKey is the context key of disabled features.
 type lackedKey struct{}
 
-// Without returns a context in which Kubernetes' features of these names are off, too.
+// Without returns a context in which Kubernetes' features of these names are disabled, too.
 func Without(ctx context.Context, features ...string) context.Context {
 	before, _ := ctx.Value(lackedKey{}).([]string)
 	return context.WithValue(ctx, lackedKey{}, slices.Concat(before, features))
 }
 
-// NewValidation returns one for functions that are called by themselves, where features are off.
+// NewValidation returns a Validation for functions that are called directly, with disabled features.
 func NewValidation(obj, old object.Object, off []string) *Validation {
 	return &Validation{Obj: obj, Old: old, lacked: off}
 }
 
-// Lacks reports whether a feature is off that is on by default (Without).
+// Lacks reports whether a feature that is on by default is disabled (Without).
 func (val *Validation) Lacks(feature string) bool { return slices.Contains(val.lacked, feature) }
 
-// Excused reports whether an object that breaks a rule did so before the update, or may in any case. Only if it breaks
-// one, which is rare, is the old object validated too.
+// Excused reports whether an object that violates a rule did so before the update, or may in any case. Only after a
+// violation, which is rare, it also validates the old object.
 func (val *Validation) Excused(rule Exception) bool {
 	if rule == val.allowed {
 		return true
@@ -74,8 +74,8 @@ func (val *Validation) Was(rule Exception) bool {
 	return val.broke[rule]
 }
 
-// Selects validates a selector, if there is one. Of an object that breaks the rule already it may have values that no
-// label has.
+// Selects validates a selector, if there is one. If the object violated the rule before, values may be invalid label
+// values.
 func (val *Validation) Selects(v any, rule Exception, path *field.Path) {
 	s := LabelSelector(v)
 	errs := SelectorErrors(s, false, path)
@@ -85,7 +85,7 @@ func (val *Validation) Selects(v any, rule Exception, path *field.Path) {
 	val.Errs = append(val.Errs, errs...)
 }
 
-// SelectorErrors returns what is wrong with a selector, nil being none. anyValue allows values that no label can have.
+// SelectorErrors returns the errors in a selector, which may be nil. anyValue accepts invalid label values.
 func SelectorErrors(s *metav1.LabelSelector, anyValue bool, path *field.Path) field.ErrorList {
 	if s == nil {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// resetFields returns what the kind's endpoints let their callers change: the object's own all but the status, /status
-// all but the spec. What differs stands in the kind's entry.
+// resetFields returns the fields that the kind's endpoints let their callers change: the object's own all except the
+// status, /status all except the spec. Exceptions are in the kind's entry.
 func (k Kind) resetFields() map[string]catalog.ResetFields {
 	out := map[string]catalog.ResetFields{}
 	switch {
@@ -22,10 +22,10 @@ func (k Kind) resetFields() map[string]catalog.ResetFields {
 	return out
 }
 
-// Except and only make a Reach of paths with dots.
+// Except returns the ResetFields of an endpoint that cannot change the fields at the paths, which have dots.
 func Except(paths ...string) catalog.ResetFields { return catalog.ResetFields{Except: split(paths)} }
 
-// Only returns the ResetFields of an endpoint that leaves alone all but the paths, which have dots.
+// Only returns the ResetFields of an endpoint that can change only the fields at the paths, which have dots.
 func Only(paths ...string) catalog.ResetFields { return catalog.ResetFields{Only: split(paths)} }
 
 func split(paths []string) [][]string {

@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Resources returns kinds as the catalog has them, completed with what the text says of each. Each call makes new
-// values, which a catalog may own.
+// Resources returns kinds as catalog resources, completed by the text. Each call creates new values, which a catalog
+// may own.
 func (t *Text) Resources(kinds ...Kind) []*catalog.Resource {
 	out := make([]*catalog.Resource, 0, len(kinds))
 	for _, k := range kinds {
@@ -28,7 +28,7 @@ func (t *Text) Resources(kinds ...Kind) []*catalog.Resource {
 	return out
 }
 
-// strategies returns those of all versions that have one of their own: that of the storage version, then Also's.
+// strategies returns the strategies of all versions that have one: the storage version's, then Also's.
 func (k Kind) strategies() []*catalog.Strategy {
 	all := []*catalog.Strategy{k.Strategy}
 	for _, v := range k.Also {
@@ -39,7 +39,7 @@ func (k Kind) strategies() []*catalog.Strategy {
 	return all
 }
 
-// fill puts the defaults of the text before those that are code.
+// fill runs the defaults of the text before the defaults in code.
 func (k Kind) fill(t *Text, s *catalog.Strategy) {
 	if !t.hasDefaults(k.Kind) {
 		return
@@ -53,7 +53,7 @@ func (k Kind) fill(t *Text, s *catalog.Strategy) {
 	}
 }
 
-// setRules makes the rules of the text those of a strategy, the i-th of k.strategies, unless it has some of its own.
+// setRules sets the rules of a strategy, the i-th of k.strategies, to the rules of the text, unless it has its own.
 func (k Kind) setRules(t *Text, s *catalog.Strategy, i int) {
 	inStorage := func(obj object.Object) object.Object { return obj }
 	if i > 0 {
@@ -98,8 +98,8 @@ func (k Kind) prepare(s *catalog.Strategy) {
 	}
 }
 
-// inStorageVersion returns a function that turns an object of another version of the kind into one of the version that
-// the rules are written for.
+// inStorageVersion returns a function that converts an object of another version of the kind to the version of the
+// rules.
 func (k Kind) inStorageVersion(from *Version) func(object.Object) object.Object {
 	return func(obj object.Object) object.Object {
 		out := runtime.DeepCopyJSON(obj)
@@ -117,9 +117,8 @@ func (k Kind) checkFinalizers(obj object.Object) field.ErrorList {
 	return CheckFinalizers(finalizersOf(obj))
 }
 
-// warnings returns what Kubernetes warns about in an object that it accepts: fields that do nothing any more,
-// definitions that hide one another, names that surprise. old is nil for a creation, subresource "" for the object
-// itself.
+// warnings returns Kubernetes' warnings about an accepted object: ineffective fields, definitions that hide one
+// another, surprising names. old is nil for a creation, subresource "" for the object itself.
 func (k Kind) warnings(obj, old object.Object, subresource string) []string {
 	warn := k.Warn
 	switch subresource {

@@ -9,10 +9,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// storeAs makes the Store rule of a kind with the Go type T: what a JSON list or map says that is empty, and the
-// protobuf form in which kube-apiserver stores built-in kinds cannot say, is not there afterwards. A list or map that
-// a reader finds in any case (without omitempty) is null then. The type is looked at with the first object: for all
-// kinds it would take the start 10 ms.
+// storeAs makes the Store rule of a kind with the Go type T: it drops empty JSON lists and maps that the protobuf form,
+// in which kube-apiserver stores built-in kinds, does not distinguish from missing ones. A list or map without
+// omitempty becomes null. The type is analyzed with the first object: for all kinds it would delay the start by 10 ms.
 func storeAs[T any]() func(object.Object) {
 	form := sync.OnceValue(func() *hollow { return hollowOf(reflect.TypeFor[T](), map[reflect.Type]bool{}) })
 	return func(obj object.Object) {
@@ -22,20 +21,20 @@ func storeAs[T any]() func(object.Object) {
 	}
 }
 
-// hollow says what of a Go type changes on its way through protobuf. nil is a type of which nothing does.
+// hollow describes the changes of a Go type's values on their way through protobuf. nil means no changes.
 type hollow struct {
-	// fields are those of a struct in which something changes, by their names in JSON.
+	// fields are the fields of a struct with changes, by JSON name.
 	fields map[string]*hollow
 	// each is for the elements of a list, or the values of a map.
 	each *hollow
-	// null is true of a list or map that becomes null if it is empty.
+	// null is true for a list or map that becomes null if it is empty.
 	null bool
-	// bytes is true of a map's values that become "" if they are null.
+	// bytes is true for a map with null values that become "".
 	bytes bool
 }
 
-// hollowOf returns what changes in values of type t. above are the types that t is part of; no built-in kind but
-// CustomResourceDefinition, which is stored as JSON, is part of itself.
+// hollowOf returns the changes of values of type t. above are the types that contain t; the only recursive built-in
+// kind is CustomResourceDefinition, which is stored as JSON.
 func hollowOf(t reflect.Type, above map[reflect.Type]bool) *hollow {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -93,7 +92,7 @@ func elements(each *hollow) *hollow {
 	return &hollow{each: each}
 }
 
-// fill changes v in place, which is decoded JSON, and returns what takes its place.
+// fill changes v, decoded JSON, in place, and returns its replacement.
 func (h *hollow) fill(v any) any {
 	switch v := v.(type) {
 	case nil:

@@ -17,27 +17,27 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Function looks at the value that a line of rules leads to, which may not be there.
+// Function checks the value of a rule's line, which may be missing.
 type Function = func(*Validation, Value)
 
 // Functions are the functions that the rules of a text name.
 type Functions map[string]Function
 
-// Text is what the texts of a group of kinds say: columns, defaults and rules. It is parsed by the first object that
-// needs it, and safe for concurrent use.
+// Text holds the texts of a group of kinds: columns, defaults and rules. It is parsed at its first use, and safe for
+// concurrent use.
 type Text struct {
 	sections map[section][]string
 	defaults func() (defaults, error)
 	rules    func() (blocks, error)
 }
 
-// section is the head of a part of a text: what it says (columns, defaults or rules), and about what.
+// section is the heading of a part of a text: columns, defaults or rules, and the kind or type.
 type section struct{ what, of string }
 
-// NewText returns the texts (*.txt) of a group, whose rules name functions and types of imports.
+// NewText returns the texts (*.txt) of a group. Its rules may name functions, and types of imports.
 //
-// The texts are a part of the program: NewText panics if a rule names a function that is missing, or if nothing names
-// one that is there. Verify finds the other mistakes; each group has a test that calls it.
+// The texts are part of the program: NewText panics if a rule names a missing function, or if a function is unused.
+// Verify finds the other mistakes; each group has a test that calls it.
 func NewText(files embed.FS, imports []*Text, functions ...Functions) *Text {
 	t, err := newText(files, imports, functions...)
 	if err != nil {
@@ -133,7 +133,7 @@ func (t *Text) functionNames() map[string]string {
 	return used
 }
 
-// Verify reports what is wrong with the text, which has to be about no other kinds than those.
+// Verify reports the errors in the text, which must be only about these kinds.
 func (t *Text) Verify(kinds []*catalog.Resource) error {
 	known, used := map[string]bool{}, map[section]bool{}
 	for _, r := range kinds {
@@ -173,7 +173,7 @@ func (t *Text) Verify(kinds []*catalog.Resource) error {
 	return errors.Join(problems...)
 }
 
-// Columns returns those of a kind, nil if the text has none.
+// Columns returns the columns of a kind, nil if the text has none.
 func (t *Text) Columns(kind string) []catalog.Column {
 	lines := t.sections[section{"columns", kind}]
 	if lines == nil {
@@ -181,18 +181,18 @@ func (t *Text) Columns(kind string) []catalog.Column {
 	}
 	out, err := parseColumns(lines)
 	if err != nil {
-		panic(fmt.Errorf("columns of %s: %w", kind, err)) // a part of the program
+		panic(fmt.Errorf("columns of %s: %w", kind, err)) // part of the program
 	}
 	return out
 }
 
 func (t *Text) hasDefaults(kind string) bool { return t.sections[section{"defaults", kind}] != nil }
 
-// fill fills in what obj, an object of the kind, lacks.
+// fill sets the defaults of obj, an object of the kind.
 func (t *Text) fill(kind string, obj object.Object) {
 	d, err := t.defaults()
 	if err != nil {
-		panic(err) // a part of the program
+		panic(err) // part of the program
 	}
 	d.apply(kind, obj)
 }
@@ -200,12 +200,12 @@ func (t *Text) fill(kind string, obj object.Object) {
 func (t *Text) blocks() blocks {
 	b, err := t.rules()
 	if err != nil {
-		panic(err) // a part of the program
+		panic(err) // part of the program
 	}
 	return b
 }
 
-// Create returns what is wrong with a new object of the kind beyond its metadata, or less than that if ctx ends.
+// Create returns the errors in a new object of the kind apart from its metadata. It stops early if ctx ends.
 func (t *Text) Create(ctx context.Context, kind string, obj object.Object) field.ErrorList {
 	val := Validation{blocks: t.blocks(), done: ctx.Done(), kind: kind, Obj: obj}
 	val.allowed, _ = ctx.Value(allowedKey{}).(Exception)
@@ -215,8 +215,8 @@ func (t *Text) Create(ctx context.Context, kind string, obj object.Object) field
 	return val.Errs
 }
 
-// Update returns what is wrong with a change from old to obj through a subresource, "" for the object itself, or less
-// than that if ctx ends.
+// Update returns the errors in a change from old to obj through a subresource, "" for the object itself. It stops early
+// if ctx ends.
 func (t *Text) Update(ctx context.Context, kind string, obj, old object.Object, subresource string) field.ErrorList {
 	val := Validation{
 		blocks: t.blocks(), done: ctx.Done(), kind: kind, Obj: obj, Old: old, Subresource: subresource,

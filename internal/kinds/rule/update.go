@@ -44,7 +44,7 @@ func (k Kind) keepAllButStatus(obj, old object.Object) {
 	}
 }
 
-// SameBeyond reports whether two objects differ in nothing but the named fields.
+// SameBeyond reports whether two objects are equal apart from the named fields.
 func SameBeyond(a, b object.Object, names ...string) bool {
 	a, b = CopyOf(a), CopyOf(b)
 	for _, name := range names {
@@ -54,8 +54,8 @@ func SameBeyond(a, b object.Object, names ...string) bool {
 	return same(a, b)
 }
 
-// same reports whether two values are equal as Kubernetes compares specs: a list that is empty, null or absent is one
-// and the same, which shows where a field is written even if it is empty.
+// same reports whether two values are equal as Kubernetes compares specs: empty, null and absent lists are equal, which
+// matters where a field is written even if it is empty.
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -91,7 +91,7 @@ func CountChange(obj, old object.Object) {
 	}
 }
 
-// RaiseGeneration makes the generation of obj one more than that of old.
+// RaiseGeneration sets the generation of obj to old's plus one.
 func RaiseGeneration(obj, old object.Object) {
 	n, _ := object.Child(old, "metadata")["generation"].(int64)
 	object.Child(obj, "metadata")["generation"] = n + 1

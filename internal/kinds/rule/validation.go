@@ -6,31 +6,31 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Validation is the work on one object.
+// Validation is the validation of one object.
 type Validation struct {
 	blocks   blocks
 	done     <-chan struct{} // of the request's context; nil if it never ends
-	left     int             // how many values may be looked at before done is looked at again
+	left     int             // number of values until the next check of done
 	kind     string
 	Obj, Old object.Object // old is nil for a creation
-	// Subresource is that of an update, "" for the object itself.
+	// Subresource is the subresource of an update, "" for the object itself.
 	Subresource string
-	Scope       any // what the functions of a kind remember of this object
+	Scope       any // state of a kind's functions for this object
 	Errs        field.ErrorList
 
 	// allowed is the rule that every object may break; "" for none. See Allow.
 	allowed Exception
-	// lacked are the features that are off. See Without.
+	// lacked are the disabled features. See Without.
 	lacked []string
-	// breaks are the rules that obj breaks, broke those that old did; nil until a rule asks. See Excused.
+	// breaks are the rules that obj violates, broke the ones that old violated; nil until a rule asks. See Excused.
 	breaks, broke map[Exception]bool
 }
 
-// lookEvery is how many values are looked at between two looks at the context: few enough that the dearest of the
-// functions that look at one takes no noticeable time for all of them.
+// lookEvery is the number of values between two checks of the context: so few that even the most expensive function
+// takes no noticeable time for all of them.
 const lookEvery = 64
 
-// over reports whether the request's time is, so that the rest need not be looked at: what was found will not be used.
+// over reports whether the request has ended, so that the rest need not be validated: the result will not be used.
 func (val *Validation) over() bool {
 	if val.left--; val.left > 0 {
 		return false
@@ -64,15 +64,15 @@ func (val *Validation) Required(path *field.Path, detail string) {
 	val.Add(field.Required(path, detail))
 }
 
-// Forbidden adds the error that a field must not be there.
+// Forbidden adds the error that a field is forbidden.
 func (val *Validation) Forbidden(path *field.Path, detail string) {
 	val.Add(field.Forbidden(path, detail))
 }
 
-// Unsupported adds the error that a value is none of those supported.
+// Unsupported adds the error that a value is not supported.
 func (val *Validation) Unsupported(path *field.Path, value any, supported ...string) {
 	val.Add(field.NotSupported(path, value, supported))
 }
 
-// Duplicate adds the error that a value is there twice.
+// Duplicate adds the error that a value is a duplicate.
 func (val *Validation) Duplicate(path *field.Path, value any) { val.Add(field.Duplicate(path, value)) }

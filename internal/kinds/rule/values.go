@@ -12,7 +12,7 @@ import (
 // checkSelector validates a label selector, if there is one.
 func checkSelector(val *Validation, p Value) { val.Selects(p.New, SelectorValues, p.Path) }
 
-// PortOrName validates a port that may be the name of one. 0 is no port.
+// PortOrName validates a port number or name. 0 is not a port.
 func PortOrName(val *Validation, p Value) {
 	switch v := p.New.(type) {
 	case string:
@@ -68,7 +68,7 @@ func GroupOrUser(val *Validation, p Value) {
 	}
 }
 
-// FileMode checks the permissions of a file, if there are any.
+// FileMode checks the permission bits of a file, if there are any.
 func FileMode(val *Validation, p Value) {
 	if n, ok := p.New.(int64); ok && (n < 0 || n > 0o777) {
 		val.Invalid(p.Path, n, "must be a number between 0 and 0777 (octal), both inclusive")

@@ -9,7 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Warnings is the work on one object.
+// Warnings collects the warnings about one object.
 type Warnings struct {
 	Obj, Old object.Object // old is nil for a creation
 	Texts    []string
@@ -20,16 +20,15 @@ func (w *Warnings) Addf(path *field.Path, format string, args ...any) {
 	w.Texts = append(w.Texts, path.String()+": "+fmt.Sprintf(format, args...))
 }
 
-// AddText adds a warning as it is.
+// AddText adds a warning unchanged.
 func (w *Warnings) AddText(text string) { w.Texts = append(w.Texts, text) }
 
-// Unchanged says whether an update leaves the generation as it is: what did not change is not commented on again.
+// Unchanged reports whether an update keeps the generation: unchanged specs cause no warnings again.
 func (w *Warnings) Unchanged() bool {
 	return w.Old != nil && object.Map(w.Obj, "metadata")["generation"] == object.Map(w.Old, "metadata")["generation"]
 }
 
-// NameIsHostname wants the name of a new object to be one that its pods can have as their host name; where says what
-// it is used in.
+// NameIsHostname warns if the name of a new object is not a valid host name for its pods; where is its use.
 func (w *Warnings) NameIsHostname(where string) {
 	if w.Old != nil {
 		return
@@ -41,7 +40,7 @@ func (w *Warnings) NameIsHostname(where string) {
 	}
 }
 
-// Annotations returns those of the object.
+// Annotations returns the object's annotations.
 func (w *Warnings) Annotations() map[string]string {
 	return StringMap(object.Map(w.Obj, "metadata")["annotations"])
 }
@@ -51,17 +50,17 @@ func (w *Warnings) Label(name string) string {
 	return object.String(object.Map(w.Obj, "metadata", "labels"), name)
 }
 
-// IP warns about an address that is not written as Kubernetes writes it.
+// IP warns about an address that is not in canonical form.
 func (w *Warnings) IP(path *field.Path, s string) {
 	w.Texts = append(w.Texts, validation.GetWarningsForIP(path, s)...)
 }
 
-// CIDR warns about a range of addresses that is not written as Kubernetes writes it.
+// CIDR warns about an address range that is not in canonical form.
 func (w *Warnings) CIDR(path *field.Path, s string) {
 	w.Texts = append(w.Texts, validation.GetWarningsForCIDR(path, s)...)
 }
 
-// WarnLoadBalancer speaks about the addresses of a load balancer.
+// WarnLoadBalancer warns about the addresses of a load balancer.
 func WarnLoadBalancer(w *Warnings) {
 	for i, ingress := range Objects(object.Map(w.Obj, "status", "loadBalancer")["ingress"]) {
 		if ip := object.String(ingress, "ip"); ip != "" {
