@@ -24,7 +24,7 @@ func configMapKind() rule.Kind {
 	})
 }
 
-// immutableWhenSet is what an immutable config map or secret answers.
+// immutableWhenSet is the error for changes of an immutable config map or secret.
 const immutableWhenSet = "field is immutable when `immutable` is set"
 
 func validateConfigMap(cm *corev1.ConfigMap) field.ErrorList {
@@ -44,7 +44,7 @@ func validateConfigMap(cm *corev1.ConfigMap) field.ErrorList {
 		size += len(cm.BinaryData[key])
 	}
 	if size > corev1.MaxSecretSize {
-		// The empty path says that the object as a whole is too large.
+		// The empty path means that the object as a whole is too large.
 		errs = append(errs, field.TooLong(field.NewPath(""), "", corev1.MaxSecretSize))
 	}
 	return errs
@@ -66,7 +66,7 @@ func validateConfigMapUpdate(cm, old *corev1.ConfigMap, _ string) field.ErrorLis
 	return append(errs, validateConfigMap(cm)...)
 }
 
-// checkKey validates a key of data or binaryData, which must be able to be a file name.
+// checkKey validates a key of data or binaryData, which must be a valid file name.
 func checkKey(path *field.Path, key string) field.ErrorList {
 	var errs field.ErrorList
 	for _, msg := range validation.IsConfigMapKey(key) {
@@ -83,7 +83,7 @@ func configMapCells(obj object.Object, e catalog.Env) []any {
 	return []any{object.String(obj, "metadata", "name"), int64(len(data) + len(binary)), rule.Age(obj, e.Now)}
 }
 
-// configMapFunctions are those that config_map.txt names.
+// configMapFunctions are the functions that config_map.txt names.
 func configMapFunctions() rule.Functions {
 	return rule.Functions{
 		"configMap": rule.Typed(validateConfigMap, validateConfigMapUpdate),

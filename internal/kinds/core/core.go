@@ -1,7 +1,7 @@
 // Package core holds the built-in kinds of the core group, and Event of events.k8s.io.
 //
-// Each kind has a file of Go, with what it is and the functions that belong to it, and a text beside it with its
-// columns, defaults and rules. docs/design/kinds.md explains both.
+// Each kind has a Go file with its definition and functions, and a text file with its columns, defaults and rules.
+// docs/design/kinds.md explains both.
 package core
 
 import (
@@ -16,7 +16,7 @@ import (
 //go:embed *.txt
 var files embed.FS
 
-// text is what the files say, made once.
+// text is the parsed text files, read once.
 var text = sync.OnceValue(func() *rule.Text {
 	return rule.NewText(files, []*rule.Text{pod.Text()}, eventFunctions(), secretFunctions(), configMapFunctions(),
 		namespaceFunctions(), endpointsFunctions(), limitRangeFunctions(), nodeFunctions(),
@@ -24,7 +24,7 @@ var text = sync.OnceValue(func() *rule.Text {
 		replicationControllerFunctions(), resourceQuotaFunctions(), serviceFunctions())
 })
 
-// Kinds returns the kinds. Each call makes new values, which a catalog may own.
+// Kinds returns the kinds. Each call creates new values, which a catalog may own.
 func Kinds() []*catalog.Resource {
 	out := text().Resources(
 		namespaceKind(),

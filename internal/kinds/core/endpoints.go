@@ -47,7 +47,7 @@ func endpointsCells(ep *corev1.Endpoints, e catalog.Env) []any {
 	return []any{ep.Name, rule.FirstFew(list, 3, ","), rule.Ago(ep.CreationTimestamp, e)}
 }
 
-// warnEndpoints says nothing about what Kubernetes' own controller writes: it puts addresses right itself.
+// warnEndpoints ignores Endpoints of Kubernetes' own controller, which normalizes addresses itself.
 func warnEndpoints(w *rule.Warnings) {
 	if w.Label("endpoints.kubernetes.io/managed-by") == "endpoint-controller" {
 		return
@@ -61,8 +61,7 @@ func warnEndpoints(w *rule.Warnings) {
 	}
 }
 
-// endpointSubsets validates the addresses behind a service. What has not changed is not validated: older servers took
-// more.
+// endpointSubsets validates the addresses of Endpoints, if they have changed: older servers accepted more.
 func endpointSubsets(val *rule.Validation, p rule.Value) {
 	if val.Old != nil && rule.Equivalent(p.New, p.Old) {
 		return
@@ -90,7 +89,7 @@ func endpointSubsets(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// endpointsFunctions are those that endpoints.txt names.
+// endpointsFunctions are the functions that endpoints.txt names.
 func endpointsFunctions() rule.Functions {
 	return rule.Functions{
 		"endpointIP": func(val *rule.Validation, p rule.Value) {

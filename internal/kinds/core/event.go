@@ -25,7 +25,7 @@ func eventKind() rule.Kind {
 			MetadataLast:        true,
 			UnconditionalUpdate: true,
 			CreateOnUpdate:      true,
-			TTL:                 time.Hour, // kube's --event-ttl
+			TTL:                 time.Hour, // Kubernetes' --event-ttl
 			Dependents:          catalog.NoDependents,
 			FieldLabels:         eventFields(),
 			Cells:               eventCells,
@@ -42,10 +42,10 @@ const (
 )
 
 // validateEvent validates an event of core/v1. One with an eventTime is of the newer form, which has stricter rules;
-// metadata is not looked at in either, because event names of old clients would not pass.
+// metadata is not validated in either, because event names of old clients would not pass.
 func validateEvent(e *corev1.Event) field.ErrorList { return checkEvent(e, "reportingComponent") }
 
-// checkEvent is validateEvent for either group; controller is its name for what reports the event.
+// checkEvent is validateEvent for either group; controller is its field name of the reporting controller.
 func checkEvent(e *corev1.Event, controller string) field.ErrorList {
 	var errs field.ErrorList
 	if e.EventTime.IsZero() {
@@ -59,7 +59,7 @@ func checkEvent(e *corev1.Event, controller string) field.ErrorList {
 	return errs
 }
 
-// checkOldEvent wants the event in the namespace of what it is about; in "default" if that has none.
+// checkOldEvent requires the event to be in the namespace of its object, "default" for cluster-scoped ones.
 func checkOldEvent(e *corev1.Event) field.ErrorList {
 	about := e.InvolvedObject.Namespace
 	fits := about == e.Namespace
@@ -134,7 +134,7 @@ func eventCells(obj object.Object, e catalog.Env) []any {
 		last = object.String(series, "lastObservedTime")
 		count, _ = series["count"].(int64)
 	} else if count == 0 {
-		count = 1 // an event that happened once has no count in the newer form
+		count = 1 // in the newer form a single event has no count
 	}
 	about := strings.ToLower(object.String(obj, "involvedObject", "kind"))
 	if name := object.String(obj, "involvedObject", "name"); name != "" {
@@ -167,7 +167,7 @@ func firstOf(values ...string) string {
 	return ""
 }
 
-// eventFunctions are those that event.txt names.
+// eventFunctions are the functions that event.txt names.
 func eventFunctions() rule.Functions {
 	return rule.Functions{
 		"event": rule.Typed(validateEvent, nil),

@@ -30,8 +30,7 @@ var newer = [][2]string{
 
 var eventsV1 = rule.Group{Name: "events.k8s.io", Version: "v1", Priority: 17750, Rank: 15}
 
-// eventAlias is Event of events.k8s.io/v1: the events of core/v1 under other names, with stricter rules for who writes
-// them.
+// eventAlias is Event of events.k8s.io/v1: the events of core/v1 with other field names, and stricter rules for writes.
 func eventAlias() *catalog.Resource {
 	k := rule.Of[eventsv1.Event](rule.Kind{
 		Group: eventsV1, Kind: "Event", Plural: "events", Short: []string{"ev"},
@@ -67,7 +66,7 @@ func eventAlias() *catalog.Resource {
 	return r
 }
 
-// olderEvent gives the fields of an event their names in core/v1, in place.
+// olderEvent renames the fields of an event to their names in core/v1, in place.
 func olderEvent(obj object.Object) object.Object { return rename(obj, 1, 0) }
 
 func rename(obj object.Object, from, to int) object.Object {
@@ -80,7 +79,7 @@ func rename(obj object.Object, from, to int) object.Object {
 	return obj
 }
 
-// newEventFields are those of eventFields under their newer names.
+// newEventFields are eventFields under their newer names.
 func newEventFields() map[string]func(object.Object) string {
 	out := rule.FieldLabels("reason", "type", "reportingController")
 	for _, name := range []string{"kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"} {
@@ -89,7 +88,7 @@ func newEventFields() map[string]func(object.Object) string {
 	return out
 }
 
-// validateAlias reads an event as one of core/v1, whose names kube's errors have too.
+// validateAlias reads an event as one of core/v1, since Kubernetes' errors also use these names.
 func validateAlias(_ context.Context, obj object.Object) field.ErrorList {
 	e, errs := rule.Read[corev1.Event](olderEvent(maps.Clone(obj)))
 	if errs != nil {
@@ -110,7 +109,7 @@ func validateAliasUpdate(_ context.Context, obj, old object.Object, _ string) fi
 	return validateNewEventUpdate(e, was)
 }
 
-// validateNewEvent validates what is created through events.k8s.io: nothing of the older form may be set.
+// validateNewEvent validates the creation of an event through events.k8s.io: no field of the older form may be set.
 func validateNewEvent(e *corev1.Event) field.ErrorList {
 	errs := checkEvent(e, "reportingController")
 	errs = append(errs,
@@ -149,7 +148,7 @@ func checkSeries(e *corev1.Event) field.ErrorList {
 	return errs
 }
 
-// validateNewEventUpdate lets the series of an event change, and its metadata.
+// validateNewEventUpdate allows changes of the series of an event, and of its metadata.
 func validateNewEventUpdate(e, old *corev1.Event) field.ErrorList {
 	errs := checkEvent(e, "reportingController")
 	if !reflect.DeepEqual(e.Series, old.Series) {
@@ -167,7 +166,7 @@ func validateNewEventUpdate(e, old *corev1.Event) field.ErrorList {
 	same("count", e.Count, old.Count)
 	same("type", e.Type, old.Type)
 	if !e.EventTime.Truncate(time.Microsecond).Equal(old.EventTime.Truncate(time.Microsecond)) {
-		same("eventTime", e.EventTime, old.EventTime) // what is smaller is lost on the way through some clients
+		same("eventTime", e.EventTime, old.EventTime) // some clients drop smaller fractions
 	}
 	same("action", e.Action, old.Action)
 	same("related", e.Related, old.Related)

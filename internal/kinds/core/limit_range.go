@@ -27,7 +27,7 @@ func limitRangeKind() rule.Kind {
 	})
 }
 
-// nameLimitRange gives a LimitRange without a name its uid for one.
+// nameLimitRange names a LimitRange without a name by its uid.
 func nameLimitRange(obj object.Object, _ catalog.Env) {
 	meta := object.Child(obj, "metadata")
 	if name, _ := meta["name"].(string); name == "" {
@@ -35,7 +35,7 @@ func nameLimitRange(obj object.Object, _ catalog.Env) {
 	}
 }
 
-// defaultLimitRange completes limits of containers from one another: max, default, defaultRequest, min.
+// defaultLimitRange completes limits of containers from each other: max, default, defaultRequest, min.
 func defaultLimitRange(obj object.Object) {
 	spec, _ := obj["spec"].(map[string]any)
 	for _, item := range object.Objects(spec["limits"]) {
@@ -55,7 +55,7 @@ func defaultLimitRange(obj object.Object) {
 	}
 }
 
-// limitRange validates limits: one of each type, and max, default, defaultRequest and min in this order.
+// limitRange validates limits: unique types, and max, default, defaultRequest and min in this order.
 func limitRange(val *rule.Validation, p rule.Value) {
 	seen := map[string]bool{}
 	for i, l := range rule.Objects(p.New) {
@@ -114,7 +114,7 @@ func inLimitOrder(val *rule.Validation, all map[string]map[string]resource.Quant
 	limit, hasLimit := get("default")
 	request, hasRequest := get("defaultRequest")
 	ratio, hasRatio := get("maxLimitRequestRatio")
-	// wrong says that low, which shown is one of, is above high.
+	// wrong reports that low is above high. shown is one of the two.
 	wrong := func(both bool, low, high resource.Quantity, list string, shown resource.Quantity, format string) {
 		if both && low.Cmp(high) > 0 {
 			val.Invalid(path.Child(list).Key(name), shown.String(), fmt.Sprintf(format, low.String(), high.String()))
@@ -149,7 +149,7 @@ func inLimitOrder(val *rule.Validation, all map[string]map[string]resource.Quant
 	}
 }
 
-// limitRangeFunctions are those that limit_range.txt names.
+// limitRangeFunctions are the functions that limit_range.txt names.
 func limitRangeFunctions() rule.Functions {
 	return rule.Functions{
 		"limits": limitRange,

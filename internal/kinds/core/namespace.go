@@ -38,13 +38,13 @@ func namespaceKind() rule.Kind {
 func defaultNamespace(obj object.Object) {
 	name := object.String(obj, "metadata", "name")
 	if name == "" {
-		return // generateName; prepareNamespaceCreate labels it when the name is known
+		return // prepareNamespaceCreate labels it when the name is generated
 	}
 	object.Child(object.Child(obj, "metadata"), "labels")[corev1.LabelMetadataName] = name
 }
 
-// prepareNamespaceCreate makes the namespace Active and puts the finalizer on it that stands for its contents. (A
-// default would not do: the namespace controller removes the finalizer in the end, and it must stay away.)
+// prepareNamespaceCreate sets the phase Active and the finalizer "kubernetes". (A default would not do: the namespace
+// controller removes the finalizer in the end, and it must not come back.)
 func prepareNamespaceCreate(obj object.Object, _ catalog.Env) {
 	defaultNamespace(obj)
 	obj["status"] = map[string]any{"phase": string(corev1.NamespaceActive)}
@@ -55,8 +55,8 @@ func prepareNamespaceCreate(obj object.Object, _ catalog.Env) {
 	}
 }
 
-// prepareNamespaceUpdate keeps what the request may not change: spec.finalizers is changed through /finalize only,
-// status through /status only.
+// prepareNamespaceUpdate keeps the fields that the request may not change: spec.finalizers changes only through
+// /finalize, status only through /status.
 func prepareNamespaceUpdate(obj, old object.Object, subresource string, _ catalog.Env) {
 	defaultNamespace(obj)
 	switch subresource {
@@ -71,9 +71,9 @@ func prepareNamespaceUpdate(obj, old object.Object, subresource string, _ catalo
 	}
 }
 
-// prepareNamespaceDelete turns a deletion into the beginning of one while spec.finalizers holds something: the
-// namespace controller empties the namespace and then calls /finalize. It may be called again for a namespace that is
-// already Terminating; false means that nothing holds it any more.
+// prepareNamespaceDelete begins the deletion of a namespace while spec.finalizers is not empty: the namespace
+// controller deletes its content and then calls /finalize. It may be called again for a Terminating namespace; false
+// means that nothing blocks the deletion any more.
 func prepareNamespaceDelete(obj object.Object, e catalog.Env) bool {
 	if finalizers, _ := object.Child(obj, "spec")["finalizers"].([]any); len(finalizers) == 0 {
 		return false
@@ -89,7 +89,7 @@ func prepareNamespaceDelete(obj object.Object, e catalog.Env) bool {
 func validateNamespace(ns *corev1.Namespace) field.ErrorList {
 	errs := rule.CheckFinalizers(ns.Finalizers)
 	for _, f := range ns.Spec.Finalizers {
-		// kube does not say which
+		// Kubernetes does not give the index
 		errs = append(errs, rule.CheckFinalizerName(string(f), field.NewPath("spec", "finalizers"))...)
 	}
 	return errs
@@ -108,7 +108,7 @@ func validateNamespaceUpdate(ns, old *corev1.Namespace, subresource string) fiel
 	errs := rule.CheckFinalizers(ns.Finalizers)
 	switch subresource {
 	case "status":
-		phase, path := ns.Status.Phase, field.NewPath("status", "Phase") // as kube spells it
+		phase, path := ns.Status.Phase, field.NewPath("status", "Phase") // Kubernetes' spelling
 		switch {
 		case ns.DeletionTimestamp.IsZero() && phase != corev1.NamespaceActive:
 			errs = append(errs, field.Invalid(path, phase, "may only be 'Active' if `deletionTimestamp` is empty"))
@@ -126,7 +126,7 @@ func namespaceCells(obj object.Object, e catalog.Env) []any {
 	return []any{object.String(obj, "metadata", "name"), object.String(obj, "status", "phase"), rule.Age(obj, e.Now)}
 }
 
-// namespaceFunctions are those that namespace.txt names.
+// namespaceFunctions are the functions that namespace.txt names.
 func namespaceFunctions() rule.Functions {
 	return rule.Functions{
 		"namespace": rule.Typed(validateNamespace, validateNamespaceUpdate),

@@ -31,7 +31,7 @@ func nodeKind() rule.Kind {
 	})
 }
 
-// defaultNode: what a node has, it can give, and its first range of addresses has a field of its own.
+// defaultNode sets the allocatable resources of a node, and the field for its first pod CIDR.
 func defaultNode(obj object.Object) {
 	defaultNodeStatus(obj)
 	if spec := object.Map(obj, "spec"); spec != nil {
@@ -45,8 +45,7 @@ func defaultNode(obj object.Object) {
 	}
 }
 
-// prepareNodeCreate keeps the status, which a kubelet makes its node with, but for the configuration that kubelets no
-// longer read.
+// prepareNodeCreate keeps the status, with which kubelets create their nodes, but drops the obsolete configSource.
 func prepareNodeCreate(obj object.Object, _ catalog.Env) {
 	delete(object.Map(obj, "spec"), "configSource")
 	delete(object.Map(obj, "status"), "config")
@@ -66,7 +65,7 @@ func prepareNodeUpdate(obj, old object.Object, subresource string, _ catalog.Env
 	}
 }
 
-// defaultNodeStatus: what a node has, it can give.
+// defaultNodeStatus defaults allocatable to capacity.
 func defaultNodeStatus(obj object.Object) {
 	status, _ := obj["status"].(map[string]any)
 	pod.RoundUp(status, "capacity", "allocatable")
@@ -88,7 +87,7 @@ func warnNode(w *rule.Warnings) {
 	}
 }
 
-// nodeFunctions are those that node.txt names.
+// nodeFunctions are the functions that node.txt names.
 func nodeFunctions() rule.Functions {
 	return rule.Functions{
 		"node":       node,

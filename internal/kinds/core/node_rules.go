@@ -23,7 +23,7 @@ var featureName = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*(\/[a-zA-Z][a-zA-Z0-9]*)
 func node(val *rule.Validation, _ rule.Value) {
 	spec := object.Map(val.Obj, "spec")
 	nodeAnnotations(val)
-	taints(val, rule.Objects(spec["taints"]), field.NewPath("metadata", "taints")) // as Kubernetes has it
+	taints(val, rule.Objects(spec["taints"]), field.NewPath("metadata", "taints")) // as in Kubernetes
 	nodeStatus(val)
 	if n, ok := object.Int(object.Map(val.Obj, "status", "nodeInfo", "swap"), "capacity"); ok && n <= 0 {
 		val.Invalid(field.NewPath("metadata", "nodeSwapStatus", "capacity"), n, "must be greater than zero")
@@ -97,7 +97,7 @@ func nodeStatus(val *rule.Validation) {
 	}
 }
 
-// nodeUpdate: what a controller gives a node, its ranges of addresses and its identity outside, it keeps.
+// nodeUpdate checks that the pod CIDRs and the provider ID of a node do not change once set.
 func nodeUpdate(val *rule.Validation, _ rule.Value) {
 	spec, was, path := object.Map(val.Obj, "spec"), object.Map(val.Old, "spec"), field.NewPath("spec")
 	nodeAnnotations(val)
@@ -132,7 +132,7 @@ func nodeUpdate(val *rule.Validation, _ rule.Value) {
 	}
 }
 
-// nodeConfig validates where the kubelet's configuration comes from, which no kubelet reads any more.
+// nodeConfig validates the configSource, which no kubelet reads any more.
 func nodeConfig(val *rule.Validation) {
 	if source := object.Map(val.Obj, "spec", "configSource"); source != nil {
 		configSource(val, source, false, field.NewPath("spec", "configSource"))
@@ -176,7 +176,7 @@ func configSource(val *rule.Validation, source object.Object, inStatus bool, pat
 	}
 }
 
-// nodeAnnotations validates the annotations of a node that hold what others act on.
+// nodeAnnotations validates the annotations of a node that components read.
 func nodeAnnotations(val *rule.Validation) {
 	annotations, path := rule.StringMap(object.Map(val.Obj, "metadata")["annotations"]),
 		field.NewPath("metadata", "annotations")

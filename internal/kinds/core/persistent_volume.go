@@ -54,7 +54,7 @@ func nodeCells(n *corev1.Node, e catalog.Env) []any {
 	}
 }
 
-// nodeRoles are what labels say that the node is for.
+// nodeRoles returns the roles in the labels of a node.
 func nodeRoles(n *corev1.Node) []string {
 	var roles []string
 	for key, v := range n.Labels {
@@ -125,7 +125,7 @@ func claimCells(c *corev1.PersistentVolumeClaim, e catalog.Env) []any {
 	}
 }
 
-// accessModes abbreviates the known ones, in their fixed order.
+// accessModes abbreviates the known modes, in their fixed order.
 func accessModes(modes []corev1.PersistentVolumeAccessMode) string {
 	var out []string
 	for _, m := range []struct {
@@ -146,7 +146,7 @@ func prepareVolumeCreate(obj object.Object, e catalog.Env) {
 	obj["status"] = map[string]any{"phase": string(corev1.VolumePending), "lastPhaseTransitionTime": rule.Stamp(e.Now)}
 }
 
-// prepareVolumeUpdate notes when a volume has come into its phase.
+// prepareVolumeUpdate records the time of a change of a volume's phase.
 func prepareVolumeUpdate(obj, old object.Object, subresource string, e catalog.Env) {
 	if subresource != "status" {
 		rule.Keep(obj, old, "status")
@@ -210,7 +210,7 @@ func capacity(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// newerLabels are the names of today for labels of nodes, to which an affinity may be changed.
+// newerLabels maps deprecated node labels to their replacements, to which an affinity may be changed.
 var newerLabels = map[string]string{
 	"failure-domain.beta.kubernetes.io/zone":   "topology.kubernetes.io/zone",
 	"failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
@@ -244,7 +244,7 @@ func volumeUpdate(val *rule.Validation, _ rule.Value) {
 	}
 }
 
-// onlySource returns those fields of a volume's spec that say what it is.
+// onlySource returns the volume source fields of a volume's spec.
 func onlySource(spec object.Object) object.Object {
 	out := object.Object{}
 	for name, v := range spec {
@@ -277,7 +277,7 @@ func sameAffinity(now, was any) bool {
 	return rule.Equivalent(now, was)
 }
 
-// persistentVolumeFunctions are those that persistent_volume.txt names.
+// persistentVolumeFunctions are the functions that persistent_volume.txt names.
 func persistentVolumeFunctions() rule.Functions {
 	return rule.Functions{
 		"accessModes":     pod.AccessModes,

@@ -46,8 +46,7 @@ func prepareClaimUpdate(obj, old object.Object, subresource string, _ catalog.En
 	CopySource(spec)
 }
 
-// dropUnknownSource drops a source of data that is neither a claim nor a snapshot, which older clients may send in
-// vain.
+// dropUnknownSource drops a data source that is neither a claim nor a snapshot, as older clients may send.
 func dropUnknownSource(spec object.Object) {
 	source := object.Map(spec, "dataSource")
 	if source == nil || spec["dataSourceRef"] != nil {
@@ -70,7 +69,7 @@ func warnClaim(w *rule.Warnings) {
 	pod.WarnClaimSpec(w, object.Map(w.Obj, "spec"), field.NewPath("spec"))
 }
 
-// CopySource makes the older and the newer field for the source of a claim's data say the same. spec is a claim's.
+// CopySource synchronizes the older and the newer field for the data source. spec is a claim's.
 func CopySource(spec object.Object) {
 	source, ref := object.Map(spec, "dataSource"), object.Map(spec, "dataSourceRef")
 	switch {
@@ -83,11 +82,11 @@ func CopySource(spec object.Object) {
 	}
 }
 
-// claimUpdate lets a claim grow, be bound once, and change its class of attributes while it is bound.
+// claimUpdate lets a claim grow, be bound once, and change its VolumeAttributesClass while it is bound.
 func claimUpdate(val *rule.Validation, _ rule.Value) {
 	spec, was := object.Map(val.Obj, "spec"), object.Map(val.Old, "spec")
 	masked, maskedOld := runtime.DeepCopyJSON(spec), runtime.DeepCopyJSON(was)
-	CopySource(maskedOld) // which a claim from before dataSourceRef does not have
+	CopySource(maskedOld) // older claims have no dataSourceRef
 	if object.String(was, "volumeName") == "" {
 		pod.Keep(maskedOld, masked, "volumeName")
 	}
@@ -127,8 +126,7 @@ func claimUpdate(val *rule.Validation, _ rule.Value) {
 	}
 }
 
-// claimClass masks those changes of the storage class that are allowed: from the annotation of old to the field, and
-// from nothing.
+// claimClass masks the allowed changes of the storage class: from the annotation of old to the field, and from nothing.
 func claimClass(val *rule.Validation, masked, old object.Object) {
 	const beta = corev1.BetaStorageClassAnnotation
 	annotations, oldAnnotations := object.Map(val.Obj, "metadata", "annotations"),
@@ -188,7 +186,7 @@ func claimResource(val *rule.Validation, name string, path *field.Path) bool {
 	return true
 }
 
-// persistentVolumeClaimFunctions are those that persistent_volume_claim.txt names.
+// persistentVolumeClaimFunctions are the functions that persistent_volume_claim.txt names.
 func persistentVolumeClaimFunctions() rule.Functions {
 	return rule.Functions{
 		"claimStatus": claimStatus,

@@ -48,7 +48,7 @@ func podFields() map[string]func(object.Object) string {
 		}
 		return ""
 	}
-	out["status.podIPs"] = func(object.Object) string { return "" } // Kubernetes takes it and finds nothing
+	out["status.podIPs"] = func(object.Object) string { return "" } // Kubernetes accepts it and matches nothing
 	return out
 }
 
@@ -66,8 +66,8 @@ func podSubresources() []catalog.Subresource {
 	}
 }
 
-// podGracePeriod is what the client asks for, else what the pod says. A pod that no node runs, or that has run, has
-// nothing to end.
+// podGracePeriod returns the requested grace period, else the pod's. It is 0 for a pod that is unscheduled or has
+// ended.
 func podGracePeriod(obj object.Object, asked *int64) int64 {
 	switch phase := object.String(obj, "status", "phase"); {
 	case object.String(obj, "spec", "nodeName") == "", phase == string(corev1.PodFailed),
@@ -81,7 +81,7 @@ func podGracePeriod(obj object.Object, asked *int64) int64 {
 	return atLeastOne(period)
 }
 
-// atLeastOne makes a second of what old objects have instead of one, which is a negative number.
+// atLeastOne turns a negative grace period, as in old objects, into one second.
 func atLeastOne(period int64) int64 {
 	if period < 0 {
 		return 1
@@ -89,7 +89,7 @@ func atLeastOne(period int64) int64 {
 	return period
 }
 
-// warnPodStatus speaks about addresses in the status of a pod.
+// warnPodStatus warns about addresses in the status of a pod.
 func warnPodStatus(w *rule.Warnings) {
 	for _, list := range []string{"podIPs", "hostIPs"} {
 		for i, ip := range rule.Objects(object.Map(w.Obj, "status")[list]) {
@@ -98,7 +98,7 @@ func warnPodStatus(w *rule.Warnings) {
 	}
 }
 
-// warnPod does not comment on updates: it is controllers and nodes that make them.
+// warnPod does not warn about updates, since controllers and nodes make them.
 func warnPod(w *rule.Warnings) {
 	if w.Old != nil {
 		return
@@ -143,7 +143,7 @@ func gatedNode(val *rule.Validation, _ rule.Value) {
 	}
 }
 
-// podFunctions are those that pod.txt names.
+// podFunctions are the functions that pod.txt names.
 func podFunctions() rule.Functions {
 	return rule.Functions{
 		"addedContainers": addedContainers,

@@ -13,7 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// containerStatuses validates what a kubelet reports of the users and the devices of containers.
+// containerStatuses validates the users and devices of containers in a kubelet's report.
 func containerStatuses(val *rule.Validation, status object.Object, path *field.Path) {
 	spec := object.Map(val.Obj, "spec")
 	for _, list := range []string{"containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"} {
@@ -59,7 +59,8 @@ func id(val *rule.Validation, v any, path *field.Path) {
 	}
 }
 
-// allocated validates how the devices of a container are: each is of a claim or a resource that the container asks for.
+// allocated validates the device status of a container: each must belong to a claim or resource that the container
+// requests.
 func allocated(val *rule.Validation, status object.Object, containers []object.Object, path *field.Path) {
 	at := slices.IndexFunc(containers,
 		func(c object.Object) bool { return object.String(c, "name") == object.String(status, "name") })
@@ -111,7 +112,7 @@ func health(val *rule.Validation, list []object.Object, path *field.Path) {
 	}
 }
 
-// extendedClaim validates which claim gives a pod the extended resources that its containers ask for.
+// extendedClaim validates the claim for the extended resources of a pod's containers.
 func extendedClaim(val *rule.Validation, status object.Object, path *field.Path) {
 	if status == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// defaultPod fills in what a pod has and a template has not: requests for what is limited, the host's ports, a grace
-// period that is one.
+// defaultPod sets the defaults that apply to pods but not to templates: requests from limits, host ports, and a valid
+// grace period.
 func defaultPod(obj object.Object) {
 	spec, _ := obj["spec"].(map[string]any)
 	if spec == nil {
@@ -27,7 +27,7 @@ func defaultPod(obj object.Object) {
 	requestPodLimits(spec)
 	pod.DefaultSpec(spec)
 	if seconds, ok := spec["terminationGracePeriodSeconds"].(int64); ok && seconds < 0 {
-		spec["terminationGracePeriodSeconds"] = int64(1) // a template keeps what it says
+		spec["terminationGracePeriodSeconds"] = int64(1) // a template keeps its value
 	}
 	if status := object.Map(obj, "status"); status != nil {
 		mirrorPodIP(status)
@@ -35,7 +35,7 @@ func defaultPod(obj object.Object) {
 	}
 }
 
-// requestLimits gives a container the requests that are its limits.
+// requestLimits sets missing requests of a container to its limits.
 func requestLimits(container object.Object) {
 	resources, _ := container["resources"].(map[string]any)
 	limits, _ := resources["limits"].(map[string]any)
@@ -50,7 +50,7 @@ func requestLimits(container object.Object) {
 	}
 }
 
-// publishPorts makes the ports of a container those of its host.
+// publishPorts sets the host ports of a container to its container ports.
 func publishPorts(container object.Object) {
 	for _, p := range object.Objects(container["ports"]) {
 		if p["hostPort"] == nil && p["containerPort"] != nil && p["containerPort"] != int64(0) {
@@ -59,7 +59,7 @@ func publishPorts(container object.Object) {
 	}
 }
 
-// mirrorPodIP makes the first address of a pod the one that has a field of its own, which older kubelets write.
+// mirrorPodIP sets podIPs from podIP, which older kubelets write.
 func mirrorPodIP(status object.Object) {
 	ips, _ := status["podIPs"].([]any)
 	first := ""
@@ -75,8 +75,7 @@ func mirrorPodIP(status object.Object) {
 	}
 }
 
-// requestPodLimits gives a pod, which may have resources of its own, the requests that follow from its limits and from
-// its containers.
+// requestPodLimits sets the requests of a pod with pod-level resources from its limits and its containers.
 func requestPodLimits(spec object.Object) {
 	resources, _ := spec["resources"].(map[string]any)
 	limits, _ := resources["limits"].(map[string]any)

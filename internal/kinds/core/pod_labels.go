@@ -12,8 +12,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// spreadByLabels adds to the selectors of a new pod's constraints the labels of its own that they name: pods of one
-// revision spread, or gather, among each other.
+// spreadByLabels adds to the selectors of a new pod's constraints the values of its own labels under matchLabelKeys, so
+// that the pods of one revision spread, or gather, among each other.
 func spreadByLabels(pod object.Object) {
 	labels := object.Map(pod, "metadata", "labels")
 	for _, c := range object.Objects(object.Map(pod, "spec")["topologySpreadConstraints"]) {
@@ -56,7 +56,7 @@ func addLabels(obj object.Object, list, operator string, labels object.Object) {
 	}
 }
 
-// profilesFromAnnotations gives containers the AppArmor profiles that older clients put into annotations.
+// profilesFromAnnotations sets the AppArmor profiles of containers from annotations of older clients.
 func profilesFromAnnotations(obj object.Object) {
 	spec := object.Map(obj, "spec")
 	annotations := object.Map(obj, "metadata", "annotations")
@@ -88,8 +88,8 @@ func profileOf(annotation string) object.Object {
 	return nil
 }
 
-// keepObserved keeps which generation of the pod its status and conditions are about, if the client that reports does
-// not know.
+// keepObserved keeps the observed generations of the status and the conditions, if the reporting client does not send
+// them.
 func keepObserved(status, was object.Object) {
 	if status["qosClass"] == nil {
 		rule.Keep(status, was, "qosClass")

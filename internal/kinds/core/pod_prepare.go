@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// preparePodCreate gives a new pod its first status: Pending, in its class of service, and held back by gates if it
-// has any.
+// preparePodCreate sets the initial status of a pod: Pending, with its QoS class, and with the condition for scheduling
+// gates.
 func preparePodCreate(obj object.Object, e catalog.Env) {
 	status := map[string]any{"phase": string(corev1.PodPending)}
 	if pod, errs := rule.Read[corev1.Pod](obj); errs == nil {
@@ -32,11 +32,11 @@ func preparePodCreate(obj object.Object, e catalog.Env) {
 	profilesFromAnnotations(obj)
 }
 
-// qosClass ranks a pod by what it promises to need: Guaranteed if every container's limits of processor and memory are
-// also its requests, BestEffort if none has either, Burstable between. Source: "Pod Quality of Service Classes" of
-// Kubernetes' documentation.
+// qosClass returns the QoS class of a pod: Guaranteed if the CPU and memory limits of every container equal its
+// requests, BestEffort if none has either, Burstable otherwise. Source: "Pod Quality of Service Classes" of Kubernetes'
+// documentation.
 func qosClass(pod *corev1.Pod) corev1.PodQOSClass {
-	if r := pod.Spec.Resources; r != nil { // what the pod has itself counts alone
+	if r := pod.Spec.Resources; r != nil { // pod-level resources alone count
 		return qosOf([]corev1.ResourceRequirements{*r})
 	}
 	var all []corev1.ResourceRequirements
@@ -68,7 +68,7 @@ func qosOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
 	return corev1.PodQOSGuaranteed
 }
 
-// counted returns what of the list decides about the class.
+// counted returns the entries of the list that determine the class.
 func counted(list corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	addTo(out, list)
@@ -85,7 +85,7 @@ func addTo(sum, list corev1.ResourceList) {
 	}
 }
 
-// preparePodUpdate keeps what an update of the path may not change, and counts the changes of spec.
+// preparePodUpdate keeps fields that an update through the path may not change, and counts changes of spec.
 func preparePodUpdate(obj, old object.Object, subresource string, _ catalog.Env) {
 	switch subresource {
 	case "status":
@@ -94,7 +94,7 @@ func preparePodUpdate(obj, old object.Object, subresource string, _ catalog.Env)
 		rule.Keep(object.Child(obj, "metadata"), object.Child(old, "metadata"), "ownerReferences")
 		keepObserved(object.Child(obj, "status"), object.Map(old, "status"))
 	case "binding":
-		return // the server's own change, of spec.nodeName and what goes with it; it does not count
+		return // the server's own change of spec.nodeName and related fields; it does not count
 	case "ephemeralcontainers":
 		spec := rule.CopyOf(object.Child(old, "spec"))
 		rule.Keep(spec, object.Child(obj, "spec"), "ephemeralContainers")
@@ -103,7 +103,7 @@ func preparePodUpdate(obj, old object.Object, subresource string, _ catalog.Env)
 	case "resize":
 		next, was := object.Child(obj, "spec"), object.Child(old, "spec")
 		if !sameLength(next, was, "containers") || !sameLength(next, was, "initContainers") {
-			break // which validation refuses
+			break // validation rejects it
 		}
 		rule.KeepAll(obj, old)
 		obj["spec"] = resized(was, next)
@@ -119,7 +119,7 @@ func sameLength(a, b object.Object, list string) bool {
 	return len(x) == len(y)
 }
 
-// resized returns the spec with the resources that next, of as many containers, asks for, all else unchanged.
+// resized returns the spec with the resources of next, which must have as many containers.
 func resized(spec, next object.Object) object.Object {
 	out := rule.CopyOf(spec)
 	rule.Keep(out, next, "resources")
@@ -128,7 +128,7 @@ func resized(spec, next object.Object) object.Object {
 		changed := make([]any, len(was))
 		for i, c := range was {
 			if object.String(c, "name") != object.String(wanted[i], "name") {
-				changed, _ = next[list].([]any) // which validation refuses
+				changed, _ = next[list].([]any) // validation rejects it
 				break
 			}
 			c = rule.CopyOf(c)

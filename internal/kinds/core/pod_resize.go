@@ -9,7 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// podResize lets processor and memory of a pod's containers change, but not what class of service it is in.
+// podResize allows changes of CPU and memory of a pod's containers, but not of its QoS class.
 func podResize(val *rule.Validation, _ rule.Value) {
 	path := field.NewPath("spec")
 	spec, was := object.Map(val.Obj, "spec"), object.Map(val.Old, "spec")
@@ -51,7 +51,7 @@ func podResize(val *rule.Validation, _ rule.Value) {
 	}
 }
 
-// podLevel validates a change of what the pod as a whole asks for, and takes it out of masked.
+// podLevel validates a change of pod-level resources, and reverts it in masked.
 func podLevel(val *rule.Validation, spec, masked, was object.Object, path *field.Path) {
 	now, old := object.Map(spec, "resources"), object.Map(was, "resources")
 	set := func(r object.Object) bool { return len(object.Map(r, "requests"))+len(object.Map(r, "limits")) > 0 }
@@ -77,7 +77,7 @@ func podLevel(val *rule.Validation, spec, masked, was object.Object, path *field
 	}
 }
 
-// lacks reports whether something that was asked for is asked for no more.
+// lacks reports whether a resource of was is missing in now.
 func lacks(now, was object.Object) bool {
 	for name := range was {
 		if _, ok := now[name]; !ok {
@@ -87,7 +87,7 @@ func lacks(now, was object.Object) bool {
 	return false
 }
 
-// hideCompute makes processor and memory in r what they were.
+// hideCompute resets CPU and memory in r to was.
 func hideCompute(r, was object.Object) {
 	for _, list := range []string{"requests", "limits"} {
 		l := object.Map(r, list)
@@ -160,7 +160,7 @@ func containersResized(val *rule.Validation, spec, masked, was object.Object, pa
 	}
 }
 
-// withoutEmpty returns a container in which resources that ask for nothing are left out.
+// withoutEmpty returns a container without empty resource lists.
 func withoutEmpty(c object.Object) object.Object {
 	out := runtime.DeepCopyJSON(c)
 	r := object.Map(out, "resources")
@@ -176,7 +176,7 @@ func withoutEmpty(c object.Object) object.Object {
 // Classes" of Kubernetes' documentation.
 func classOf(spec object.Object) string {
 	all := []object.Object{object.Map(spec, "resources")}
-	if all[0] == nil { // what the pod has itself counts alone
+	if all[0] == nil { // pod-level resources alone count
 		all = nil
 		for _, list := range []string{"containers", "initContainers"} {
 			for _, c := range rule.Objects(spec[list]) {
@@ -202,7 +202,7 @@ func classOf(spec object.Object) string {
 	return "Burstable"
 }
 
-// asks reports whether processor or memory are asked for or limited.
+// asks reports whether CPU or memory is requested or limited.
 func asks(r object.Object) bool {
 	for _, list := range []string{"requests", "limits"} {
 		for _, name := range []string{"cpu", "memory"} {

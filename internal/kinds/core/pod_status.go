@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// podStatus validates what a kubelet reports.
+// podStatus validates a kubelet's status report.
 func podStatus(val *rule.Validation, _ rule.Value) {
 	annotationsKept(val)
 	pod.ValidateAnnotations(val, rule.StringMap(object.Map(val.Obj, "metadata")["annotations"]),
@@ -51,7 +51,7 @@ func podStatus(val *rule.Validation, _ rule.Value) {
 	containerStatuses(val, status, path)
 }
 
-// endedStaysEnded lets a container that has ended run again only if it may be started again.
+// endedStaysEnded lets an ended container run again only if its restart policy allows it.
 func endedStaysEnded(val *rule.Validation, list string, path *field.Path) {
 	spec := object.Map(val.Old, "spec")
 	for i, was := range rule.Objects(object.Map(val.Old, "status")[list]) {

@@ -37,7 +37,7 @@ func warnPodTemplate(w *rule.Warnings) {
 	pod.WarnTemplate(w, object.Map(w.Obj, "template"), field.NewPath("template"))
 }
 
-// podTemplateFunctions are those that pod_template.txt names.
+// podTemplateFunctions are the functions that pod_template.txt names.
 func podTemplateFunctions() rule.Functions {
 	return rule.Functions{
 		"podTemplate": pod.Template,

@@ -16,11 +16,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// mayChange is what of a pod may change, as the error about the rest says it.
+// mayChange lists the mutable fields of a pod, in the text of the error.
 const mayChange = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations)," +
 	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 
-// podUpdate lets images change, deadlines come nearer, tolerations be added, and little else.
+// podUpdate allows changes of images, shorter deadlines, added tolerations, and little else.
 func podUpdate(val *rule.Validation, _ rule.Value) {
 	annotationsKept(val)
 	spec, was, path := object.Map(val.Obj, "spec"), object.Map(val.Old, "spec"), field.NewPath("spec")
@@ -62,7 +62,7 @@ func podUpdate(val *rule.Validation, _ rule.Value) {
 	}
 }
 
-// annotationsKept lets some annotations neither come nor go.
+// annotationsKept rejects adding or removing some annotations.
 func annotationsKept(val *rule.Validation) {
 	now, was := rule.StringMap(object.Map(val.Obj, "metadata")["annotations"]),
 		rule.StringMap(object.Map(val.Old, "metadata")["annotations"])
@@ -99,7 +99,7 @@ func sameContainers(val *rule.Validation, now, was []object.Object, path *field.
 	return true
 }
 
-// deadline lets spec.activeDeadlineSeconds be set, or come nearer.
+// deadline allows setting or shortening spec.activeDeadlineSeconds.
 func deadline(val *rule.Validation, spec, was object.Object, path *field.Path) bool {
 	n, ok := object.Int(spec, "activeDeadlineSeconds")
 	old, had := object.Int(was, "activeDeadlineSeconds")
@@ -139,8 +139,7 @@ func removedGates(val *rule.Validation, now, was []object.Object, path *field.Pa
 	}
 }
 
-// gatedChanges lets a pod that is not ready to be scheduled be bound to fewer nodes. It takes what it has validated out
-// of masked.
+// gatedChanges lets a pod with scheduling gates restrict its nodes further. It reverts the validated changes in masked.
 func gatedChanges(val *rule.Validation, masked, was object.Object, path *field.Path) {
 	selector, oldSelector := rule.StringMap(masked["nodeSelector"]), rule.StringMap(was["nodeSelector"])
 	for key, v := range oldSelector {
@@ -167,7 +166,7 @@ func gatedChanges(val *rule.Validation, masked, was object.Object, path *field.P
 	}
 }
 
-// narrowed lets the terms of a node affinity get more requirements.
+// narrowed allows adding requirements to the terms of a node affinity.
 func narrowed(val *rule.Validation, now, was object.Object, path *field.Path) {
 	const required = "requiredDuringSchedulingIgnoredDuringExecution"
 	if object.Map(was, required) == nil {
@@ -186,8 +185,8 @@ func narrowed(val *rule.Validation, now, was object.Object, path *field.Path) {
 	}
 }
 
-// begins reports whether the requirements of a term begin with those of another. An empty term matches nothing and
-// stays so.
+// begins reports whether the requirements of another term are a prefix of a term's. An empty term matches nothing and
+// must stay empty.
 func begins(now, was object.Object) bool {
 	before := 0
 	for _, list := range []string{"matchExpressions", "matchFields"} {
@@ -205,7 +204,7 @@ func begins(now, was object.Object) bool {
 	return before > 0 || rule.IsEmpty(now["matchExpressions"]) && rule.IsEmpty(now["matchFields"])
 }
 
-// addedContainers lets ephemeral containers be added, and those that are there stay as they are.
+// addedContainers allows adding ephemeral containers; existing ones must stay unchanged.
 func addedContainers(val *rule.Validation, _ rule.Value) {
 	annotationsKept(val)
 	if _, ok := object.Map(val.Old, "metadata", "annotations")[pod.MirrorPod]; ok {

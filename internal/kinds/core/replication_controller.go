@@ -37,7 +37,7 @@ func replicationControllerCells(rc *corev1.ReplicationController, e catalog.Env)
 	}
 }
 
-// controllerReplicas is the scale of a replication controller, whose selector is a map of labels.
+// controllerReplicas is the scale of a replication controller, with a map as selector.
 func controllerReplicas() *catalog.Scale {
 	scale := pod.Replicas()
 	scale.Selector = func(obj object.Object) string {
@@ -52,7 +52,7 @@ func controllerReplicas() *catalog.Scale {
 	return scale
 }
 
-// defaultReplicationController takes selector and labels from the template.
+// defaultReplicationController sets selector and labels from the template.
 func defaultReplicationController(obj object.Object) {
 	pod.DefaultTemplate(obj)
 	spec := object.Child(obj, "spec")
@@ -66,7 +66,7 @@ func defaultReplicationController(obj object.Object) {
 	labelLike(obj, labels)
 }
 
-// labelLike gives an object without labels those of its template.
+// labelLike sets the labels of an object without labels to its template's.
 func labelLike(obj, labels object.Object) {
 	meta := object.Child(obj, "metadata")
 	if have, _ := meta["labels"].(map[string]any); len(have) == 0 {
@@ -74,7 +74,7 @@ func labelLike(obj, labels object.Object) {
 	}
 }
 
-// warnReplicationController speaks, when it is updated, about the template that it had: so does Kubernetes.
+// warnReplicationController, as in Kubernetes, warns about the old template in an update.
 func warnReplicationController(w *rule.Warnings) {
 	w.NameIsHostname("Pod names and hostnames")
 	of := w.Obj
@@ -97,7 +97,7 @@ func controlled(val *rule.Validation, p rule.Value) {
 	pod.CheckUntilDeleted(val, template, "ReplicationController", path)
 }
 
-// replicationControllerFunctions are those that replication_controller.txt names.
+// replicationControllerFunctions are the functions that replication_controller.txt names.
 func replicationControllerFunctions() rule.Functions {
 	return rule.Functions{
 		"controlled": controlled,

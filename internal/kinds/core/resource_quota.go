@@ -69,7 +69,7 @@ func warnResourceQuota(w *rule.Warnings) {
 	}
 }
 
-// resourceQuotaFunctions are those that resource_quota.txt names.
+// resourceQuotaFunctions are the functions that resource_quota.txt names.
 func resourceQuotaFunctions() rule.Functions {
 	return rule.Functions{
 		"quotaResources": quotaResources,

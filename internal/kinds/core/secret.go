@@ -30,7 +30,7 @@ func secretKind() rule.Kind {
 	})
 }
 
-// defaultSecret gives the secret its type and moves stringData, which is write-only, into data.
+// defaultSecret sets the type of a secret and moves stringData, which is write-only, into data.
 func defaultSecret(obj object.Object) {
 	if object.String(obj, "type") == "" {
 		obj["type"] = string(corev1.SecretTypeOpaque)
@@ -58,7 +58,7 @@ func validateSecret(s *corev1.Secret) field.ErrorList {
 	return append(errs, checkSecretType(s, data)...)
 }
 
-// checkSecretType validates what the well-known types of secrets must hold.
+// checkSecretType validates the required keys of well-known secret types.
 func checkSecretType(s *corev1.Secret, data *field.Path) field.ErrorList {
 	missing := func(key string) bool { _, ok := s.Data[key]; return !ok }
 	var errs field.ErrorList
@@ -92,7 +92,7 @@ func checkSecretType(s *corev1.Secret, data *field.Path) field.ErrorList {
 	return errs
 }
 
-// checkJSON wants a JSON object under key. Errors do not show it.
+// checkJSON requires a JSON object under key. Errors do not show the content.
 func checkJSON(s *corev1.Secret, data *field.Path, key string) field.ErrorList {
 	content, ok := s.Data[key]
 	if !ok {
@@ -117,7 +117,7 @@ func validateSecretUpdate(s, old *corev1.Secret, _ string) field.ErrorList {
 	return append(errs, validateSecret(s)...)
 }
 
-// warnSecret tells the writer of a TLS secret that its key and certificate do not go together.
+// warnSecret warns about a TLS secret with a key that does not match its certificate.
 func warnSecret(obj, _ object.Object, _ string) []string {
 	if object.String(obj, "type") != string(corev1.SecretTypeTLS) {
 		return nil
@@ -138,7 +138,7 @@ func secretCells(obj object.Object, e catalog.Env) []any {
 		rule.Age(obj, e.Now)}
 }
 
-// secretFunctions are those that secret.txt names.
+// secretFunctions are the functions that secret.txt names.
 func secretFunctions() rule.Functions {
 	return rule.Functions{
 		"secret": rule.Typed(validateSecret, validateSecretUpdate),

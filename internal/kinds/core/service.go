@@ -64,7 +64,7 @@ func externalIP(s *corev1.Service) string {
 	return "<unknown>"
 }
 
-// clientAffinity is how long, in seconds, a client stays with its endpoint if the service does not say: three hours.
+// clientAffinity is the default session affinity timeout in seconds: three hours.
 const clientAffinity = 10800
 
 func defaultService(obj object.Object) {
@@ -160,12 +160,12 @@ func warnService(w *rule.Warnings) {
 	}
 }
 
-// NeedsHealthPort reports whether a service has a port where nodes say whether they have a pod of it.
+// NeedsHealthPort reports whether a service has a health check node port.
 func NeedsHealthPort(spec map[string]any) bool {
 	return object.String(spec, "type") == "LoadBalancer" && object.String(spec, "externalTrafficPolicy") == "Local"
 }
 
-// serviceFunctions are those that service.txt names.
+// serviceFunctions are the functions that service.txt names.
 func serviceFunctions() rule.Functions {
 	return rule.Functions{
 		"clusterIPs":            func(val *rule.Validation, p rule.Value) { clusterIPs(val, p.Object(), p.Path) },

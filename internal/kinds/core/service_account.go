@@ -37,7 +37,7 @@ func prepareServiceAccountUpdate(obj, _ object.Object, _ string, _ catalog.Env) 
 	cleanSecretReferences(obj)
 }
 
-// cleanSecretReferences keeps nothing but the names in secrets, which refer to the service account's own namespace.
+// cleanSecretReferences keeps only the names in secrets, which refer to the service account's own namespace.
 func cleanSecretReferences(obj object.Object) {
 	secrets, _ := obj["secrets"].([]any)
 	for i := range secrets {
@@ -50,7 +50,7 @@ func cleanSecretReferences(obj object.Object) {
 	}
 }
 
-// warnServiceAccount speaks about an annotation that is new.
+// warnServiceAccount warns about a newly set deprecated annotation.
 func warnServiceAccount(obj, old object.Object, _ string) []string {
 	if object.Map(obj, "metadata", "annotations")[enforceMountableSecrets] == nil ||
 		object.Map(old, "metadata", "annotations")[enforceMountableSecrets] != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// ClusterAddresses returns what is wrong with the addresses that a service asks for, before it is given what it lacks.
-// off are the features of Kubernetes that are off.
+// ClusterAddresses returns the errors in the addresses that a service requests, before its missing values are
+// allocated. off are the disabled features of Kubernetes.
 func ClusterAddresses(obj, old object.Object, off []string) field.ErrorList {
 	val := rule.NewValidation(obj, old, off)
 	clusterIPs(val, object.Map(obj, "spec"), field.NewPath("spec"))

@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// prepareServiceCreate lets a client that knows only one address name it alone.
+// prepareServiceCreate completes the addresses from a client that knows only clusterIP.
 func prepareServiceCreate(obj object.Object, _ catalog.Env) {
 	rule.ResetStatus[corev1.Service](obj)
 	spec := object.Child(obj, "spec")
@@ -19,8 +19,8 @@ func prepareServiceCreate(obj object.Object, _ catalog.Env) {
 	}
 }
 
-// keepGiven puts what was given to a service once, and what a client need not repeat, into its new spec: addresses and
-// ports on nodes. Families of addresses follow when the service is given what it lacks.
+// keepGiven copies allocated values that a client need not repeat to the new spec: addresses and node ports. The
+// families follow at the allocation.
 func keepGiven(spec, was object.Object) {
 	if object.String(spec, "type") != "ExternalName" && object.String(was, "type") != "ExternalName" {
 		keepAddresses(spec, was)
@@ -43,7 +43,7 @@ func keepAddresses(spec, was object.Object) {
 	}
 }
 
-// pairAddresses makes clusterIP and clusterIPs one again if a client has changed only one of them.
+// pairAddresses synchronizes clusterIP and clusterIPs if a client has changed only one of them.
 func pairAddresses(spec, was object.Object) {
 	now, old := object.String(spec, "clusterIP"), object.String(was, "clusterIP")
 	if now == old {
@@ -61,7 +61,7 @@ func pairAddresses(spec, was object.Object) {
 	}
 }
 
-// keepNodePorts gives each port the number on nodes that the port of its name had, unless another port has that now.
+// keepNodePorts keeps the node port of each port with the same name, unless another port has it now.
 func keepNodePorts(ports, old []object.Object) {
 	used, had := map[any]bool{}, map[string]any{}
 	for _, p := range old {
@@ -95,8 +95,8 @@ func sameItems(a, b any) bool {
 	return len(x) == len(y) && (len(x) == 0 || reflect.DeepEqual(x, y))
 }
 
-// prepareServiceUpdate takes from a service what its new type does not have, if the client has not changed it at the
-// same time: then it is told that it may not be there.
+// prepareServiceUpdate clears fields that the new type of a service does not have, unless the client has changed them
+// in the same request: then validation rejects them.
 func prepareServiceUpdate(obj, old object.Object, subresource string, _ catalog.Env) {
 	if subresource == "status" {
 		rule.Keep(obj, old, "spec")
@@ -144,7 +144,7 @@ func external(spec object.Object) bool {
 	return onNodes(object.String(spec, "type")) || object.String(spec, "type") == "ClusterIP" && len(addresses) > 0
 }
 
-// newNodePorts reports whether a service asks for a port on nodes that it did not have.
+// newNodePorts reports whether a service requests a node port that it did not have.
 func newNodePorts(spec, was object.Object) bool {
 	had := map[any]bool{nil: true, int64(0): true}
 	for _, p := range object.Objects(was["ports"]) {

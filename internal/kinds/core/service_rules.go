@@ -46,7 +46,7 @@ func headless(spec object.Object) bool {
 	return len(ips) == 1 && ips[0] == "None"
 }
 
-// serviceShape validates what each type of service has and has not.
+// serviceShape validates the required and forbidden fields of each service type.
 func serviceShape(val *rule.Validation, p rule.Value) {
 	spec, kind := p.Object(), object.String(p.Object(), "type")
 	if rule.IsEmpty(spec["ports"]) && !headless(spec) && kind != "ExternalName" {
@@ -177,7 +177,7 @@ func clusterIPs(val *rule.Validation, spec object.Object, path *field.Path) {
 	}
 }
 
-// ipFamilies checks the families of a service's addresses, and how many it wants.
+// ipFamilies checks the address families of a service, and its family policy.
 func ipFamilies(val *rule.Validation, spec object.Object, path *field.Path) {
 	seen := map[string]bool{}
 	for i, f := range rule.Strings(spec["ipFamilies"]) {
@@ -205,7 +205,7 @@ func checkExternalIP(val *rule.Validation, p rule.Value) {
 	rule.CheckReachableIP(val, ip, p.Path)
 }
 
-// portConflicts wants each port, and each port of the nodes, once for a protocol.
+// portConflicts requires unique ports and node ports for each protocol.
 func portConflicts(val *rule.Validation, p rule.Value) {
 	spec, path := p.Object(), p.Path.Child("ports")
 	list := rule.Objects(spec["ports"])
@@ -237,7 +237,7 @@ func portConflicts(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// internalPort is how Kubernetes shows a port that is there twice: with the field names of its internal type.
+// internalPort is Kubernetes' representation of a duplicate port in errors: with the field names of its internal type.
 type internalPort struct {
 	Name        string
 	Protocol    string
@@ -341,7 +341,7 @@ func internalTrafficPolicy(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// serviceUpdate: addresses and their families stay, but a second one may come and go.
+// serviceUpdate checks that addresses and their families stay, except that a second one may be added or removed.
 func serviceUpdate(val *rule.Validation, _ rule.Value) {
 	spec, was, path := object.Map(val.Obj, "spec"), object.Map(val.Old, "spec"), field.NewPath("spec")
 	if object.String(spec, "type") != "ExternalName" && object.String(was, "type") != "ExternalName" {

@@ -1,5 +1,5 @@
-// Package podcondition sets conditions of pods, for those of the server who change a pod's status: the binding and the
-// eviction of a pod, and the collector of pods.
+// Package podcondition sets conditions of pods, for the server's own changes of a pod's status: binding, eviction and
+// the pod garbage collector.
 package podcondition
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Set puts a condition among those of a pod. Its time is that of the last change of its status.
+// Set sets a condition of a pod. lastTransitionTime changes only with the condition's status.
 func Set(pod, condition object.Object, now time.Time) {
 	status := object.Child(pod, "status")
 	conditions, _ := status["conditions"].([]any)
