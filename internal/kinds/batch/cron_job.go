@@ -54,7 +54,7 @@ func defaultCronJob(obj object.Object) {
 }
 
 func cronJobName(val *rule.Validation, _ rule.Value) {
-	if name := object.String(object.Map(val.Obj, "metadata"), "name"); len(name) > 52 { // a job's has 11 more
+	if name := object.String(object.Map(val.Obj, "metadata"), "name"); len(name) > 52 { // a job's name has 11 more
 		val.Invalid(field.NewPath("metadata", "name"), name, "must be no more than 52 characters")
 	}
 }
@@ -76,7 +76,7 @@ func schedule(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// parseSchedule reads a schedule; the library panics at some that are wrong.
+// parseSchedule parses a schedule; the library panics on some invalid ones.
 func parseSchedule(s string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -125,7 +125,7 @@ func jobTemplate(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// cronJobFunctions are those that cron_job.txt names.
+// cronJobFunctions are the functions that cron_job.txt names.
 func cronJobFunctions() rule.Functions {
 	return rule.Functions{
 		"cronJobName": cronJobName,

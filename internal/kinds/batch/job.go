@@ -101,7 +101,7 @@ func defaultJob(obj object.Object) {
 	labelAsTemplate(obj)
 }
 
-// labelAsTemplate gives a job without labels those of its template: one map for both, see prepareJobCreate.
+// labelAsTemplate sets the labels of a job without labels to its template's: one shared map, see prepareJobCreate.
 func labelAsTemplate(obj object.Object) {
 	meta := object.Child(obj, "metadata")
 	if have, _ := meta["labels"].(map[string]any); len(have) == 0 {
@@ -111,7 +111,7 @@ func labelAsTemplate(obj object.Object) {
 	}
 }
 
-// separateLabels gives a job that has the labels of its template a map of its own.
+// separateLabels gives a job that shares the labels of its template a map of its own.
 func separateLabels(obj object.Object) {
 	meta := object.Child(obj, "metadata")
 	if labels, ok := meta["labels"].(map[string]any); ok {
@@ -119,14 +119,14 @@ func separateLabels(obj object.Object) {
 	}
 }
 
-// prepareJobCreate makes a selector that only the job's own pods match, unless the job says that it brings its own. A
-// job that was given its template's labels, because it came without, gets those that are added here too: Kubernetes
-// has them in one map. podsStay is the warning for a deletion of jobs that says nothing of their pods.
+// podsStay is the warning for a deletion of jobs without a propagation policy.
 const podsStay = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
 
+// prepareJobCreate generates a selector that matches only the job's own pods, unless the job sets manualSelector. A job
+// without labels also gets the labels that are added here, since in Kubernetes it shares one map with its template.
 func prepareJobCreate(obj object.Object, _ catalog.Env) {
 	defer func() {
-		labelAsTemplate(obj) // whose labels may all have come now
+		labelAsTemplate(obj) // all labels of the template are set by now
 		separateLabels(obj)
 	}()
 	obj["status"] = map[string]any{}
@@ -171,7 +171,7 @@ func warnJobSpec(w *rule.Warnings, spec object.Object, path *field.Path) {
 	pod.WarnTemplate(w, object.Map(spec, "template"), path.Child("template"))
 }
 
-// jobFunctions are those that job.txt names.
+// jobFunctions are the functions that job.txt names.
 func jobFunctions() rule.Functions {
 	return rule.Functions{
 		"completionMode":    completionMode,

@@ -17,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Limits of jobs whose pods have indexes: their indexes stand in status as text.
+// Limits of indexed jobs: their status lists indexes as text.
 const (
 	mostParallel      = 100_000
 	manyCompletions   = 100_000
@@ -29,7 +29,7 @@ const (
 
 func indexed(spec object.Object) bool { return object.String(spec, "completionMode") == "Indexed" }
 
-// generatedSelector wants the labels and the selector that the server has given a job to be there, and nothing else.
+// generatedSelector requires exactly the labels and the selector that the server generates for a job.
 func generatedSelector(val *rule.Validation, _ rule.Value) {
 	spec, meta := object.Map(val.Obj, "spec"), object.Map(val.Obj, "metadata")
 	selector := rule.LabelSelector(spec["selector"])
@@ -42,7 +42,7 @@ func generatedSelector(val *rule.Validation, _ rule.Value) {
 	}
 	want := [][2]string{{"controller-uid", uid}, {"job-name", name}, {batchv1.ControllerUidLabel, uid},
 		{batchv1.JobNameLabel, name}}
-	if val.Old != nil { // jobs of before have two labels only
+	if val.Old != nil { // older jobs have only two labels
 		was := object.Map(val.Old, "spec", "template", "metadata", "labels")
 		if was[batchv1.ControllerUidLabel] == nil || was[batchv1.JobNameLabel] == nil {
 			want = want[:2]
@@ -71,7 +71,7 @@ func jobSelector(val *rule.Validation, _ rule.Value) {
 	}
 }
 
-// podHostnames wants the names that pods with indexes get to be host names.
+// podHostnames requires the names of indexed pods to be host names.
 func podHostnames(val *rule.Validation, _ rule.Value) {
 	spec, name := object.Map(val.Obj, "spec"), object.String(object.Map(val.Obj, "metadata"), "name")
 	n, _ := object.Int(spec, "completions")
@@ -165,7 +165,7 @@ func jobRestartPolicy(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// failurePolicy validates what is done about pods that fail.
+// failurePolicy validates the pod failure policy.
 func failurePolicy(val *rule.Validation, p rule.Value) {
 	policy := p.Object()
 	if policy == nil {
@@ -216,7 +216,7 @@ func failureRule(val *rule.Validation, r, spec object.Object, names []string, pa
 	}
 }
 
-// named wants one of the values, and names them if there is none.
+// named requires one of the values, and lists them if there is none.
 func named(val *rule.Validation, s string, values []string, path *field.Path) {
 	if s == "" {
 		val.Required(path, fmt.Sprintf("valid values: %q", values))
@@ -274,7 +274,7 @@ func successPolicy(val *rule.Validation, p rule.Value) {
 	}
 	completions, ok := object.Int(p.In, "completions")
 	if !ok {
-		return // which is said elsewhere
+		return // reported elsewhere
 	}
 	for i, r := range rules {
 		successRule(val, r, completions, path.Index(i))
@@ -316,7 +316,7 @@ func successRule(val *rule.Validation, r object.Object, completions int64, path 
 	}
 }
 
-// jobUpdate lets a job's size change, and its pods as long as it is suspended and has none.
+// jobUpdate allows changes of a job's size, and of its template while it is suspended without pods.
 func jobUpdate(val *rule.Validation, _ rule.Value) {
 	spec, was, path := object.Map(val.Obj, "spec"), object.Map(val.Old, "spec"), field.NewPath("spec")
 	completions, _ := object.Int(spec, "completions")
@@ -373,7 +373,7 @@ func templateUpdate(val *rule.Validation, spec, was object.Object, path *field.P
 	}
 }
 
-// freeScheduling makes what says where pods run in old what it is in template.
+// freeScheduling copies the scheduling fields of template to old.
 func freeScheduling(old, template object.Object) {
 	spec, was := object.Map(template, "spec"), object.Map(old, "spec")
 	affinity, before := object.Map(spec, "affinity"), object.Map(was, "affinity")

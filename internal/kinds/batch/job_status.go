@@ -24,8 +24,8 @@ func jobIs(status object.Object, kind string) bool {
 
 func finished(status object.Object) bool { return jobIs(status, "Complete") || jobIs(status, "Failed") }
 
-// jobStatus validates what a controller of jobs reports. Most rules hold only if what they are about has changed, so
-// that a status which breaks one can still be changed elsewhere.
+// jobStatus validates the status from a job controller. Most rules apply only to changed fields, so that other fields
+// of an invalid status can still be changed.
 func jobStatus(val *rule.Validation, _ rule.Value) {
 	s := jobChange{
 		Validation: val, spec: object.Map(val.Obj, "spec"), now: object.Map(val.Obj, "status"),
@@ -75,7 +75,7 @@ func (s *jobChange) conditions(detail string) {
 	s.Invalid(s.path.Child("conditions"), field.OmitValueType{}, detail)
 }
 
-// uncounted wants each pod to wait for being counted once.
+// uncounted requires each pod to be listed as uncounted only once.
 func (s *jobChange) uncounted() {
 	pods, seen := object.Map(s.now, "uncountedTerminatedPods"), map[string]bool{}
 	for _, list := range []string{"succeeded", "failed"} {
@@ -92,7 +92,7 @@ func (s *jobChange) uncounted() {
 	}
 }
 
-// ends validates how a job ends: one way only, announced, and for good.
+// ends validates the end of a job: there is one end, announced before, and permanent.
 func (s *jobChange) ends() {
 	is := func(kind string) bool { return jobIs(s.now, kind) }
 	complete, failed := is("Complete"), is("Failed")
@@ -223,7 +223,7 @@ func (s *jobChange) counts() {
 	}
 }
 
-// countIndexes counts the indexes in a text like "1,3-5,7", which must rise and be below limit.
+// countIndexes counts the indexes in a text like "1,3-5,7", which must be ascending and below limit.
 func countIndexes(s string, limit int64) (total int64, err error) {
 	if s == "" {
 		return 0, nil
@@ -270,7 +270,7 @@ func interval(s string, limit int64) (from, to int64, err error) {
 	return n[0], n[1], nil
 }
 
-// overlap returns an index that is in both texts. Parts that cannot be read are passed over.
+// overlap returns an index that is in both texts. It skips unreadable parts.
 func overlap(a, b string, limit int64) (at int64, both bool) {
 	if a == "" || b == "" {
 		return 0, false

@@ -21,7 +21,7 @@ func (s *jobChange) succeeds(earlier bool) {
 	}
 }
 
-// goesOn validates that SuccessCriteriaMet comes before Complete, and stays.
+// goesOn validates that SuccessCriteriaMet precedes Complete, and stays.
 func (s *jobChange) goesOn() {
 	success := jobIs(s.now, "SuccessCriteriaMet")
 	if jobIs(s.was, "SuccessCriteriaMet") && !success {

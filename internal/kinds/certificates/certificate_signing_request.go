@@ -75,8 +75,7 @@ func signingState(r *certificatesv1.CertificateSigningRequest) string {
 
 var certificatesV1 = rule.Group{Name: "certificates.k8s.io", Version: "v1", Priority: 17300, Rank: 15}
 
-// prepareSigningRequestCreate records the caller as the requester, whatever the object says, and leaves the request
-// undecided.
+// prepareSigningRequestCreate records the caller as the requester, whatever the object contains, and clears the status.
 func prepareSigningRequestCreate(obj object.Object, e catalog.Env) {
 	spec := object.Child(obj, "spec")
 	for _, name := range []string{"username", "uid", "groups", "extra"} {
@@ -101,8 +100,8 @@ func prepareSigningRequestCreate(obj object.Object, e catalog.Env) {
 	obj["status"] = object.Object{}
 }
 
-// prepareSigningRequestUpdate lets an update change metadata alone, one of approval the conditions, and one of status
-// everything there but Approved and Denied: adding or removing those by way of status is left to be refused.
+// prepareSigningRequestUpdate restricts the changed fields: an update changes only metadata, one of approval only the
+// conditions, and one of status the status except Approved and Denied. Validation rejects changes of these by status.
 func prepareSigningRequestUpdate(obj, old object.Object, subresource string, e catalog.Env) {
 	rule.Keep(obj, old, "spec")
 	if subresource == "" {
@@ -148,8 +147,7 @@ func ofType(conditions []object.Object, name string) []object.Object {
 	return out
 }
 
-// stampConditions fills in the times that conditions lack: a condition that was there with the same status keeps its
-// own.
+// stampConditions sets missing times of conditions: a condition with an unchanged status keeps its time.
 func stampConditions(conditions, before []object.Object, now time.Time) {
 	stamp := now.UTC().Format(time.RFC3339)
 	for _, c := range conditions {
@@ -178,7 +176,7 @@ func anyList(texts []string) []any {
 	return out
 }
 
-// keyUsages are what a certificate may be for.
+// keyUsages are the known usages of certificates.
 var keyUsages = []string{
 	"any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment",
 	"decipher only", "digital signature",
@@ -189,7 +187,7 @@ var keyUsages = []string{
 
 const legacySigner = "kubernetes.io/legacy-unknown"
 
-// signingRequest validates a request. What is wrong with the stored one already is let be.
+// signingRequest validates a request. It ignores errors that the stored one already has.
 func signingRequest(val *rule.Validation) {
 	spec, was, path := object.Map(val.Obj, "spec"), object.Map(val.Old, "spec"), field.NewPath("spec")
 	if err := checkRequest(bytesOf(spec["request"])); err != nil {
@@ -234,7 +232,7 @@ func signingRequest(val *rule.Validation) {
 	}
 }
 
-// checkRequest wants a certificate request of PKCS#10 in PEM, signed by its own key.
+// checkRequest requires a PKCS#10 certificate request in PEM, signed by its own key.
 func checkRequest(data []byte) error {
 	request, err := ParseRequest(data)
 	if err != nil {
@@ -243,7 +241,7 @@ func checkRequest(data []byte) error {
 	return request.CheckSignature()
 }
 
-// RequestOf returns the request of a CertificateSigningRequest in decoded JSON, where it is PEM in base64.
+// RequestOf returns the request of a CertificateSigningRequest in decoded JSON, where it is base64 of PEM.
 func RequestOf(obj map[string]any) (*x509.CertificateRequest, error) {
 	text, _ := object.Map(obj, "spec")["request"].(string)
 	data, err := base64.StdEncoding.DecodeString(text)
@@ -262,7 +260,7 @@ func ParseRequest(data []byte) (*x509.CertificateRequest, error) {
 	return x509.ParseCertificateRequest(block.Bytes)
 }
 
-// checkCertificates wants certificates in PEM and nothing else between them.
+// checkCertificates requires certificates in PEM and nothing else.
 func checkCertificates(data []byte) error {
 	if len(data) == 0 {
 		return nil
@@ -331,7 +329,7 @@ func signerName(val *rule.Validation, name string, path *field.Path) {
 	}
 }
 
-// decisions are the conditions that an approver or a signer gives a request for good.
+// decisions are the permanent conditions of an approver or a signer.
 var decisions = []string{"Approved", "Denied", "Failed"}
 
 func signingConditions(val *rule.Validation) {
@@ -366,8 +364,8 @@ func signingConditions(val *rule.Validation) {
 	}
 }
 
-// signingUpdate: decisions stay. Approval and denial come by way of approval alone, the certificate by way of status,
-// once.
+// signingUpdate checks that decisions stay, that approval and denial come only through approval, and the certificate
+// only through status, once.
 func signingUpdate(val *rule.Validation, subresource string) {
 	if subresource != "" {
 		signingRequest(val)
@@ -413,7 +411,7 @@ func types(list []object.Object) []string {
 	return out
 }
 
-// repeats reports whether a value is there twice.
+// repeats reports whether a list has duplicates.
 func repeats(list []string) bool {
 	for i, s := range list {
 		if slices.Contains(list[:i], s) {
@@ -423,14 +421,14 @@ func repeats(list []string) bool {
 	return false
 }
 
-// bytesOf returns what base64 text stands for.
+// bytesOf decodes base64.
 func bytesOf(v any) []byte {
 	s, _ := v.(string)
-	data, _ := base64.StdEncoding.DecodeString(s) // decoding has shown that it can be read
+	data, _ := base64.StdEncoding.DecodeString(s) // validated when decoding
 	return data
 }
 
-// certificateSigningRequestFunctions are those that certificate_signing_request.txt names.
+// certificateSigningRequestFunctions are the functions that certificate_signing_request.txt names.
 func certificateSigningRequestFunctions() rule.Functions {
 	return rule.Functions{
 		"signingApproval": func(val *rule.Validation, _ rule.Value) { signingUpdate(val, "approval") },

@@ -23,7 +23,7 @@ func clusterTrustBundleKind() rule.Kind {
 		Also: rule.OnDemand[certificatesv1alpha1.ClusterTrustBundle](certificatesV1alpha1),
 		Strategy: &catalog.Strategy{
 			Cells:       rule.Printed(trustBundleCells),
-			ValidName:   rule.NameIsSegment, // trustBundleName knows the signer
+			ValidName:   rule.NameIsSegment, // trustBundleName checks the signer
 			FieldLabels: rule.FieldLabels("spec.signerName"),
 		},
 	})
@@ -65,7 +65,7 @@ func trustBundle(val *rule.Validation) {
 	}
 }
 
-// trustBundleName returns what is wrong with the name of a bundle, which begins with its signer if it has one.
+// trustBundleName returns the errors in the name of a bundle, which must have its signer as prefix.
 func trustBundleName(signer, name string, isPrefix bool) []string {
 	if signer == "" {
 		if strings.Contains(name, ":") {
@@ -84,7 +84,7 @@ func trustBundleName(signer, name string, isPrefix bool) []string {
 // largestBundle is how many bytes the certificates of a bundle may have.
 const largestBundle = 1 << 20
 
-// trustAnchors validates the certificates of authorities in PEM, of which there must be one, and none twice.
+// trustAnchors validates the CA certificates in PEM: at least one, without duplicates.
 func trustAnchors(val *rule.Validation, text string, path *field.Path) {
 	if len(text) > largestBundle {
 		val.Add(field.TooLong(path, "", largestBundle))
@@ -113,7 +113,7 @@ func trustAnchors(val *rule.Validation, text string, path *field.Path) {
 		at[der] = append(at[der], i)
 	}
 	if wrong {
-		return // the rest may follow from it
+		return // further errors may be consequences
 	}
 	if len(first) == 0 {
 		invalid("at least one trust anchor must be provided")
@@ -125,7 +125,7 @@ func trustAnchors(val *rule.Validation, text string, path *field.Path) {
 	}
 }
 
-// trustAnchor returns what is wrong with a block of PEM that should be the certificate of an authority.
+// trustAnchor returns the error in a PEM block of a CA certificate.
 func trustAnchor(block *pem.Block) string {
 	switch {
 	case block.Type != "CERTIFICATE":
@@ -145,7 +145,7 @@ func trustAnchor(block *pem.Block) string {
 	return ""
 }
 
-// clusterTrustBundleFunctions are those that cluster_trust_bundle.txt names.
+// clusterTrustBundleFunctions are the functions that cluster_trust_bundle.txt names.
 func clusterTrustBundleFunctions() rule.Functions {
 	return rule.Functions{
 		"trustBundle": func(val *rule.Validation, _ rule.Value) { trustBundle(val) },

@@ -20,8 +20,8 @@ import (
 // largestKey is how many bytes a key, its proof, or a request may have.
 const largestKey = 10 * 1024
 
-// requestedKey validates the key of a request for a pod's certificate, which comes in a stub of PKCS#10 or, as clients
-// of old have it, in PKIX with a signature of the pod's UID.
+// requestedKey validates the key of a request for a pod's certificate: a PKCS#10 stub or, from older clients, a PKIX
+// key with a signature of the pod's UID.
 func requestedKey(val *rule.Validation, spec object.Object, path *field.Path) {
 	stub, key, proof := bytesOf(spec["stubPKCS10Request"]), bytesOf(spec["pkixPublicKey"]),
 		bytesOf(spec["proofOfPossession"])
@@ -57,7 +57,7 @@ func stubRequest(val *rule.Validation, der []byte, path *field.Path) {
 	}
 }
 
-// provenKey wants proof to be the signature of a pod's UID by the key.
+// provenKey requires proof to be the signature of a pod's UID by the key.
 func provenKey(val *rule.Validation, der, proof []byte, uid string, path *field.Path) {
 	at := path.Child("pkixPublicKey")
 	if len(der) > largestKey {
@@ -86,7 +86,7 @@ func provenKey(val *rule.Validation, der, proof []byte, uid string, path *field.
 
 const unknownKey = "unknown public key type; supported types are Ed25519, ECDSA, and RSA"
 
-// keyProblem returns what is wrong with a key, and what of it is; curves are those that the error names.
+// keyProblem returns the error in a key, with the wrong value; curves are the curves that the error names.
 func keyProblem(key crypto.PublicKey, curves string) (value, wrong string) {
 	switch key := key.(type) {
 	case ed25519.PublicKey:
@@ -119,7 +119,7 @@ func signed(key crypto.PublicKey, text string, signature []byte) bool {
 	return false
 }
 
-// requestedPublicKey returns the key of a request that was accepted; an error is about one that cannot be read.
+// requestedPublicKey returns the key of an accepted request; an error is about an unreadable one.
 func requestedPublicKey(spec object.Object) (crypto.PublicKey, *field.Error) {
 	path := field.NewPath("spec")
 	if stub := bytesOf(spec["stubPKCS10Request"]); len(stub) > 0 {

@@ -38,8 +38,8 @@ func podCertificateCells(r *certificatesv1beta1.PodCertificateRequest, e catalog
 		labels.FormatLabels(r.Spec.UnverifiedUserAnnotations)}
 }
 
-// The longest that a pod's certificate may be asked for, in seconds: from a signer of Kubernetes, and from another; and
-// the shortest.
+// Bounds of the requested lifetime of a pod's certificate, in seconds: the longest from a signer of Kubernetes and from
+// others, and the shortest.
 const (
 	shortestLife       = 60 * 60
 	longestLifeOfOwn   = 24 * 60 * 60
@@ -85,7 +85,7 @@ func podRequest(val *rule.Validation) {
 	requestedKey(val, spec, path)
 }
 
-// userAnnotations validates what the user of a pod tells its signer.
+// userAnnotations validates the annotations of a pod's user for its signer.
 func userAnnotations(val *rule.Validation, given object.Object, path *field.Path) {
 	size := 0
 	texts := map[string]string{}
@@ -102,14 +102,14 @@ func userAnnotations(val *rule.Validation, given object.Object, path *field.Path
 	}
 }
 
-// podRequestUpdate lets the spec be.
+// podRequestUpdate checks that the spec is unchanged.
 func podRequestUpdate(val *rule.Validation) {
 	if was := val.Old["spec"]; !rule.Equivalent(val.Obj["spec"], was) {
 		val.Invalid(field.NewPath("spec"), val.Obj["spec"], apivalidation.FieldImmutableErrorMsg)
 	}
 }
 
-// podCertificateRequestFunctions are those that pod_certificate_request.txt names.
+// podCertificateRequestFunctions are the functions that pod_certificate_request.txt names.
 func podCertificateRequestFunctions() rule.Functions {
 	return rule.Functions{
 		"podRequest":       func(val *rule.Validation, _ rule.Value) { podRequest(val) },

@@ -69,7 +69,7 @@ func podRequestStatus(val *rule.Validation) {
 func podConditions(val *rule.Validation, conditions []metav1.Condition, path *field.Path) {
 	known := 0
 	for i, c := range conditions {
-		at := path.Child(fmt.Sprintf("[%d]", i)) // kube writes conditions.[0]
+		at := path.Child(fmt.Sprintf("[%d]", i)) // Kubernetes writes conditions.[0]
 		if !isFinal(c.Type) {
 			val.Unsupported(at.Child("type"), c.Type, finals...)
 			continue
@@ -85,8 +85,8 @@ func podConditions(val *rule.Validation, conditions []metav1.Condition, path *fi
 	val.Errs = append(val.Errs, metav1validation.ValidateConditions(conditions, path)...)
 }
 
-// Limits of what is issued: the bytes of a chain, how far the clocks of a signer and the server may differ, the
-// shortest life of a certificate, and how long before and after it must not be refreshed.
+// Limits of issued certificates: the bytes of a chain, the clock skew between signer and server, the shortest lifetime,
+// and the minimum distance of the refresh from both ends.
 const (
 	largestChain   = 100 * 1024
 	clockSkew      = 5 * time.Minute
@@ -94,7 +94,7 @@ const (
 	refreshMargin  = 10 * time.Minute
 )
 
-// issued validates the certificates that a signer has issued, and what the status says of them.
+// issued validates the issued certificates, and the status fields about them.
 func issued(val *rule.Validation, s *certificatesv1beta1.PodCertificateRequestStatus, path *field.Path) {
 	at := path.Child("certificateChain")
 	if len(s.CertificateChain) > largestChain {
@@ -158,7 +158,7 @@ func leafNames(val *rule.Validation, leaf *x509.Certificate, path *field.Path) {
 	}
 }
 
-// issuedTimes adds the first thing that is wrong with the times of the status, or all that are missing.
+// issuedTimes adds the first error in the times of the status, or all missing ones.
 func issuedTimes(
 	val *rule.Validation, s *certificatesv1beta1.PodCertificateRequestStatus, leaf *x509.Certificate, path *field.Path,
 ) {
@@ -197,8 +197,8 @@ func issuedTimes(
 	}
 }
 
-// intermediates returns what is wrong with the certificates behind the leaf. Whether they lead to an authority is for
-// those to say who trust it.
+// intermediates returns the errors in the certificates behind the leaf. It does not check whether they lead to an
+// authority, since that depends on the relying party.
 func intermediates(chain []byte) string {
 	for {
 		block, rest := pem.Decode(chain)

@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// May asks whether a user may approve, sign or attest for a signer, or for all of its domain ("example.com/*").
+// May reports whether a user may approve, sign or attest for a signer, or for all of its domain ("example.com/*").
 func May(ctx context.Context, a authz.Authorizer, who user.Info, verb, signer string) bool {
 	domain, _, _ := strings.Cut(signer, "/")
 	for _, name := range []string{signer, domain + "/*"} {

@@ -16,8 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// age says how much an expression or a driver's parameters may be: what is stored already may be what is not accepted
-// any more.
+// age distinguishes new from stored values: stored expressions and parameters may exceed limits that are newer.
 type age int
 
 const (
@@ -25,8 +24,8 @@ const (
 	stored
 )
 
-// list refuses a list with more than most elements as it is, and calls each for the elements of a shorter one. A
-// negative most is no limit.
+// list rejects a list with more than most elements as a whole, and calls each for the elements of a shorter one. A
+// negative most means no limit.
 func list[T any](val *rule.Validation, elements []T, most int, path *field.Path, each func(T, *field.Path)) bool {
 	if most >= 0 && len(elements) > most {
 		val.Add(field.TooMany(path, len(elements), most))
@@ -38,7 +37,7 @@ func list[T any](val *rule.Validation, elements []T, most int, path *field.Path,
 	return true
 }
 
-// set is list for elements of which no two may have the same key.
+// set is list for elements with unique keys.
 func set[T any, K comparable](
 	val *rule.Validation, elements []T, most int, path *field.Path, key func(T) K, each func(T, *field.Path),
 ) {
@@ -106,7 +105,7 @@ func deviceConfig(val *rule.Validation, c object.Object, a age, path *field.Path
 	jsonObject(val, opaque["parameters"], most, path.Child("parameters"))
 }
 
-// sizeOf returns how long v is as JSON, without whitespace, in bytes. Clients need not escape what HTML does.
+// sizeOf returns the length of v as JSON, without whitespace, in bytes, and without HTML escapes.
 func sizeOf(v any) int {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -115,7 +114,7 @@ func sizeOf(v any) int {
 	return b.Len() - 1
 }
 
-// jsonObject wants a JSON object with at most so many bytes. A negative most is no limit.
+// jsonObject requires a JSON object with at most so many bytes. A negative most means no limit.
 func jsonObject(val *rule.Validation, v any, most int, path *field.Path) {
 	if v == nil {
 		val.Required(path, "")
@@ -146,7 +145,7 @@ func deviceToleration(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// poolName validates the name of a pool, whose parts are separated by slashes.
+// poolName validates the name of a pool, with parts separated by slashes.
 func poolName(val *rule.Validation, p rule.Value) {
 	name, _ := p.New.(string)
 	if name == "" {
@@ -161,7 +160,7 @@ func poolName(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// bindingConditions validates what must have happened before a pod is bound, and what must not.
+// bindingConditions validates the conditions for the binding of a pod, and the conditions that prevent it.
 func bindingConditions(val *rule.Validation, obj object.Object, path *field.Path) {
 	wanted, failures := rule.Strings(obj["bindingConditions"]), rule.Strings(obj["bindingFailureConditions"])
 	wantedPath, failurePath := path.Child("bindingConditions"), path.Child("bindingFailureConditions")

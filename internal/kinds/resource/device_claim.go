@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// deviceClaim validates what a claim asks for, also in a template.
+// deviceClaim validates the requests of a claim, also in a template.
 func deviceClaim(val *rule.Validation, p rule.Value) {
 	claim, path := p.Object(), p.Path
 	names := requestsOf(claim)
@@ -27,7 +27,7 @@ func deviceClaim(val *rule.Validation, p rule.Value) {
 				domainName(val, match, at.Child("matchAttribute"))
 			case byDistinct:
 				domainName(val, distinct, at.Child("distinctAttribute"))
-			default: // the sentence is Kubernetes'
+			default: // Kubernetes' sentence
 				val.Required(at,
 					`exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`)
 			}
@@ -39,7 +39,7 @@ func deviceClaim(val *rule.Validation, p rule.Value) {
 		})
 }
 
-// requests are the names of a claim's requests with those of their alternatives.
+// requests are the names of a claim's requests with the names of their alternatives.
 type requests map[string]map[string]bool
 
 func requestsOf(claim object.Object) requests {
@@ -82,7 +82,7 @@ func deviceRequest(val *rule.Validation, r object.Object, path *field.Path) {
 	}
 }
 
-// wantedDevices validates which devices of a class are asked for, and how many.
+// wantedDevices validates the class and number of the requested devices.
 func wantedDevices(val *rule.Validation, r object.Object, path *field.Path) {
 	if class := object.String(r, "deviceClassName"); class == "" {
 		val.Required(path.Child("deviceClassName"), "")

@@ -25,8 +25,7 @@ func deviceClassKind() rule.Kind {
 	})
 }
 
-// deviceClass validates what devices of a class have in common. Expressions that are as they were are validated as
-// stored ones.
+// deviceClass validates a device class. Unchanged expressions are validated as stored ones.
 func deviceClass(val *rule.Validation, p rule.Value) {
 	spec, old := p.Object(), object.Map(val.Old, "spec")
 	since := func(name string) age {
@@ -45,7 +44,7 @@ func deviceClass(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// deviceClassFunctions are those that device_class.txt names.
+// deviceClassFunctions are the functions that device_class.txt names.
 func deviceClassFunctions() rule.Functions {
 	return rule.Functions{
 		"deviceClass": deviceClass,

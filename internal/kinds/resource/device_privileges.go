@@ -17,7 +17,7 @@ func prepareDevicesUpdate(obj, old object.Object, _ string, e catalog.Env) {
 	rule.CountChange(obj, old)
 }
 
-// dateTaints gives the time to taints that have none. In Kubernetes it is a default, for which the clock must be read.
+// dateTaints sets the time of taints without one. In Kubernetes it is a default, which reads the clock.
 func dateTaints(obj object.Object, e catalog.Env) {
 	for _, d := range object.Objects(object.Map(obj, "spec")["devices"]) {
 		for _, taint := range object.Objects(d["taints"]) {
@@ -26,8 +26,8 @@ func dateTaints(obj object.Object, e catalog.Env) {
 	}
 }
 
-// prepareDeviceClaimUpdate keeps the other half; what a status says about devices that the claim had and has no longer
-// goes.
+// prepareDeviceClaimUpdate keeps the half that the endpoint does not change, and drops statuses of devices that are no
+// longer allocated to the claim.
 func prepareDeviceClaimUpdate(obj, old object.Object, subresource string, _ catalog.Env) {
 	if subresource != "status" {
 		rule.Keep(obj, old, "status")
@@ -55,14 +55,14 @@ func prepareDeviceClaimUpdate(obj, old object.Object, subresource string, _ cata
 	}
 }
 
-// deviceOf is what tells a device, or a share of one, from others.
+// deviceOf returns the identity of a device, or of a share of one.
 func deviceOf(obj object.Object) [4]string {
 	return [4]string{object.String(obj, "driver"), object.String(obj, "pool"), object.String(obj, "device"),
 		object.String(obj, "shareID")}
 }
 
-// adminAccess allows admin access to devices, also to those that another claim has, only in namespaces whose labels say
-// so.
+// adminAccess allows admin access to devices, including devices of other claims, only in namespaces with the label for
+// it.
 func adminAccess(path *field.Path, labels func() (map[string]string, error)) field.ErrorList {
 	switch l, err := labels(); {
 	case err != nil:
@@ -79,7 +79,7 @@ func adminAccess(path *field.Path, labels func() (map[string]string, error)) fie
 	return nil
 }
 
-// claimPrivileges looks at what a new claim asks for, and at what its status gives it for the first time.
+// claimPrivileges checks the requests of a new claim, and a new allocation in the status.
 func claimPrivileges(
 	obj, old object.Object, subresource string, labels func() (map[string]string, error),
 ) field.ErrorList {
@@ -105,8 +105,8 @@ func templatePrivileges(obj, old object.Object, _ string, labels func() (map[str
 	return requestedPrivileges(object.Map(obj, "spec", "spec"), old, labels)
 }
 
-// requestedPrivileges looks at a new spec; one that is there does not change. Errors have the path in a claim, also
-// for templates.
+// requestedPrivileges checks a new spec; an existing one does not change. Errors have the path in a claim, also for
+// templates.
 func requestedPrivileges(spec, old object.Object, labels func() (map[string]string, error)) field.ErrorList {
 	if old != nil {
 		return nil
@@ -119,7 +119,7 @@ func requestedPrivileges(spec, old object.Object, labels func() (map[string]stri
 	return adminAccess(field.NewPath("spec", "devices", "requests").Index(i).Child("adminAccess"), labels)
 }
 
-// defaultDeviceCounts sets the count to one in requests for an exact count of devices that name none.
+// defaultDeviceCounts sets the count to one in requests for an exact count without a number.
 func defaultDeviceCounts(spec object.Object) {
 	devices, _ := spec["devices"].(map[string]any)
 	one := func(r object.Object) {

@@ -10,8 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 )
 
-// maybeDomainName validates "identifier" or "domain/identifier". Kubernetes lets more than one slash pass, and so does
-// this.
+// maybeDomainName validates "identifier" or "domain/identifier". As in Kubernetes it accepts more than one slash.
 func maybeDomainName(val *rule.Validation, s string, path *field.Path) {
 	parts := strings.Split(s, "/")
 	switch len(parts) {

@@ -38,12 +38,12 @@ func deviceTaintRuleCells(r *resourcev1beta2.DeviceTaintRule, e catalog.Env) []a
 		rule.Ago(r.CreationTimestamp, e)}
 }
 
-// dateTaint gives the time to a taint that has none.
+// dateTaint sets the time of a taint without one.
 func dateTaint(obj object.Object, e catalog.Env) {
 	rule.SetDefault(object.Child(object.Child(obj, "spec"), "taint"), "timeAdded", rule.Stamp(e.Now))
 }
 
-// prepareTaintRuleUpdate dates the effect of the taint: a client that changes it and not the time gets a new one.
+// prepareTaintRuleUpdate sets a new time of the taint if a client changes its effect without the time.
 func prepareTaintRuleUpdate(obj, old object.Object, subresource string, e catalog.Env) {
 	if subresource == "status" {
 		rule.Keep(obj, old, "spec")
@@ -70,7 +70,7 @@ func taintConditions(val *rule.Validation, _ rule.Value) {
 	}
 }
 
-// ruleTaint validates the taint of a rule, of which an effect that stays as it was may be any.
+// ruleTaint validates the taint of a rule. An unchanged effect is always accepted.
 func ruleTaint(val *rule.Validation, p rule.Value) {
 	before := len(val.Errs)
 	val.Block("DeviceTaint", p.Object(), nil, p.Path)
@@ -86,7 +86,7 @@ func ruleTaint(val *rule.Validation, p rule.Value) {
 	val.Errs = kept
 }
 
-// taintSelector validates what the devices of a rule have in common. What is there must not be empty.
+// taintSelector validates the device selector of a rule. Given fields must not be empty.
 func taintSelector(val *rule.Validation, p rule.Value) {
 	selector := p.Object()
 	for _, part := range []struct {
@@ -105,7 +105,7 @@ func taintSelector(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// deviceTaintRuleFunctions are those that device_taint_rule.txt names.
+// deviceTaintRuleFunctions are the functions that device_taint_rule.txt names.
 func deviceTaintRuleFunctions() rule.Functions {
 	return rule.Functions{
 		"ruleTaint":       ruleTaint,

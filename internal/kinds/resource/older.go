@@ -15,14 +15,14 @@ import (
 // older is the version in which Kubernetes 1.32 and 1.33 stored the kinds of this group.
 const older = "v1beta1"
 
-// olderForm reads objects that an older kube-apiserver has stored in v1beta1, which has some fields in other places
-// than v1. upgrade moves them, in place, within the spec. What is written is v1.
+// olderForm decodes objects that an older kube-apiserver has stored in v1beta1, which differs from v1 in the location
+// of some fields. upgrade moves them, in place, within the spec. Writes use v1.
 func olderForm(upgrade func(spec object.Object)) *catalog.Form {
 	name := []byte(`"resource.k8s.io/` + older + `"`)
 	return &catalog.Form{
 		Encode: func(doc []byte) ([]byte, error) { return doc, nil },
 		Decode: func(raw []byte) ([]byte, error) {
-			// Here and in kube-apiserver apiVersion and kind are all that comes before metadata.
+			// Here and in kube-apiserver only apiVersion and kind precede metadata.
 			if head, _, ok := bytes.Cut(raw, []byte(`"metadata"`)); !ok || !bytes.Contains(head, name) {
 				return raw, nil
 			}
@@ -48,16 +48,16 @@ func olderSliceForm() *catalog.Form { return olderForm(upgradeSlice) }
 
 func olderClassForm() *catalog.Form { return olderForm(func(object.Object) {}) }
 
-// withOlder returns the versions of a kind that are served on demand: v1beta2 (newer), which has the fields of v1, and
-// v1beta1 of Go type T, which has others if there are defaults for it.
+// withOlder returns the versions of a kind that are served on demand: v1beta2 (newer), with the fields of v1, and
+// v1beta1 of Go type T, which has different fields if it has its own defaults.
 func withOlder[T any](newer []*rule.Version, defaults func(object.Object)) []*rule.Version {
 	v := rule.OnDemand[T](resourceV1beta1)[0]
 	v.OtherFields, v.Default = defaults != nil, defaults
 	return append(newer, v)
 }
 
-// betweenVersions makes the conversion of a kind, of which upgrade moves fields of the spec to where v1 has them and
-// downgrade to where v1beta1 has them (pkg/apis/resource/v1beta1/conversion.go of Kubernetes).
+// betweenVersions makes the conversion of a kind: upgrade moves fields of the spec to their place in v1, and downgrade
+// to their place in v1beta1 (pkg/apis/resource/v1beta1/conversion.go of Kubernetes).
 func betweenVersions(upgrade, downgrade func(object.Object)) func(from, to *catalog.Version, obj object.Object) error {
 	return func(from, to *catalog.Version, obj object.Object) error {
 		spec := object.Map(obj, "spec")
@@ -72,7 +72,7 @@ func betweenVersions(upgrade, downgrade func(object.Object)) func(from, to *cata
 	}
 }
 
-// exactFields are those of a request for one kind of device, which v1 has below exactly.
+// exactFields are the fields of a request for one kind of device, which v1 has below exactly.
 var exactFields = []string{"deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations",
 	"capacity"}
 
@@ -89,7 +89,7 @@ func upgradeClaim(spec object.Object) {
 			continue
 		}
 		if exactly["deviceClassName"] == nil {
-			exactly["deviceClassName"] = "" // written in any case
+			exactly["deviceClassName"] = "" // always written
 		}
 		request["exactly"] = exactly
 	}
@@ -100,12 +100,12 @@ func downgradeClaim(spec object.Object) {
 		exactly := object.Map(request, "exactly")
 		delete(request, "exactly")
 		maps.Copy(request, exactly)
-		rule.SetDefault(request, "deviceClassName", "") // written in any case
+		rule.SetDefault(request, "deviceClassName", "") // always written
 	}
 }
 
-// defaultOlderRequests fills in the defaults of the requests of a claim in v1beta1. A request without a class is for
-// one of several alternatives, and has no mode of its own.
+// defaultOlderRequests sets the defaults of the requests of a claim in v1beta1. A request without a class is for one of
+// several alternatives, and has no mode of its own.
 func defaultOlderRequests(spec object.Object) {
 	for _, request := range object.Objects(object.Map(spec, "devices")["requests"]) {
 		if object.String(request, "deviceClassName") != "" {
@@ -174,7 +174,7 @@ func downgradeSlice(spec object.Object) {
 		}
 		device["basic"] = basic
 	}
-	// Neither says anything in v1beta1, where no pointers are.
+	// Both are meaningless in v1beta1, which has no pointers.
 	if spec["nodeName"] == "" {
 		delete(spec, "nodeName")
 	}

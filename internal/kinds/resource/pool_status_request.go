@@ -18,7 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 )
 
-// poolStatusRequestKind is a question, which a controller answers in the status, once.
+// poolStatusRequestKind is a request that a controller answers once, in the status.
 func poolStatusRequestKind() rule.Kind {
 	return rule.Of[resourcev1alpha3.ResourcePoolStatusRequest](rule.Kind{
 		Group: resourceV1alpha3, Kind: "ResourcePoolStatusRequest", Plural: "resourcepoolstatusrequests",
@@ -64,7 +64,7 @@ func poolStatusRequestCells(r *resourcev1alpha3.ResourcePoolStatusRequest, e cat
 	return []any{r.Name, r.Spec.Driver, total, available, allocated, unavailable, wrong, int64(pools), state, completed}
 }
 
-// stateOf returns whether a request has been answered, and since when it has been with success.
+// stateOf returns the state of a request, and the time of its successful completion.
 func stateOf(conditions []metav1.Condition) (state string, completed *metav1.Time) {
 	for _, c := range conditions {
 		if c.Status != metav1.ConditionTrue {
@@ -91,7 +91,7 @@ func atLeast[T int32 | int64](path *field.Path, v *T, least T) field.ErrorList {
 	return validate.Minimum(context.Background(), operation.Operation{}, path, v, nil, least)
 }
 
-// most of pools in an answer, and of conditions.
+// Limits of pools in a status, and of conditions.
 const (
 	mostPools          = 1000
 	mostPoolConditions = 10
@@ -143,7 +143,7 @@ func validatePoolStatusRequestUpdate(
 	return append(errs, validatePoolStatus(r.Status, was, path)...)
 }
 
-// shownStatus is what an error shows of an answer.
+// shownStatus returns the part of a status that errors show.
 func shownStatus(s *resourcev1alpha3.ResourcePoolStatusRequestStatus) any {
 	if s == nil {
 		return nil
@@ -155,7 +155,7 @@ func shownStatus(s *resourcev1alpha3.ResourcePoolStatusRequestStatus) any {
 	return rule.GoForm[resourcev1alpha3.ResourcePoolStatusRequestStatus](obj)
 }
 
-// validatePoolStatus validates what differs from was.
+// validatePoolStatus validates the changes from was.
 func validatePoolStatus(
 	s, was *resourcev1alpha3.ResourcePoolStatusRequestStatus, path *field.Path,
 ) (errs field.ErrorList) {
@@ -226,7 +226,7 @@ func validatePool(p *resourcev1alpha3.PoolStatus, path *field.Path) field.ErrorL
 	return errs
 }
 
-// poolStatusRequestFunctions are those that pool_status_request.txt names.
+// poolStatusRequestFunctions are the functions that pool_status_request.txt names.
 func poolStatusRequestFunctions() rule.Functions {
 	return rule.Functions{
 		"poolStatusRequest": rule.Typed(validatePoolStatusRequest, validatePoolStatusRequestUpdate),

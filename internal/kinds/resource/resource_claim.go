@@ -50,7 +50,7 @@ func resourceClaimCells(c *resourcev1.ResourceClaim, e catalog.Env) []any {
 	return []any{c.Name, strings.Join(states, ","), rule.Ago(c.CreationTimestamp, e)}
 }
 
-// deviceID is a device of a pool, and the share of it if several claims may have one. Errors show it in JSON.
+// deviceID is a device of a pool, or a share of it if several claims can use it. Errors show it in JSON.
 type deviceID struct{ Driver, Pool, Device, ShareID string }
 
 func deviceIDOf(obj object.Object) deviceID {
@@ -97,7 +97,7 @@ func shareID(val *rule.Validation, obj object.Object, path *field.Path) {
 	}
 }
 
-// reserved lets a claim be in use only while it has devices, and by no new consumer once it is being deleted.
+// reserved lets a claim be in use only while it is allocated, and by no new consumer once it is being deleted.
 func reserved(val *rule.Validation, v, old any, allocated bool, path *field.Path) {
 	switch {
 	case rule.IsEmpty(v):
@@ -118,7 +118,7 @@ func reserved(val *rule.Validation, v, old any, allocated bool, path *field.Path
 	}
 }
 
-// allocation validates which devices a claim got.
+// allocation validates the allocated devices of a claim.
 func allocation(val *rule.Validation, a object.Object, names requests, path *field.Path) {
 	devices, at := object.Map(a, "devices"), path.Child("devices")
 	list(val, rule.Objects(devices["results"]), resourcev1.AllocationResultsMaxSize, at.Child("results"),
@@ -139,7 +139,7 @@ func allocation(val *rule.Validation, a object.Object, names requests, path *fie
 	}
 }
 
-// resourceClaimFunctions are those that resource_claim.txt names.
+// resourceClaimFunctions are the functions that resource_claim.txt names.
 func resourceClaimFunctions() rule.Functions {
 	return rule.Functions{
 		"claimedDevices":   claimedDevices,

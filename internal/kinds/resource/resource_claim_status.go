@@ -8,7 +8,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// claimedDevices validates the status of a claim: which devices it has, what state they are in, and who may use them.
+// claimedDevices validates the status of a claim: its devices, their states, and its consumers.
 func claimedDevices(val *rule.Validation, p rule.Value) {
 	status, path := p.Object(), p.Path
 	old, _ := p.Old.(object.Object)

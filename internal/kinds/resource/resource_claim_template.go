@@ -24,7 +24,7 @@ func resourceClaimTemplateKind() rule.Kind {
 	})
 }
 
-// resourceClaimTemplateFunctions are those that resource_claim_template.txt names.
+// resourceClaimTemplateFunctions are the functions that resource_claim_template.txt names.
 func resourceClaimTemplateFunctions() rule.Functions {
 	return rule.Functions{
 		"sameTemplate": rule.SameInGo[resourcev1.ResourceClaimTemplateSpec],

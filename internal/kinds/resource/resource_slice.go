@@ -75,7 +75,7 @@ func resourceSlice(val *rule.Validation, p rule.Value) {
 		})
 }
 
-// sliceNodes wants one way to say which nodes can use the devices.
+// sliceNodes requires exactly one way to select the nodes of the devices.
 func sliceNodes(val *rule.Validation, spec object.Object, path *field.Path) {
 	var ways []string
 	if name, ok := spec["nodeName"].(string); ok && name == "" {
@@ -114,8 +114,8 @@ func oneWay(val *rule.Validation, ways []string, rule, several string, path *fie
 	}
 }
 
-// device validates one device. old is what it was before, nil if it is new; byDevice is true if each device has nodes
-// of its own.
+// device validates one device. old is its former state, nil if it is new; byDevice is true if each device has nodes of
+// its own.
 func device(val *rule.Validation, d, old object.Object, byDevice bool, path *field.Path) {
 	val.Invalids(path.Child("name"), object.String(d, "name"), validation.IsDNS1123Label(object.String(d, "name")))
 	attributes, capacity := object.Map(d, "attributes"), object.Map(d, "capacity")
@@ -162,7 +162,7 @@ func device(val *rule.Validation, d, old object.Object, byDevice bool, path *fie
 		path.Child("nodeAllocatableResourceMappings"))
 }
 
-// deviceNodes wants one way to say which nodes can use a device.
+// deviceNodes requires exactly one way to select the nodes of a device.
 func deviceNodes(val *rule.Validation, d object.Object, path *field.Path) {
 	var ways []string
 	if name, ok := d["nodeName"].(string); ok && name == "" {
@@ -200,7 +200,7 @@ func hasLists(device object.Object) bool {
 	return false
 }
 
-// attributeValues counts values; an attribute counts as one unless it has several.
+// attributeValues counts values; an attribute without a list counts as one.
 func attributeValues(attributes object.Object) int {
 	total := 0
 	for _, a := range attributes {
@@ -215,7 +215,7 @@ func attributeValues(attributes object.Object) int {
 	return total
 }
 
-// qualifiedKeys validates a map whose keys are names with or without a domain.
+// qualifiedKeys validates a map with names as keys, with or without a domain.
 func qualifiedKeys(val *rule.Validation, m object.Object, each func(object.Object, *field.Path), path *field.Path) {
 	for _, key := range object.Keys(m) {
 		maybeDomainName(val, key, path)
@@ -224,7 +224,7 @@ func qualifiedKeys(val *rule.Validation, m object.Object, each func(object.Objec
 	}
 }
 
-// shortened leaves out the middle of a text that is longer than most bytes.
+// shortened cuts the middle of a string that is longer than most bytes.
 func shortened(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -282,7 +282,7 @@ func attributeValue(val *rule.Validation, kind string, v any, path *field.Path) 
 	}
 }
 
-// counters validates a set of counters, or how much a device takes of one. name is the field with the name of the set.
+// counters validates a set of counters, or a device's consumption of one. name is the field with the name of the set.
 func counters(val *rule.Validation, c object.Object, name string, path *field.Path) {
 	if s := object.String(c, name); s == "" {
 		val.Required(path.Child(name), "")
@@ -302,7 +302,7 @@ func counters(val *rule.Validation, c object.Object, name string, path *field.Pa
 	}
 }
 
-// nodeMappings validates which resources of a node a device takes.
+// nodeMappings validates the resources of a node that a device consumes.
 func nodeMappings(val *rule.Validation, mappings, capacity object.Object, path *field.Path) {
 	for _, name := range object.Keys(mappings) {
 		m, at := object.Map(mappings, name), path.Key(name)
@@ -327,7 +327,7 @@ func nodeMappings(val *rule.Validation, mappings, capacity object.Object, path *
 	}
 }
 
-// requestPolicy validates which amounts of a capacity may be asked for.
+// requestPolicy validates the allowed amounts of a capacity.
 func requestPolicy(val *rule.Validation, most resource.Quantity, policy object.Object, path *field.Path) {
 	values, _ := policy["validValues"].([]any)
 	amounts := object.Map(policy, "validRange")
@@ -347,7 +347,7 @@ func requestPolicy(val *rule.Validation, most resource.Quantity, policy object.O
 	}
 }
 
-// mostValidValues is how many amounts a policy may list; it is not among the published limits.
+// mostValidValues is the largest number of amounts in a policy; it is not among the published limits.
 const mostValidValues = 10
 
 func validValues(val *rule.Validation, usual, most resource.Quantity, values []any, path *field.Path) {
@@ -411,7 +411,7 @@ func validRange(val *rule.Validation, usual, most resource.Quantity, amounts obj
 	}
 }
 
-// resourceSliceFunctions are those that resource_slice.txt names.
+// resourceSliceFunctions are the functions that resource_slice.txt names.
 func resourceSliceFunctions() rule.Functions {
 	return rule.Functions{
 		"poolName":      poolName,

@@ -35,7 +35,7 @@ func podGroupCells(g *schedulingv1alpha2.PodGroup, e catalog.Env) []any {
 	return []any{g.Name, policy, workload, podGroupStatus(g.Status.Conditions), rule.Ago(g.CreationTimestamp, e)}
 }
 
-// podGroupStatus says in a word how far a group is. Of several conditions of a type the last counts.
+// podGroupStatus returns the state of a group in one word. Of several conditions of a type the last counts.
 func podGroupStatus(conditions []metav1.Condition) string {
 	status, disrupted := "Pending", (*string)(nil)
 	for i, c := range conditions {
@@ -79,7 +79,7 @@ func validateTemplateRef(ref *schedulingv1alpha2.PodGroupTemplateReference, path
 		content.IsDNS1123Label)...)
 }
 
-// validateTemplateFields validates what a group and a template of groups have in common.
+// validateTemplateFields validates the common fields of a group and a group template.
 func validateTemplateFields(t *schedulingv1alpha2.PodGroupTemplate, path *field.Path) field.ErrorList {
 	errs := validatePolicy(&t.SchedulingPolicy, path.Child("schedulingPolicy"))
 	if t.SchedulingConstraints != nil {
@@ -154,7 +154,7 @@ func validateGroupClaims(claims []schedulingv1alpha2.PodGroupResourceClaim, path
 	return errs
 }
 
-// validateName validates a name that must be there.
+// validateName validates a required name.
 func validateName(name string, path *field.Path, check func(string) []string) (errs field.ErrorList) {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}
@@ -176,7 +176,7 @@ func validateOptionalName(name *string, path *field.Path) (errs field.ErrorList)
 	return errs
 }
 
-// duplicates reports items of the name of an earlier one.
+// duplicates reports items with the name of an earlier one.
 func duplicates[T any](items []T, path *field.Path, name func(T) string) (errs field.ErrorList) {
 	seen := map[string]bool{}
 	for i, item := range items {
@@ -188,7 +188,7 @@ func duplicates[T any](items []T, path *field.Path, name func(T) string) (errs f
 	return errs
 }
 
-// validatePodGroupUpdate validates a change: of the status all, of the rest nothing.
+// validatePodGroupUpdate validates a change: only the status may change.
 func validatePodGroupUpdate(g, old *schedulingv1alpha2.PodGroup, subresource string) (errs field.ErrorList) {
 	if subresource == "status" {
 		return validateGroupStatus(g, old)
@@ -251,7 +251,7 @@ func validateGroupStatus(g, old *schedulingv1alpha2.PodGroup) field.ErrorList {
 	return errs
 }
 
-// podGroupFunctions are those that pod_group.txt names.
+// podGroupFunctions are the functions that pod_group.txt names.
 func podGroupFunctions() rule.Functions {
 	return rule.Functions{"podGroup": rule.Typed(validatePodGroup, validatePodGroupUpdate)}
 }

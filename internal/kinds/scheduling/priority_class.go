@@ -28,12 +28,12 @@ func priorityClassCells(c *schedulingv1.PriorityClass, e catalog.Env) []any {
 		string(rule.Deref(c.PreemptionPolicy, ""))}
 }
 
-// keepGeneration is the PrepareUpdate rule of a kind whose objects have a generation that does not rise.
+// keepGeneration is the PrepareUpdate rule of a kind with a constant generation.
 func keepGeneration(object.Object, object.Object, string, catalog.Env) {}
 
 var schedulingV1 = rule.Group{Name: "scheduling.k8s.io", Version: "v1", Priority: 16600, Rank: 15}
 
-// keepSystemClass keeps the priority classes without which no cluster works.
+// keepSystemClass rejects the deletion of the system priority classes, which every cluster needs.
 func keepSystemClass(name string) string {
 	if _, system := SystemPriority(name); system {
 		return "this is a system priority class and cannot be deleted"
@@ -86,7 +86,7 @@ func priorityValue(val *rule.Validation, _ rule.Value) {
 	}
 }
 
-// priorityClassFunctions are those that priority_class.txt names.
+// priorityClassFunctions are the functions that priority_class.txt names.
 func priorityClassFunctions() rule.Functions {
 	return rule.Functions{
 		"priorityClass": priorityClass,

@@ -47,7 +47,7 @@ func validateWorkload(w *schedulingv1alpha2.Workload) (errs field.ErrorList) {
 	return errs
 }
 
-// countTemplates returns what is wrong with how many templates there are, nil if nothing is.
+// countTemplates returns the error in the number of templates, or nil.
 func countTemplates(templates []schedulingv1alpha2.PodGroupTemplate, path *field.Path) *field.Error {
 	switch n := len(templates); {
 	case n > schedulingv1alpha2.WorkloadMaxPodGroupTemplates:
@@ -58,7 +58,7 @@ func countTemplates(templates []schedulingv1alpha2.PodGroupTemplate, path *field
 	return nil
 }
 
-// validateWorkloadUpdate validates a change of a workload, of which nothing may change.
+// validateWorkloadUpdate validates that the spec of a workload does not change.
 func validateWorkloadUpdate(w, old *schedulingv1alpha2.Workload, _ string) (errs field.ErrorList) {
 	path := field.NewPath("spec")
 	if !equality.Semantic.DeepEqual(w.Spec.ControllerRef, old.Spec.ControllerRef) {
@@ -74,7 +74,7 @@ func validateWorkloadUpdate(w, old *schedulingv1alpha2.Workload, _ string) (errs
 	return errs
 }
 
-// workloadFunctions are those that workload.txt names.
+// workloadFunctions are the functions that workload.txt names.
 func workloadFunctions() rule.Functions {
 	return rule.Functions{"workload": rule.Typed(validateWorkload, validateWorkloadUpdate)}
 }

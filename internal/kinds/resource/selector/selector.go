@@ -1,8 +1,8 @@
 // Package selector checks the CEL expressions with which resource claims and device classes select devices.
 //
-// It stands below the checks of the built-in kinds. What a device is in CEL, and what an expression may cost, is
-// declared by k8s.io/dynamic-resource-allocation, which the scheduler runs the expressions with; this package is its
-// only importer. Nothing here is evaluated: that is the scheduler's work.
+// It stands below the checks of the built-in kinds. k8s.io/dynamic-resource-allocation declares devices in CEL and the
+// cost limit, and the scheduler evaluates expressions with it; this package is its only importer, and evaluates
+// nothing.
 //
 // Both functions are pure and safe for concurrent use; the first call builds CEL's environment for the process.
 package selector
@@ -16,20 +16,20 @@ import (
 	devicecel "k8s.io/dynamic-resource-allocation/cel"
 )
 
-// Verdict says what is wrong with an expression: nothing, or one of the fields.
+// Verdict is the result for an expression: valid, or an error in one of the fields.
 type Verdict struct {
-	// Invalid is why the expression does not compile or is no question, "" if it is one.
+	// Invalid is why the expression does not compile or is not boolean, "" if it is valid.
 	Invalid string
-	// Costly is true of an expression that takes too long in the worst case.
+	// Costly is true if the expression takes too long in the worst case.
 	Costly bool
-	// Err is what should not happen.
+	// Err is an unexpected error.
 	Err error
 }
 
-// New validates an expression that a client writes: it may use what the release before this one knows too.
+// New validates a new expression of a client: it may use only features that the previous release also has.
 func New(expression string) Verdict { return compile(expression, environment.NewExpressions) }
 
-// Stored validates an expression that was there before.
+// Stored validates a stored expression.
 func Stored(expression string) Verdict { return compile(expression, environment.StoredExpressions) }
 
 func compile(expression string, env environment.Type) Verdict {

@@ -9,20 +9,20 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Protobuf messages are written and read by the tags of the fields, `protobuf:"bytes,2,opt"`. Bytes are those that
-// Kubernetes' generated code writes: fields are in the order of the struct, and what is neither a pointer nor a list is
-// there even if it is empty.
+// Protobuf messages are encoded and decoded by the tags of the fields, `protobuf:"bytes,2,opt"`. The bytes equal those
+// of Kubernetes' generated code: fields are in the order of the struct, and a field that is neither a pointer nor a
+// list is present even if it is empty.
 //
 // Fields are strings, integers, bools, structs, pointers to these, and lists of strings or structs. A struct with
-// Marshal and Unmarshal, as Kubernetes' metadata, writes and reads itself.
+// Marshal and Unmarshal, such as Kubernetes' metadata, encodes and decodes itself.
 
-// generated is a type that writes and reads itself.
+// generated is a type that encodes and decodes itself.
 type generated interface {
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
 }
 
-// marshal returns the message of what v points to, a struct, whose own Marshal it is.
+// marshal encodes the struct that v points to, to implement its Marshal.
 func marshal(v any) ([]byte, error) { return write(reflect.ValueOf(v).Elem()) }
 
 // write returns the message of a struct.
@@ -48,7 +48,7 @@ func write(v reflect.Value) (out []byte, err error) {
 	return out, nil
 }
 
-// appendField appends a field with its tag, nothing if it is a nil pointer.
+// appendField appends a field with its tag, and nothing for a nil pointer.
 func appendField(out []byte, number protowire.Number, f reflect.Value) ([]byte, error) {
 	if f.Kind() == reflect.Pointer {
 		if f.IsNil() {
@@ -81,8 +81,8 @@ func writeStruct(f reflect.Value) ([]byte, error) {
 	return write(f)
 }
 
-// unmarshal reads a message into what v points to, a struct, whose own Unmarshal it is. Fields that the struct does not
-// have are skipped, and a field that comes again is added to a list or struct and takes the place of anything else.
+// unmarshal decodes a message into the struct that v points to, to implement its Unmarshal. It skips unknown fields. A
+// repeated field is merged into a list or struct, and replaces any other value.
 func unmarshal(data []byte, v any) error { return read(data, reflect.ValueOf(v).Elem()) }
 
 // read reads a message into a struct.
@@ -130,7 +130,7 @@ func readField(data []byte, wire protowire.Type, f reflect.Value) error {
 		if f.Kind() == reflect.Bool {
 			f.SetBool(number != 0)
 		} else {
-			f.SetInt(int64(number)) // the low bits, if it is too large for the field
+			f.SetInt(int64(number)) // truncated if it is too large for the field
 		}
 		return nil
 	case reflect.String, reflect.Struct:
@@ -160,7 +160,7 @@ func fieldOf(v reflect.Value, number protowire.Number) (name string, f reflect.V
 	return "", reflect.Value{}, false
 }
 
-// numberOf returns the number that a field has in messages. It is not ok for one that has none.
+// numberOf returns the protobuf number of a field; ok is false if it has none.
 func numberOf(f reflect.StructField) (number protowire.Number, ok bool) {
 	_, after, _ := strings.Cut(f.Tag.Get("protobuf"), ",")
 	text, _, _ := strings.Cut(after, ",")

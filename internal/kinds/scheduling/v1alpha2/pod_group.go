@@ -1,6 +1,6 @@
-// Package v1alpha2 holds the Go types of PodGroups and Workloads in scheduling.k8s.io/v1alpha2, which only one minor
-// version of k8s.io/api has, 0.36: a program may build the server with the next one. Names of types and fields, tags
-// and the package's name are those of Kubernetes, because errors about bodies that cannot be decoded show them.
+// Package v1alpha2 holds the Go types of PodGroups and Workloads in scheduling.k8s.io/v1alpha2. Only one minor version
+// of k8s.io/api has them, 0.36, and a program may build the server with the next one. Names of types and fields, tags
+// and the package's name equal Kubernetes', because decoding errors show them.
 package v1alpha2
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +22,7 @@ func (g *PodGroup) Unmarshal(data []byte) error { return unmarshal(data, g) }
 // OpenAPIModelName is the group's name in OpenAPI documents.
 func (PodGroup) OpenAPIModelName() string { return "io.k8s.api.scheduling.v1alpha2.PodGroup" }
 
-// PodGroupSpec is what a group is asked to be: which template it is made of, and what it has of it.
+// PodGroupSpec is the spec of a group: its template, and its own settings.
 type PodGroupSpec struct {
 	PodGroupTemplateRef   *PodGroupTemplateReference     `json:"podGroupTemplateRef" protobuf:"bytes,1,opt"`
 	SchedulingPolicy      PodGroupSchedulingPolicy       `json:"schedulingPolicy" protobuf:"bytes,2,opt"`
@@ -33,7 +33,7 @@ type PodGroupSpec struct {
 	Priority              *int32                         `json:"priority,omitempty" protobuf:"varint,7,opt"`
 }
 
-// PodGroupTemplateReference names what a group is made of.
+// PodGroupTemplateReference refers to the template of a group.
 type PodGroupTemplateReference struct {
 	Workload *WorkloadPodGroupTemplateReference `json:"workload" protobuf:"bytes,1,opt"`
 }
@@ -63,7 +63,7 @@ type PodGroupSchedulingConstraints struct {
 	Topology []TopologyConstraint `json:"topology,omitempty" protobuf:"bytes,1,rep"`
 }
 
-// TopologyConstraint asks for nodes with one value of a label.
+// TopologyConstraint restricts a group to nodes with one value of a label.
 type TopologyConstraint struct {
 	Key string `json:"key" protobuf:"bytes,1,opt"`
 }
@@ -71,14 +71,14 @@ type TopologyConstraint struct {
 // MaxPodGroupResourceClaims is how many claims a group may have.
 const MaxPodGroupResourceClaims = 4
 
-// PodGroupResourceClaim names a claim that the pods of a group share, or the template that one is made of.
+// PodGroupResourceClaim names a claim that the pods of a group share, or its template.
 type PodGroupResourceClaim struct {
 	Name                      string  `json:"name" protobuf:"bytes,1,opt"`
 	ResourceClaimName         *string `json:"resourceClaimName,omitempty" protobuf:"bytes,2,opt"`
 	ResourceClaimTemplateName *string `json:"resourceClaimTemplateName,omitempty" protobuf:"bytes,3,opt"`
 }
 
-// DisruptionMode says what goes at once if a pod has to make room.
+// DisruptionMode is the unit of disruption when a pod is preempted.
 type DisruptionMode string
 
 // The modes of disruption.

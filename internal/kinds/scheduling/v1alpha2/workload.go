@@ -2,7 +2,7 @@ package v1alpha2
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Workload is what groups of pods are made of.
+// Workload holds the templates of pod groups.
 type Workload struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt"`
@@ -21,7 +21,7 @@ func (Workload) OpenAPIModelName() string { return "io.k8s.api.scheduling.v1alph
 // WorkloadMaxPodGroupTemplates is how many templates a workload may have.
 const WorkloadMaxPodGroupTemplates = 8
 
-// WorkloadSpec is who the workload is of, and its templates.
+// WorkloadSpec is the spec of a workload: its controller, and its templates.
 type WorkloadSpec struct {
 	ControllerRef     *TypedLocalObjectReference `json:"controllerRef,omitempty" protobuf:"bytes,1,opt"`
 	PodGroupTemplates []PodGroupTemplate         `json:"podGroupTemplates" protobuf:"bytes,2,rep"`
@@ -34,8 +34,8 @@ type TypedLocalObjectReference struct {
 	Name     string `json:"name" protobuf:"bytes,3,opt"`
 }
 
-// PodGroupTemplate is what a PodGroup has, with a name of its own. SchedulingConstraints are there even if it has none,
-// unlike those of a group.
+// PodGroupTemplate is a named template of a PodGroup. Unlike in a group, SchedulingConstraints are encoded even if
+// empty.
 type PodGroupTemplate struct {
 	Name                  string                         `json:"name" protobuf:"bytes,1,opt"`
 	SchedulingPolicy      PodGroupSchedulingPolicy       `json:"schedulingPolicy" protobuf:"bytes,2,opt"`
