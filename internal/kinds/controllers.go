@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ControllerName returns the name of a controller for one of those that it had in Kubernetes before 1.28, and that
-// kube-controller-manager still takes. kubeadm says "*,bootstrapsigner,tokencleaner". A minus before it stays.
+// ControllerName maps a controller name from before Kubernetes 1.28, which kube-controller-manager still accepts, to
+// the current one. kubeadm uses "*,bootstrapsigner,tokencleaner". A leading minus stays.
 func ControllerName(name string) string {
 	short, minus := strings.CutPrefix(name, "-")
 	full, ok := controllerAliases[short]
@@ -29,7 +29,7 @@ func ControllerNames(enabled []string) []string {
 	return out
 }
 
-// controllerAliases are the names of controllers by those that they had.
+// controllerAliases maps former names of controllers to current ones.
 var controllerAliases = map[string]string{
 	"bootstrapsigner":         "bootstrap-signer-controller",
 	"clusterrole-aggregation": "clusterrole-aggregation-controller",
@@ -50,5 +50,5 @@ var controllerAliases = map[string]string{
 	"tokencleaner":            "token-cleaner-controller",
 }
 
-// ControllerAliases returns the short names that ControllerName knows, sorted.
+// ControllerAliases returns the sorted former names that ControllerName accepts.
 func ControllerAliases() []string { return slices.Sorted(maps.Keys(controllerAliases)) }

@@ -13,14 +13,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 )
 
-// Emulation says which release of Kubernetes the server behaves like, and with which it shares its store; the zero
-// value is that of a server that emulates nothing (k8s.io/component-base/compatibility, KEP-4330).
+// Emulation is the release of Kubernetes that the server emulates, and with which it can share its store; the zero
+// value emulates nothing (k8s.io/component-base/compatibility, KEP-4330).
 type Emulation struct {
-	// Version is the release whose versions of kinds are served, MinCompatibility the oldest one that must be able to
-	// read what is stored, and to run the expressions that are. Both are nil for those of the binary.
+	// Version is the release of the served versions of kinds. MinCompatibility is the oldest release that must be able
+	// to read the stored objects, and to run their expressions. Nil means the binary's.
 	Version, MinCompatibility *version.Version
-	// ForwardCompatible serves the newer stable versions of all that is served; RuntimeConfigForwardCompatible serves
-	// what the runtime configuration names although it came after Version.
+	// ForwardCompatible also serves newer stable versions of served resources. RuntimeConfigForwardCompatible serves
+	// resources that the runtime configuration names although they came after Version.
 	ForwardCompatible, RuntimeConfigForwardCompatible bool
 }
 
@@ -31,11 +31,11 @@ var (
 	oldest = version.MajorMinor(1, 33)
 )
 
-// component is Kubernetes' name for itself, which may stand before a version.
+// component is Kubernetes' component name, which may precede a version.
 const component = "kube"
 
-// ParseEmulation reads versions as kube-apiserver's flags --emulated-version and --min-compatibility-version have them,
-// in its words. Errors are about the first that is wrong.
+// ParseEmulation parses the flags --emulated-version and --min-compatibility-version, with kube-apiserver's error
+// texts. It returns the first error.
 func ParseEmulation(emulated, minCompatible []string) (Emulation, error) {
 	e := Emulation{Version: binary}
 	given, err := parseVersion(emulated)
@@ -58,7 +58,7 @@ func ParseEmulation(emulated, minCompatible []string) (Emulation, error) {
 	return e, e.check()
 }
 
-// parseVersion returns the version that is meant for us, nil without one.
+// parseVersion returns the version for this component, nil if there is none.
 func parseVersion(given []string) (*version.Version, error) {
 	var out *version.Version
 	for _, text := range given {
@@ -105,7 +105,7 @@ func (e Emulation) current() *version.Version {
 	return e.Version
 }
 
-// Serves reports whether the release has a version that is served unless config switches it off.
+// Serves reports whether the release serves a version, unless config disables it.
 func (e Emulation) Serves(config RuntimeConfig, gvr schema.GroupVersionResource) bool {
 	resources := Resources()
 	if _, err := config.Apply(resources, e); err != nil {
@@ -117,7 +117,7 @@ func (e Emulation) Serves(config RuntimeConfig, gvr schema.GroupVersionResource)
 	})
 }
 
-// Alpha returns the alpha versions among kinds that are served although the release is an older one, sorted.
+// Alpha returns the sorted alpha versions among kinds that are served although an older release is emulated.
 func (e Emulation) Alpha(kinds []*catalog.Resource) []string {
 	var out []string
 	for _, r := range kinds {
@@ -131,7 +131,7 @@ func (e Emulation) Alpha(kinds []*catalog.Resource) []string {
 	return slices.Compact(out)
 }
 
-// introduced returns the first release that has a version of a kind, as its Go type says; zero if it says nothing.
+// introduced returns the first release with a version of a kind, from its Go type; zero if it is not annotated.
 func introduced(v *catalog.Version) *version.Version {
 	if life, ok := v.New().(interface{ APILifecycleIntroduced() (major, minor int) }); ok {
 		return release(life.APILifecycleIntroduced())
@@ -152,9 +152,10 @@ func release(major, minor int) *version.Version {
 	return version.MajorMinor(uint(max(0, major)), uint(max(0, minor))) //nolint:gosec // not negative
 }
 
-// apply takes away what the emulated release does not have (k8s.io/apiserver/pkg/server, RemoveUnavailableKinds).
+// apply removes kinds and versions that the emulated release does not have (k8s.io/apiserver/pkg/server,
+// RemoveUnavailableKinds).
 func (e Emulation) apply(kinds []*catalog.Resource, asked *enablement) error {
-	gone := map[schema.GroupVersion]bool{} // versions that came later, true as long as nothing of them is served
+	gone := map[schema.GroupVersion]bool{} // newer versions; true while none of their resources is served
 	for _, r := range kinds {
 		if err := e.applyTo(r, asked, gone); err != nil {
 			return err
@@ -175,9 +176,9 @@ func (e Emulation) apply(kinds []*catalog.Resource, asked *enablement) error {
 	return nil
 }
 
-// applyTo takes away versions of one kind, the least preferred first: a newer one may stand on an older one.
+// applyTo removes versions of one kind, the least preferred first: a newer one may depend on an older one.
 func (e Emulation) applyTo(r *catalog.Resource, asked *enablement, gone map[schema.GroupVersion]bool) error {
-	lower := false // whether a less preferred version is served that is not alpha
+	lower := false // a less preferred version is served that is not alpha
 	for _, v := range slices.Backward(r.Versions) {
 		gv := schema.GroupVersion{Group: r.Group, Version: v.Name}
 		gvr := gv.WithResource(r.Plural)
@@ -207,7 +208,7 @@ func (e Emulation) applyTo(r *catalog.Resource, asked *enablement, gone map[sche
 	return nil
 }
 
-// storeAs has kinds stored in the most preferred version that MinCompatibility knows, if it knows any.
+// storeAs sets the storage version of kinds to the most preferred version that MinCompatibility has, if it has one.
 func (e Emulation) storeAs(kinds []*catalog.Resource) {
 	if e.MinCompatibility == nil {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// EncryptedAsSecrets returns the function that says as whose objects custom ones are encrypted that have sensitive
-// fields: as secrets; "" for the prefixes of the built-in resources.
+// EncryptedAsSecrets returns a function that returns the resource with the encryption settings for a prefix: secrets
+// for custom objects with sensitive fields, and "" for the prefixes of built-in resources.
 func EncryptedAsSecrets(resources []*catalog.Resource) func(prefix string) string {
 	builtIn := map[string]bool{}
 	for _, r := range resources {

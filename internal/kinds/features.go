@@ -18,13 +18,13 @@ import (
 //go:embed features.txt
 var featuresText string
 
-// relaxedServiceNames is the feature by which names of services may begin with a digit.
+// relaxedServiceNames is the feature for names of services that begin with a digit.
 const relaxedServiceNames = "RelaxedServiceNameValidation"
 
-// comparingTolerations is the feature by which tolerations may be for taints with values above or below a number.
+// comparingTolerations is the feature for tolerations of taints with a value above or below a number.
 const comparingTolerations = "TaintTolerationComparisonOperators"
 
-// ShardedListAndWatch is the feature by which lists and watches may ask for a part of a collection.
+// ShardedListAndWatch is the feature for lists and watches of a part of a collection.
 const ShardedListAndWatch = "ShardedListAndWatch"
 
 // feature is a line of features.txt.
@@ -32,10 +32,10 @@ type feature struct {
 	name     string
 	since    *version.Version
 	resource string
-	paths    [][]string // of fields, "a|b" and "*" in them
-	// uses are the first of the paths, whose fields are there if an object uses the feature.
+	paths    [][]string // of fields, with "a|b" and "*"
+	// uses is the number of leading paths with fields that show that an object uses the feature.
 	uses int
-	// atCreation is true if the fields go when an object is made, and not later.
+	// atCreation drops the fields only at the creation of an object.
 	atCreation bool
 }
 
@@ -71,7 +71,7 @@ func Features() (names []string) {
 	return slices.Compact(names)
 }
 
-// Has reports whether a feature is on: if given says so, or else if it is in the release by default.
+// Has reports whether a feature is on: by given, or else by the default of the release.
 func (e Emulation) Has(name string, given map[string]bool) bool {
 	if on, ok := given[name]; ok {
 		return on
@@ -81,7 +81,7 @@ func (e Emulation) Has(name string, given map[string]bool) bool {
 	})
 }
 
-// LacksPlugin reports whether an admission plugin belongs to a feature that is off.
+// LacksPlugin reports whether an admission plugin belongs to a disabled feature.
 func (e Emulation) LacksPlugin(name string, given map[string]bool) bool {
 	switch name {
 	case "PodTopologyLabels":
@@ -92,7 +92,7 @@ func (e Emulation) LacksPlugin(name string, given map[string]bool) bool {
 	return false
 }
 
-// FeatureGates returns what takes the value of the feature gate of each feature, and puts it into given.
+// FeatureGates returns a receiver for each feature gate, which stores its value in given.
 func FeatureGates(given *map[string]bool) map[string]any {
 	gates := map[string]any{}
 	for _, name := range Features() {
@@ -106,7 +106,7 @@ func FeatureGates(given *map[string]bool) map[string]any {
 	return gates
 }
 
-// CheckFeatures returns an error about a name that is no feature's.
+// CheckFeatures returns an error for the first unknown feature.
 func CheckFeatures(given map[string]bool) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(Features(), name) {
@@ -116,8 +116,8 @@ func CheckFeatures(given map[string]bool) error {
 	return nil
 }
 
-// DropDisabled has writes of the kinds lose the fields of features that are off. The rule that a feature lifts which is
-// off by default is lifted if that is on.
+// DropDisabled makes writes of the kinds drop the fields of disabled features. It also lifts the validation rule that
+// an enabled off-by-default feature lifts.
 func (e Emulation) DropDisabled(kinds []*catalog.Resource, given map[string]bool) {
 	off := map[string][]feature{}
 	for _, f := range features() {
@@ -154,7 +154,7 @@ func (e Emulation) DropDisabled(kinds []*catalog.Resource, given map[string]bool
 	}
 }
 
-// strategies are those of a resource and of the versions that have their own.
+// strategies returns the strategies of a resource and of its versions that have their own.
 func strategies(r *catalog.Resource) (all []*catalog.Strategy) {
 	if r.Strategy != nil {
 		all = append(all, r.Strategy)
@@ -185,7 +185,7 @@ func (f feature) below(at []string) feature {
 	return f
 }
 
-// dropFrom has a strategy drop the fields of features before it does anything else.
+// dropFrom makes a strategy first drop the fields of features.
 func dropFrom(s *catalog.Strategy, off []feature) {
 	prepareCreate, prepareUpdate := s.PrepareCreate, s.PrepareUpdate
 	s.PrepareCreate = func(obj object.Object, e catalog.Env) {
@@ -206,7 +206,7 @@ func dropFrom(s *catalog.Strategy, off []feature) {
 	}
 }
 
-// drop takes away the fields of a feature that is off; old is nil for a new object.
+// drop removes the fields of a disabled feature; old is nil for a new object.
 func (f feature) drop(obj, old object.Object) {
 	if old != nil {
 		used := func(in object.Object, name string) bool { return true }
@@ -223,7 +223,7 @@ func (f feature) drop(obj, old object.Object) {
 	}
 }
 
-// visit calls found for each field at a path below v that has a value, with what it is in, until found returns true.
+// visit calls found for each field with a value at a path below v, with its parent, until found returns true.
 func visit(v any, path []string, found func(in object.Object, name string) bool) bool {
 	if list, ok := v.([]any); ok {
 		return slices.ContainsFunc(list, func(item any) bool { return visit(item, path, found) })
@@ -257,7 +257,7 @@ func visit(v any, path []string, found func(in object.Object, name string) bool)
 	return false
 }
 
-// visitItems is visit for the items of a list in which a field has a value, as "action=FailIndex" says.
+// visitItems is visit for list items with a given field value, such as "action=FailIndex".
 func visitItems(in object.Object, list, which string, found func(in object.Object, name string) bool) bool {
 	name, value, _ := strings.Cut(which, "=")
 	items, _ := in[list].([]any)

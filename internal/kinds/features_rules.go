@@ -25,7 +25,7 @@ func namedStrictly(services *catalog.Strategy) {
 	}
 }
 
-// letCompare has the tolerations of a pod, or of what makes some, compare.
+// letCompare allows comparing tolerations in a pod or a pod template.
 func letCompare(rules *catalog.Strategy) {
 	create, update := rules.Validate, rules.ValidateUpdate
 	rules.Validate = func(ctx context.Context, obj object.Object) field.ErrorList {
@@ -51,7 +51,7 @@ func without(rules *catalog.Strategy, features ...string) {
 	}
 }
 
-// earlierJobs has jobs validated as in a release that lacks features, and get no default of what one of them brought.
+// earlierJobs validates jobs as a release without some features does, and omits the default of one of them.
 func (e Emulation) earlierJobs(jobs *catalog.Strategy, given map[string]bool) {
 	const replaces = "JobPodReplacementPolicy"
 	var off []string

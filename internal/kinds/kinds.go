@@ -1,9 +1,9 @@
-// Package kinds lists the kinds that ship with the server: those of k8s.io/api that Kubernetes 1.36 serves by default,
-// and CustomResourceDefinition itself.
+// Package kinds lists the built-in kinds: the kinds of k8s.io/api that Kubernetes 1.36 serves by default, and
+// CustomResourceDefinition itself.
 //
-// Nothing on the path of a request knows a built-in kind by name. Resources gives each as a catalog.Resource, the same
-// thing that a CustomResourceDefinition becomes, and what a schema cannot say stands in its catalog.Strategy. The kinds
-// are in packages by API group; docs/design/kinds.md shows where to find what about a kind.
+// The path of a request contains no code for single built-in kinds. Resources returns each kind as a catalog.Resource,
+// as for a CustomResourceDefinition; its catalog.Strategy holds the rules that a schema cannot express. The kinds are
+// in packages by API group; docs/design/kinds.md is a guide to the files of a kind.
 //
 // Strategies are pure and safe for concurrent use. Error texts, field paths and their order are kube-apiserver's
 // (pkg/apis/*/validation and pkg/registry of Kubernetes 1.36).
@@ -35,7 +35,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/storagemigration"
 )
 
-// Resources returns the built-in kinds. Each call makes new values, which a catalog may own.
+// Resources returns the built-in kinds. Each call creates new values, which a catalog may own.
 func Resources() []*catalog.Resource {
 	return slices.Concat(
 		core.Kinds(),
@@ -60,7 +60,7 @@ func Resources() []*catalog.Resource {
 	)
 }
 
-// Unserved returns Resources for a server that serves none of them, and looks at objects of some.
+// Unserved returns Resources for a server that serves none of them, but reads objects of some.
 func Unserved() []*catalog.Resource {
 	all := Resources()
 	for _, r := range all {
@@ -74,7 +74,7 @@ func Minimal() []*catalog.Resource {
 	return slices.Concat(core.Namespaces(), apiextensions.Kinds())
 }
 
-// KeepEvents has events among kinds live for ttl after their last write; 0 is for ever.
+// KeepEvents sets the lifetime of events among kinds after their last write; 0 means forever.
 func KeepEvents(kinds []*catalog.Resource, ttl time.Duration) {
 	for _, r := range kinds {
 		if r.Strategy != nil && r.Strategy.TTL > 0 {
@@ -83,8 +83,8 @@ func KeepEvents(kinds []*catalog.Resource, ttl time.Duration) {
 	}
 }
 
-// CoordinateLeases has the Leases among kinds keep what is about coordinated leader election, as with Kubernetes'
-// feature gate CoordinatedLeaderElection.
+// CoordinateLeases makes Leases keep the fields for coordinated leader election, as with Kubernetes' feature gate
+// CoordinatedLeaderElection.
 func CoordinateLeases(kinds []*catalog.Resource) {
 	for _, r := range kinds {
 		if r.Group == "coordination.k8s.io" && r.Kind == "Lease" {

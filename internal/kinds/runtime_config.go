@@ -14,22 +14,21 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// RuntimeConfig says which built-in kinds are served, beside and instead of those that are by default, in the terms of
-// kube-apiserver's --runtime-config (k8s.io/apiserver/pkg/server/resourceconfig): "group/version" and
-// "group/version/resource", "v1" for the core group, and "api/all", "api/ga", "api/beta" and "api/alpha" for all
-// versions of such names. Values are "true" and "false". A resource comes before its version, and both before all of a
-// name.
+// RuntimeConfig enables and disables built-in kinds, in the format of kube-apiserver's --runtime-config
+// (k8s.io/apiserver/pkg/server/resourceconfig): "group/version" and "group/version/resource", "v1" for the core group,
+// and "api/all", "api/ga", "api/beta" and "api/alpha" for all versions with such names. Values are "true" and "false".
+// A resource takes precedence over its version, and both over the "api/" keys.
 //
-// What is not served exists all the same: it stays in the store, and the server's own controllers see it.
+// Disabled kinds still exist: their objects stay in the store, and the server's own controllers see them.
 type RuntimeConfig map[string]string
 
-// sweep is a key that stands for all versions of such names.
+// sweep is a key for all versions with such names.
 type sweep struct {
 	key     string
 	version *regexp.Regexp
 }
 
-// sweeps are all there are; of two that mean a version, the later counts.
+// sweeps are all sweeps; of two that match a version, the later counts.
 var sweeps = []sweep{
 	{"api/all", regexp.MustCompile(``)},
 	{"api/ga", regexp.MustCompile(`^v\d+$`)},
@@ -78,16 +77,16 @@ type enablement struct {
 	resources map[schema.GroupVersionResource]bool
 }
 
-// Validate returns what is wrong, in kube-apiserver's words.
+// Validate returns the first error, in kube-apiserver's words.
 func (c RuntimeConfig) Validate() error {
 	_, err := c.read()
 	return err
 }
 
-// Apply switches versions of kinds on and off, in place, and returns what it asks for that is not there, sorted:
-// versions that Kubernetes has, and kinds whose feature gates are not open. c must be valid. Of an emulated release
-// they get what it has, and are stored as those that share the store with it can read; an error is about what is asked
-// for and came later.
+// Apply enables and disables versions of kinds, in place, and returns the sorted requested versions that are missing:
+// versions that only Kubernetes has, and kinds with a closed feature gate. c must be valid. If a release is emulated,
+// Apply removes newer kinds and selects storage versions that the other servers can read; it returns an error if a
+// newer version is requested.
 func (c RuntimeConfig) Apply(
 	kinds []*catalog.Resource, emulate Emulation, open ...string,
 ) (absent []string, err error) {
@@ -129,7 +128,7 @@ func (c RuntimeConfig) Apply(
 	return absent, err
 }
 
-// Serves reports whether a resource is served of which otherwise says whether it is by default.
+// Serves reports whether a resource is served; otherwise is the default.
 func (c RuntimeConfig) Serves(gvr schema.GroupVersionResource, otherwise bool) bool {
 	e, err := c.read()
 	if err != nil {
@@ -145,7 +144,7 @@ func (e *enablement) serves(r *catalog.Resource, v *catalog.Version) bool {
 	served := v.Served
 	for _, all := range sweeps {
 		on, said := e.many[all.key]
-		// A user who asks for all versions does not mean those that no Kubernetes of today serves.
+		// A user who enables all versions does not mean versions that no current Kubernetes serves.
 		if said && all.version.MatchString(gv.Version) && !(on && gv == oldDefinitions) {
 			served = on
 		}
@@ -159,21 +158,21 @@ func (e *enablement) serves(r *catalog.Resource, v *catalog.Version) bool {
 	return served
 }
 
-// asks reports whether a "group/version/resource" or its version is asked for by name.
+// asks reports whether a "group/version/resource" or its version is requested by name.
 func (e *enablement) asks(name string) bool {
 	parts := strings.Split(name, "/")
 	gv := schema.GroupVersion{Group: parts[0], Version: parts[1]}
 	return e.versions[gv] || e.resources[gv.WithResource(parts[2])]
 }
 
-// oldDefinitions is what Kubernetes has not served since 1.22.
+// oldDefinitions is a version that Kubernetes has not served since 1.22.
 var oldDefinitions = schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1beta1"}
 
 func (c RuntimeConfig) read() (*enablement, error) {
 	keys := c.canonical()
 	if keys["api/all"] == "false" &&
 		!slices.ContainsFunc(slices.Collect(maps.Values(keys)), func(value string) bool { return value != "false" }) {
-		return nil, errors.New("invalid with only api/all=false") // a server of nothing
+		return nil, errors.New("invalid with only api/all=false") // it would leave nothing
 	}
 	e := &enablement{
 		many: map[string]bool{}, versions: map[schema.GroupVersion]bool{},
@@ -203,8 +202,8 @@ func (c RuntimeConfig) read() (*enablement, error) {
 	return e, nil
 }
 
-// canonical returns c with the core group's version under one name, "/v1", for which kube-apiserver takes whatever
-// begins with "v1/", and without what it has stopped to look at.
+// canonical returns c with the core group's version as "/v1", for which kube-apiserver accepts every key with the
+// prefix "v1/", and without ignored entries.
 func (c RuntimeConfig) canonical() map[string]string {
 	out := map[string]string{}
 	for key, value := range c {
@@ -219,7 +218,7 @@ func (c RuntimeConfig) canonical() map[string]string {
 	return out
 }
 
-// add takes one entry, of a group that is registered.
+// add adds one entry of a registered group.
 func (e *enablement) add(key, value string) error {
 	if isSweep(key) {
 		if value != "true" && value != "false" {

@@ -30,7 +30,7 @@ func mutatingPolicyCells(p *admissionregistrationv1.MutatingAdmissionPolicy, e c
 	return []any{p.Name, int64(len(p.Spec.Mutations)), paramKind(p.Spec.ParamKind), rule.Ago(p.CreationTimestamp, e)}
 }
 
-// mutatingAdmissionPolicyFunctions are those that mutating_admission_policy.txt names.
+// mutatingAdmissionPolicyFunctions are the functions that mutating_admission_policy.txt names.
 func mutatingAdmissionPolicyFunctions() rule.Functions {
 	return rule.Functions{
 		"mutatingPolicy": checked(registration.CheckMutatingPolicy),

@@ -24,8 +24,8 @@ func mutatingBindingKind() rule.Kind {
 	return rule.Of[admissionregistrationv1.MutatingAdmissionPolicyBinding](k)
 }
 
-// denyWithoutParameters has a binding whose parameters are not found deny, if it does not say what is to happen then.
-// The other versions refuse such a binding.
+// denyWithoutParameters sets parameterNotFoundAction to Deny in a binding without one. The other versions reject such a
+// binding.
 func denyWithoutParameters(obj object.Object) {
 	if ref := object.Map(obj, "spec", "paramRef"); ref != nil {
 		rule.SetDefault(ref, "parameterNotFoundAction", string(admissionregistrationv1.DenyAction))
@@ -40,7 +40,7 @@ func mutatingBindingCells(b *admissionregistrationv1.MutatingAdmissionPolicyBind
 	return []any{b.Name, b.Spec.PolicyName, paramRef(b.Spec.ParamRef), rule.Ago(b.CreationTimestamp, e)}
 }
 
-// mutatingAdmissionPolicyBindingFunctions are those that mutating_admission_policy_binding.txt names.
+// mutatingAdmissionPolicyBindingFunctions are the functions that mutating_admission_policy_binding.txt names.
 func mutatingAdmissionPolicyBindingFunctions() rule.Functions {
 	return rule.Functions{
 		"mutatingBinding": rule.Typed(registration.CheckMutatingBinding, nil),

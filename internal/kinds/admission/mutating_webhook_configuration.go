@@ -22,7 +22,7 @@ func mutatingWebhookCells(c *admissionregistrationv1.MutatingWebhookConfiguratio
 	return []any{c.Name, int64(len(c.Webhooks)), rule.Ago(c.CreationTimestamp, e)}
 }
 
-// mutatingWebhookConfigurationFunctions are those that mutating_webhook_configuration.txt names.
+// mutatingWebhookConfigurationFunctions are the functions that mutating_webhook_configuration.txt names.
 func mutatingWebhookConfigurationFunctions() rule.Functions {
 	return rule.Functions{
 		"mutatingWebhooks": checked(registration.CheckMutatingWebhooks),

@@ -11,13 +11,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// admissionStrategy is that of a kind that configures admission. A write of one returns when the view shows it, so that
-// the requests after it are already under the new rule.
+// admissionStrategy is the strategy of a kind that configures admission. A write returns when the view shows it, so
+// that later requests are subject to the new configuration.
 func admissionStrategy(defaults func(object.Object)) *catalog.Strategy {
 	return &catalog.Strategy{Default: defaults, VisibleOnReturn: true}
 }
 
-// checked makes a function for rules of one that compares an object with the old one, nil for a new object.
+// checked makes a function for rules from a check of an object and its former state, nil for a new object.
 func checked[T any](check func(obj, old *T) field.ErrorList) rule.Function {
 	return rule.Typed(func(obj *T) field.ErrorList { return check(obj, nil) },
 		func(obj, old *T, _ string) field.ErrorList { return check(obj, old) })
@@ -44,7 +44,7 @@ func paramRef(r *admissionregistrationv1.ParamRef) string {
 	return rule.Unset
 }
 
-// admissionKind is what the kinds that configure admission have in common.
+// admissionKind returns a kind that configures admission.
 func admissionKind(
 	name, plural string, rules *catalog.Strategy, cells func(object.Object, catalog.Env) []any,
 ) rule.Kind {

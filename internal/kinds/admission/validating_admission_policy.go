@@ -25,7 +25,7 @@ func validatingPolicyCells(p *admissionregistrationv1.ValidatingAdmissionPolicy,
 	return []any{p.Name, int64(len(p.Spec.Validations)), paramKind(p.Spec.ParamKind), rule.Ago(p.CreationTimestamp, e)}
 }
 
-// validatingAdmissionPolicyFunctions are those that validating_admission_policy.txt names.
+// validatingAdmissionPolicyFunctions are the functions that validating_admission_policy.txt names.
 func validatingAdmissionPolicyFunctions() rule.Functions {
 	return rule.Functions{
 		"validatingPolicy":       checked(registration.CheckValidatingPolicy),

@@ -24,7 +24,7 @@ func validatingBindingCells(b *admissionregistrationv1.ValidatingAdmissionPolicy
 	return []any{b.Name, b.Spec.PolicyName, paramRef(b.Spec.ParamRef), rule.Ago(b.CreationTimestamp, e)}
 }
 
-// validatingAdmissionPolicyBindingFunctions are those that validating_admission_policy_binding.txt names.
+// validatingAdmissionPolicyBindingFunctions are the functions that validating_admission_policy_binding.txt names.
 func validatingAdmissionPolicyBindingFunctions() rule.Functions {
 	return rule.Functions{
 		"validatingBinding": rule.Typed(registration.CheckValidatingBinding, nil),

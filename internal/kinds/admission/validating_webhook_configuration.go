@@ -23,7 +23,7 @@ func validatingWebhookCells(c *admissionregistrationv1.ValidatingWebhookConfigur
 	return []any{c.Name, int64(len(c.Webhooks)), rule.Ago(c.CreationTimestamp, e)}
 }
 
-// validatingWebhookConfigurationFunctions are those that validating_webhook_configuration.txt names.
+// validatingWebhookConfigurationFunctions are the functions that validating_webhook_configuration.txt names.
 func validatingWebhookConfigurationFunctions() rule.Functions {
 	return rule.Functions{
 		"validatingWebhooks": checked(registration.CheckValidatingWebhooks),

@@ -1,7 +1,7 @@
 // Package apiextensions holds the built-in kinds of apiextensions.k8s.io.
 //
-// Each kind has a file of Go, with what it is and the functions that belong to it, and a text beside it with its
-// columns, defaults and rules. docs/design/kinds.md explains both.
+// Each kind has a Go file with its definition and functions, and a text file with its columns, defaults and rules.
+// docs/design/kinds.md explains both.
 package apiextensions
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 )
 
-// Kinds returns the kinds. Each call makes new values, which a catalog may own.
+// Kinds returns the kinds. Each call creates new values, which a catalog may own.
 func Kinds() []*catalog.Resource {
 	return rule.NoText().Resources(
 		definitionKind(),

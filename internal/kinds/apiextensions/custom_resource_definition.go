@@ -9,8 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 )
 
-// definitionKind is CustomResourceDefinition. Its rules are those of package crd; it is printed like every kind that
-// has no columns of its own.
+// definitionKind is CustomResourceDefinition. Its rules are in package crd; it has the default columns.
 func definitionKind() rule.Kind {
 	rules := *crd.Rules()
 	rules.Cells = rule.NameAndCreation

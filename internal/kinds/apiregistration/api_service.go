@@ -33,7 +33,7 @@ func apiServiceKind() rule.Kind {
 	})
 }
 
-// prepareAPIServiceCreate drops the status that a client sends. That of a local APIService is known.
+// prepareAPIServiceCreate drops the client's status. The status of a local APIService is known.
 func prepareAPIServiceCreate(obj object.Object, e catalog.Env) {
 	obj["status"] = object.Object{}
 	if object.Map(obj, "spec")["service"] == nil {
@@ -41,7 +41,7 @@ func prepareAPIServiceCreate(obj object.Object, e catalog.Env) {
 	}
 }
 
-// LocalCondition is that of an APIService without a service: this server answers for it.
+// LocalCondition is the condition of an APIService without a service: this server serves it.
 func LocalCondition(now time.Time) object.Object {
 	return object.Object{
 		"type": "Available", "status": "True", "reason": "Local",
@@ -49,7 +49,7 @@ func LocalCondition(now time.Time) object.Object {
 	}
 }
 
-// prepareAPIServiceUpdate keeps what an endpoint does not change: the status, or all but it.
+// prepareAPIServiceUpdate keeps the fields that the endpoint does not change: the status, or all others.
 func prepareAPIServiceUpdate(obj, old object.Object, subresource string, _ catalog.Env) {
 	if subresource != "status" {
 		keep(obj, old, "status")
@@ -62,7 +62,7 @@ func prepareAPIServiceUpdate(obj, old object.Object, subresource string, _ catal
 	}
 }
 
-// keep gives a field of obj the value that it has in old.
+// keep copies a field from old to obj.
 func keep(obj, old object.Object, name string) {
 	if value, ok := old[name]; ok {
 		obj[name] = value
@@ -118,7 +118,7 @@ func validateAPIService(s *apiregistrationv1.APIService) field.ErrorList {
 	return append(errs, validateService(&spec, path)...)
 }
 
-// validateService checks where the API is served and whom to trust there.
+// validateService checks the reference to the API's server, and its CA bundle.
 func validateService(spec *apiregistrationv1.APIServiceSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	ca, insecure := path.Child("caBundle"), path.Child("insecureSkipTLSVerify")
@@ -165,7 +165,7 @@ func validateAPIServiceStatus(s *apiregistrationv1.APIService) field.ErrorList {
 	return errs
 }
 
-// apiServiceFunctions are those that api_service.txt names.
+// apiServiceFunctions are the functions that api_service.txt names.
 func apiServiceFunctions() rule.Functions {
 	return rule.Functions{
 		"apiService":       rule.Typed(validateAPIService, nil),

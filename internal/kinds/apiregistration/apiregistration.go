@@ -1,9 +1,8 @@
-// Package apiregistration holds the built-in kind of apiregistration.k8s.io: APIService, which says who serves a
+// Package apiregistration holds the built-in kind of apiregistration.k8s.io: APIService, which names the server of a
 // version of an API group.
 //
-// The kind has a file of Go, with what it is and the functions that belong to it, and a text beside it with its rules.
-// docs/design/kinds.md explains both. What APIServices do is package aggregate, the part that also brings the kind:
-// without it there are none.
+// The kind has a Go file with its definition and functions, and a text file with its rules. docs/design/kinds.md
+// explains both. Package aggregation implements APIServices and adds the kind as a part: without it there are none.
 package apiregistration
 
 import (
@@ -17,12 +16,12 @@ import (
 //go:embed *.txt
 var files embed.FS
 
-// text is what the files say, made once.
+// text is the parsed text files, read once.
 var text = sync.OnceValue(func() *rule.Text {
 	return rule.NewText(files, nil, apiServiceFunctions())
 })
 
-// Kinds returns the kinds. Each call makes new values, which a catalog may own.
+// Kinds returns the kinds. Each call creates new values, which a catalog may own.
 func Kinds() []*catalog.Resource {
 	return text().Resources(
 		apiServiceKind(),

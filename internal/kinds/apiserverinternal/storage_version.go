@@ -14,8 +14,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 )
 
-// storageVersionKind is the kind in which the servers of a store say in which versions they read and write a resource.
-// Package storageversion writes there, if the feature gate for it is on.
+// storageVersionKind is the kind in which the servers of a store publish the versions in which they read and write a
+// resource. Package storageversion writes it, if its feature gate is on.
 func storageVersionKind() rule.Kind {
 	return rule.Of[apiserverinternalv1alpha1.StorageVersion](rule.Kind{
 		Group: rule.Group{Name: "internal.apiserver.k8s.io", Version: "v1alpha1", Priority: 16000, Rank: 9},
@@ -70,7 +70,7 @@ func validateStorageVersion(v *apiserverinternalv1alpha1.StorageVersion) (errs f
 	return append(errs, validateConditions(v.Status.Conditions, path)...)
 }
 
-// validateServer validates what one server says of itself.
+// validateServer validates the entry of one server.
 func validateServer(s apiserverinternalv1alpha1.ServerStorageVersion, path *field.Path) (errs field.ErrorList) {
 	for _, text := range apivalidation.NameIsDNSSubdomain(s.APIServerID, false) {
 		errs = append(errs, field.Invalid(path.Child("apiServerID"), s.APIServerID, text))
@@ -100,7 +100,7 @@ func validateServer(s apiserverinternalv1alpha1.ServerStorageVersion, path *fiel
 	return errs
 }
 
-// validateCommonVersion wants the version that all servers write, if it is one.
+// validateCommonVersion requires the common version of all servers, if there is one.
 func validateCommonVersion(s apiserverinternalv1alpha1.StorageVersionStatus, path *field.Path) *field.Error {
 	var common *string
 	for i, server := range s.StorageVersions {
@@ -123,7 +123,7 @@ func validateCommonVersion(s apiserverinternalv1alpha1.StorageVersionStatus, pat
 	return nil
 }
 
-// validateConditions validates conditions, of which there is one of a type. Errors have no "conditions" in their paths.
+// validateConditions validates conditions, with unique types. Errors have no "conditions" in their paths.
 func validateConditions(
 	conditions []apiserverinternalv1alpha1.StorageVersionCondition, path *field.Path,
 ) (errs field.ErrorList) {
@@ -152,7 +152,7 @@ func validateConditions(
 	return errs
 }
 
-// apiVersion returns what is wrong with a version, which may have a group and a slash before it.
+// apiVersion returns the errors in a version, which may have a group and a slash before it.
 func apiVersion(v string) (wrong []string) {
 	part := func(name, value string, check func(string) []string) {
 		if value == "" {
@@ -189,7 +189,7 @@ func validateStorageVersionUpdate(
 	return validateStorageVersion(v)
 }
 
-// storageVersionFunctions are those that storage_version.txt names.
+// storageVersionFunctions are the functions that storage_version.txt names.
 func storageVersionFunctions() rule.Functions {
 	return rule.Functions{
 		"storageVersion": rule.Typed(validateStorageVersion, validateStorageVersionUpdate),

@@ -9,9 +9,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// claimForm gives the claims of a stored StatefulSet their apiVersion and kind, for which protobuf has no place. Every
-// read shows them; here they make what is read of a store equal to what was written, so that a write that changes
-// nothing is none.
+// claimForm adds apiVersion and kind to the claims of a stored StatefulSet, since protobuf does not encode them. Every
+// read shows them. With the form, an object read from the store equals the written one, so that a write without changes
+// is recognized.
 func claimForm() *catalog.Form {
 	claims, kind := []byte(`"volumeClaimTemplates":[`), []byte(`"kind":"PersistentVolumeClaim"`)
 	return &catalog.Form{
@@ -31,7 +31,7 @@ func claimForm() *catalog.Form {
 	}
 }
 
-// setClaimKinds says of the claims of a StatefulSet what they are.
+// setClaimKinds sets apiVersion and kind of the claims of a StatefulSet.
 func setClaimKinds(obj object.Object) {
 	for _, claim := range object.Objects(object.Map(obj, "spec")["volumeClaimTemplates"]) {
 		claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"

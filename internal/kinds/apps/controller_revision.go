@@ -34,7 +34,7 @@ func resourceName(group, kind, name string) string {
 	return rule.Lower(gk.String()) + "/" + name
 }
 
-// controllerRevisionFunctions are those that controller_revision.txt names.
+// controllerRevisionFunctions are the functions that controller_revision.txt names.
 func controllerRevisionFunctions() rule.Functions {
 	return rule.Functions{
 		"revisionData": revisionData,

@@ -40,20 +40,20 @@ func daemonSetCells(d *appsv1.DaemonSet, e catalog.Env) []any {
 
 func defaultDaemonSet(obj object.Object) {
 	pod.DefaultTemplate(obj)
-	setTemplateGeneration(obj, templateGenerationOf(obj)) // a client that sends none says 0, and so owns the annotation
+	setTemplateGeneration(obj, templateGenerationOf(obj)) // none means 0: the client owns it
 	strategy := object.Child(object.Child(obj, "spec"), "updateStrategy")
 	if object.String(strategy, "type") == "RollingUpdate" {
 		rolling := object.Child(strategy, "rollingUpdate")
 		rule.SetDefault(rolling, "maxUnavailable", int64(1))
 		rule.SetDefault(rolling, "maxSurge", int64(0))
-	} else if rolling, ok := strategy["rollingUpdate"].(map[string]any); ok { // means nothing, and is there in full
+	} else if rolling, ok := strategy["rollingUpdate"].(map[string]any); ok { // has no meaning, but is complete
 		rule.SetDefault(rolling, "maxUnavailable", int64(0))
 		rule.SetDefault(rolling, "maxSurge", int64(0))
 	}
 }
 
 // templateGeneration counts the changes of a daemon set's template. It is a field of a version that is no longer
-// served, and lives on in this annotation.
+// served, and this annotation preserves it.
 const templateGeneration = appsv1.DeprecatedTemplateGeneration
 
 func prepareDaemonSetCreate(obj object.Object, _ catalog.Env) {
@@ -91,7 +91,7 @@ func setTemplateGeneration(obj object.Object, n int64) {
 	meta["annotations"] = annotations
 }
 
-// daemonSetFunctions are those that daemon_set.txt names.
+// daemonSetFunctions are the functions that daemon_set.txt names.
 func daemonSetFunctions() rule.Functions {
 	return rule.Functions{
 		"daemonSetStrategy": daemonSetStrategy,

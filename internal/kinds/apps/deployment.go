@@ -51,7 +51,7 @@ func defaultDeployment(obj object.Object) {
 	}
 }
 
-// prepareDeploymentUpdate counts changes of annotations too, which the deployment controller copies to replica sets.
+// prepareDeploymentUpdate also counts changes of annotations, which the deployment controller copies to replica sets.
 func prepareDeploymentUpdate(obj, old object.Object, subresource string, _ catalog.Env) {
 	if subresource == "status" {
 		rule.Keep(obj, old, "spec")
@@ -65,7 +65,7 @@ func prepareDeploymentUpdate(obj, old object.Object, subresource string, _ catal
 	}
 }
 
-// deploymentFunctions are those that deployment.txt names.
+// deploymentFunctions are the functions that deployment.txt names.
 func deploymentFunctions() rule.Functions {
 	return rule.Functions{
 		"collisionCount":     collisionCount,

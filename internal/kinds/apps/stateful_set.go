@@ -33,7 +33,7 @@ func statefulSetCells(s *appsv1.StatefulSet, e catalog.Env) []any {
 		rule.Ago(s.CreationTimestamp, e), names, images}
 }
 
-// defaultStatefulSet differs from the others in that a strategy which says its type and nothing else stays so.
+// defaultStatefulSet, unlike other defaults, leaves a strategy with only a type unchanged.
 func defaultStatefulSet(obj object.Object) {
 	pod.DefaultTemplate(obj)
 	strategy := object.Child(object.Child(obj, "spec"), "updateStrategy")
@@ -67,7 +67,7 @@ func prepareStatefulSetUpdate(obj, old object.Object, subresource string, _ cata
 	rule.CountChange(obj, old)
 }
 
-// dropMaxUnavailable drops what Kubernetes has behind a feature gate.
+// dropMaxUnavailable drops a field behind a feature gate of Kubernetes.
 func dropMaxUnavailable(obj object.Object) { delete(rollingUpdate(obj), "maxUnavailable") }
 
 func rollingUpdate(obj object.Object) object.Object {
@@ -77,7 +77,7 @@ func rollingUpdate(obj object.Object) object.Object {
 	return rolling
 }
 
-// statefulSetFunctions are those that stateful_set.txt names.
+// statefulSetFunctions are the functions that stateful_set.txt names.
 func statefulSetFunctions() rule.Functions {
 	return rule.Functions{
 		"ordinals":            ordinals,

@@ -18,7 +18,7 @@ func warnWorkload(w *rule.Warnings) {
 	pod.WarnTemplate(w, object.Map(w.Obj, "spec", "template"), field.NewPath("spec", "template"))
 }
 
-// warnNamedWorkload is a workload whose pods' names begin with its own.
+// warnNamedWorkload warns about the name of a workload, which is a prefix of its pods' names.
 func warnNamedWorkload(w *rule.Warnings) {
 	w.NameIsHostname("Pod names and hostnames")
 	warnWorkload(w)
@@ -40,8 +40,7 @@ func warnStatefulSet(w *rule.Warnings) {
 	}
 }
 
-// neededSelector wants a selector that is valid and selects less than everything, and returns it. of is the kind as
-// errors name it.
+// neededSelector requires a valid selector that does not select everything, and returns it. of is the kind in errors.
 func neededSelector(val *rule.Validation, v any, of string, path *field.Path) *metav1.LabelSelector {
 	s := rule.LabelSelector(v)
 	if s == nil {
@@ -56,7 +55,7 @@ func neededSelector(val *rule.Validation, v any, of string, path *field.Path) *m
 	return s
 }
 
-// deployed validates selector and template of a Deployment or ReplicaSet, which errors call deployments both.
+// deployed validates selector and template of a Deployment or ReplicaSet; errors call both deployments.
 func deployed(val *rule.Validation, p rule.Value) {
 	s := neededSelector(val, p.Object()["selector"], "deployment", p.Path.Child("selector"))
 	selector, err := metav1.LabelSelectorAsSelector(s)
@@ -72,8 +71,8 @@ func deployed(val *rule.Validation, p rule.Value) {
 	pod.CheckUntilDeleted(val, template, "ReplicaSet", path)
 }
 
-// stateful validates selector and template of a StatefulSet, whose pods get host names, and volumes of the claims'
-// names.
+// stateful validates selector and template of a StatefulSet, with pod names as host names, and volumes named as the
+// claims.
 func stateful(val *rule.Validation, p rule.Value) {
 	s := neededSelector(val, p.Object()["selector"], "statefulset", p.Path.Child("selector"))
 	template, path := object.Map(p.Object(), "template"), p.Path.Child("template")
@@ -219,7 +218,7 @@ func statefulSetStrategy(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// statefulSetUpdate lets only some of a stateful set's spec change.
+// statefulSetUpdate allows changes of only some fields of a stateful set's spec.
 func statefulSetUpdate(val *rule.Validation, _ rule.Value) {
 	spec, was := runtime.DeepCopyJSON(object.Map(val.Obj, "spec")), object.Map(val.Old, "spec")
 	for _, name := range []string{"replicas", "template", "updateStrategy", "minReadySeconds", "ordinals",
@@ -228,7 +227,7 @@ func statefulSetUpdate(val *rule.Validation, _ rule.Value) {
 	}
 	was = runtime.DeepCopyJSON(was)
 	for _, s := range []object.Object{spec, was} {
-		for _, c := range rule.Objects(s["volumeClaimTemplates"]) { // whose kind goes without saying
+		for _, c := range rule.Objects(s["volumeClaimTemplates"]) { // their kind is implied
 			delete(c, "apiVersion")
 			delete(c, "kind")
 		}
@@ -252,7 +251,7 @@ func ordinals(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// replicaCounts wants parts to be no more than the whole.
+// replicaCounts requires partial counts to be at most the total.
 func replicaCounts(val *rule.Validation, p rule.Value) {
 	pod.CheckNoMore(val, p, "cannot be greater than readyReplicas", "updatedReplicas", "readyReplicas",
 		"availableReplicas")

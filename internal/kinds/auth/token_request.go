@@ -17,7 +17,7 @@ func TokenSubresource() catalog.Subresource {
 	return rule.VirtualSubresource("token", k)
 }
 
-// tokenLife is how many seconds a token lives whose request does not say.
+// tokenLife is the default lifetime of a token in seconds.
 const tokenLife = int64(60 * 60)
 
 func defaultTokenRequest(obj object.Object) {

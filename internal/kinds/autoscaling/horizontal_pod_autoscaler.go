@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// autoscalerKind is the one kind that has two versions with different fields.
+// autoscalerKind is the only kind that has two versions with different fields.
 func autoscalerKind() rule.Kind {
 	k := rule.Of[autoscalingv2.HorizontalPodAutoscaler](rule.Kind{
 		Group: autoscalingV2, Kind: "HorizontalPodAutoscaler", Plural: "horizontalpodautoscalers",
@@ -34,8 +34,7 @@ func autoscalerKind() rule.Kind {
 
 var autoscalingV2 = rule.Group{Name: "autoscaling", Version: "v2", Priority: 17500, Rank: 30}
 
-// defaultOlderAutoscaler gives a v1 autoscaler that has no metrics, in its annotation neither, the use of the
-// processor as its aim.
+// defaultOlderAutoscaler sets the default CPU target of a v1 autoscaler without metrics, also in its annotation.
 func defaultOlderAutoscaler(obj object.Object) {
 	var metrics []any
 	if text := object.String(obj, "metadata", "annotations", metricsAnnotation); text != "" &&
@@ -45,7 +44,7 @@ func defaultOlderAutoscaler(obj object.Object) {
 	rule.SetDefault(object.Child(obj, "spec"), "targetCPUUtilizationPercentage", int64(defaultUtilization))
 }
 
-// defaultAutoscaler gives a v2 autoscaler its metric, and completes a behavior that says something.
+// defaultAutoscaler sets the default metric of a v2 autoscaler, and completes a given behavior.
 func defaultAutoscaler(obj object.Object) {
 	spec := object.Child(obj, "spec")
 	if metrics, _ := spec["metrics"].([]any); len(metrics) == 0 {
@@ -69,7 +68,7 @@ func defaultAutoscaler(obj object.Object) {
 	rule.SetDefault(down, "policies", []any{policy("Percent", 100)})
 }
 
-// horizontalPodAutoscalerFunctions are those that horizontal_pod_autoscaler.txt names.
+// horizontalPodAutoscalerFunctions are the functions that horizontal_pod_autoscaler.txt names.
 func horizontalPodAutoscalerFunctions() rule.Functions {
 	return rule.Functions{
 		"maxReplicas":  maxReplicas,

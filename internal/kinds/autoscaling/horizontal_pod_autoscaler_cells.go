@@ -27,7 +27,7 @@ func olderAutoscalerCells(h *autoscalingv1.HorizontalPodAutoscaler, e catalog.En
 	return autoscalerCells(autoscalerV2(h), e)
 }
 
-// targets lists what each metric is and shall be: "cpu: 40%/80%".
+// targets lists the current and target value of each metric: "cpu: 40%/80%".
 func targets(specs []autoscalingv2.MetricSpec, current []autoscalingv2.MetricStatus) string {
 	if len(specs) == 0 {
 		return rule.None

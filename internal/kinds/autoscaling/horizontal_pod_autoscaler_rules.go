@@ -24,7 +24,8 @@ func maxReplicas(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// zeroReplicas: what scales to nothing must be told by something outside of it when to come back.
+// zeroReplicas requires an object or external metric if a target may scale to zero, since its pods cannot trigger the
+// scale-up.
 func zeroReplicas(val *rule.Validation, p rule.Value) {
 	if least, set := object.Int(p.In, "minReplicas"); !set || least != 0 {
 		return
@@ -37,7 +38,7 @@ func zeroReplicas(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// scaleTarget validates what is scaled, which has a group unless it is a replication controller.
+// scaleTarget validates the reference to the target, which has a group unless it is a replication controller.
 func scaleTarget(val *rule.Validation, p rule.Value) {
 	ref, was := p.Object(), object.Map(val.Old, "spec", "scaleTargetRef")
 	reference(val, ref, p.Path)
@@ -69,7 +70,7 @@ func referenceVersion(val *rule.Validation, ref object.Object, core bool, path *
 	}
 }
 
-// sources are the types of metrics and the fields that belong to them.
+// sources are the types of metrics with their fields.
 var sources = [][2]string{{"Object", "object"}, {"External", "external"}, {"Pods", "pods"}, {"Resource", "resource"},
 	{"ContainerResource", "containerResource"}}
 
@@ -81,7 +82,7 @@ func metric(val *rule.Validation, p rule.Value) {
 	}
 	if !slices.Contains(kinds, kind) {
 		val.Unsupported(p.Path.Child("type"), kind, kinds...)
-		val.Unsupported(p.Path.Child("type"), kind, kinds...) // Kubernetes says it twice
+		val.Unsupported(p.Path.Child("type"), kind, kinds...) // Kubernetes reports it twice
 	}
 	var present []string
 	expected := ""

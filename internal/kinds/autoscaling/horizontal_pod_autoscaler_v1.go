@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// What autoscaling/v1 cannot say stands in these annotations there, so that nothing is lost on the way through it.
+// These annotations hold the fields that autoscaling/v1 lacks, so that a conversion loses nothing.
 const (
 	metricsAnnotation    = "autoscaling.alpha.kubernetes.io/metrics"
 	currentAnnotation    = "autoscaling.alpha.kubernetes.io/current-metrics"
@@ -25,7 +25,7 @@ const (
 // defaultUtilization is the average use of the processor, in percent, that an autoscaler without metrics aims at.
 const defaultUtilization = 80
 
-// convertAutoscaler turns a HorizontalPodAutoscaler of one version into the other.
+// convertAutoscaler converts a HorizontalPodAutoscaler between the versions.
 func convertAutoscaler(from, _ *catalog.Version, obj object.Object) error {
 	var out any
 	if from.Name == "v1" {
@@ -56,8 +56,8 @@ func convertAutoscaler(from, _ *catalog.Version, obj object.Object) error {
 	return nil
 }
 
-// autoscalerV1 writes what v1 has no fields for into annotations: metrics other than the use of the processor, the
-// current metrics, conditions and behavior.
+// autoscalerV1 stores fields that v1 lacks in annotations: metrics other than CPU usage, the current metrics,
+// conditions and behavior.
 func autoscalerV1(in *autoscalingv2.HorizontalPodAutoscaler) (*autoscalingv1.HorizontalPodAutoscaler, error) {
 	out := &autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: in.ObjectMeta}
 	out.Annotations = withoutAutoscaler(in.Annotations)
@@ -109,7 +109,7 @@ func autoscalerV1(in *autoscalingv2.HorizontalPodAutoscaler) (*autoscalingv1.Hor
 	return out, err
 }
 
-// autoscalerV2 reads the annotations that autoscalerV1 writes. Those that do not decode are dropped, as kube does.
+// autoscalerV2 reads the annotations of autoscalerV1. As in Kubernetes it drops unreadable ones.
 func autoscalerV2(in *autoscalingv1.HorizontalPodAutoscaler) *autoscalingv2.HorizontalPodAutoscaler {
 	out := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: in.ObjectMeta}
 	out.Annotations = withoutAutoscaler(in.Annotations)
@@ -214,7 +214,7 @@ func behaviorText(b *autoscalingv2.HorizontalPodAutoscalerBehavior) *behaviorInt
 	return &behaviorInternal{rules(b.ScaleUp), rules(b.ScaleDown)}
 }
 
-// behaviorOf returns what behaviorText wrote; nil if it is something else.
+// behaviorOf decodes the output of behaviorText; nil if it is invalid.
 func behaviorOf(text string) *autoscalingv2.HorizontalPodAutoscalerBehavior {
 	var b behaviorInternal
 	if json.Unmarshal([]byte(text), &b) != nil || b == (behaviorInternal{}) {

@@ -59,7 +59,7 @@ func metricV2(m autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 		if s.AverageValue != nil {
 			t.Type = autoscalingv2.AverageValueMetricType
 			if s.TargetValue.IsZero() {
-				t.Value = nil // v1 cannot leave it out
+				t.Value = nil // v1 cannot omit it
 			}
 		}
 		out.Object = &autoscalingv2.ObjectMetricSource{

@@ -25,7 +25,7 @@ func leaseKind() rule.Kind {
 	})
 }
 
-// dropCoordination drops from a Lease what is about coordinated leader election, each field unless old has it. old is
+// dropCoordination drops the fields for coordinated leader election from a Lease, except fields that old has. old is
 // nil for a new object.
 func dropCoordination(lease, old object.Object) {
 	spec, was := object.Map(lease, "spec"), object.Map(old, "spec")
@@ -57,7 +57,7 @@ func validateLease(l *coordinationv1.Lease) field.ErrorList {
 	return errs
 }
 
-// checkLeaseStrategy wants one of Kubernetes' strategies, or the qualified name of another.
+// checkLeaseStrategy requires one of Kubernetes' strategies, or a qualified name.
 func checkLeaseStrategy(s coordinationv1.CoordinatedLeaseStrategy, path *field.Path) field.ErrorList {
 	known := []coordinationv1.CoordinatedLeaseStrategy{coordinationv1.OldestEmulationVersion}
 	var errs field.ErrorList
@@ -78,7 +78,7 @@ func leaseCells(obj object.Object, e catalog.Env) []any {
 		rule.Age(obj, e.Now)}
 }
 
-// leaseFunctions are those that lease.txt names.
+// leaseFunctions are the functions that lease.txt names.
 func leaseFunctions() rule.Functions {
 	return rule.Functions{
 		"lease": rule.Typed(validateLease, nil),

@@ -66,7 +66,7 @@ func validateCandidateUpdate(c, old *coordinationv1beta1.LeaseCandidate, _ strin
 			field.NewPath("spec", "leaseName"))...)
 }
 
-// checkVersion reads a version, which may be empty. One that is empty or wrong counts as 0.0.0.
+// checkVersion parses a version, which may be empty. An empty or invalid one counts as 0.0.0.
 func checkVersion(text string, path *field.Path) (semver.Version, field.ErrorList) {
 	if text == "" {
 		return semver.Version{}, nil
@@ -83,7 +83,7 @@ func candidateCells(c *coordinationv1beta1.LeaseCandidate, e catalog.Env) []any 
 		rule.Ago(c.CreationTimestamp, e)}
 }
 
-// leaseCandidateFunctions are those that lease_candidate.txt names.
+// leaseCandidateFunctions are the functions that lease_candidate.txt names.
 func leaseCandidateFunctions() rule.Functions {
 	return rule.Functions{
 		"leaseCandidate": rule.Typed(validateCandidate, validateCandidateUpdate),

@@ -47,7 +47,7 @@ func mandatory(name string) object.Object {
 	return nil
 }
 
-// flowSubject wants of a subject that it says who it is in the field of its kind and in no other.
+// flowSubject requires a subject to have exactly the field of its kind.
 func flowSubject(val *rule.Validation, p rule.Value) {
 	s, kind := p.Object(), object.String(p.Object(), "kind")
 	kinds := [][2]string{{"ServiceAccount", "serviceAccount"}, {"User", "user"}, {"Group", "group"}}
@@ -96,7 +96,7 @@ func flowRule(val *rule.Validation, p rule.Value) {
 // requestVerbs are the verbs of requests that rules may be about.
 var requestVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"}
 
-// all validates a list in which "*" stands for everything, and alone. It reports whether it does.
+// all validates a list in which "*" means everything and must be alone. It reports whether the list has it.
 func all(val *rule.Validation, path *field.Path, list []string, what string) bool {
 	if !slices.Contains(list, "*") {
 		return false
@@ -204,7 +204,7 @@ func priorityLevel(val *rule.Validation, _ rule.Value) {
 		val.Unsupported(path.Child("type"), kind, "Exempt", "Limited")
 	}
 	switch name {
-	case "exempt": // what is in spec.exempt is the administrator's
+	case "exempt": // spec.exempt is the administrator's
 		if kind != "Exempt" || limited != nil {
 			val.Invalid(path, spec, "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value")
 		}
@@ -228,7 +228,7 @@ func exemptLevel(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// limitedLevel validates how much a level may do at a time, and what becomes of the rest.
+// limitedLevel validates the concurrency limits of a level, and its response to excess requests.
 func limitedLevel(val *rule.Validation, p rule.Value) {
 	level := p.Object()
 	if n, _ := object.Int(level, "nominalConcurrencyShares"); n < 0 {
@@ -260,8 +260,8 @@ func limitResponse(val *rule.Validation, response object.Object, path *field.Pat
 	}
 }
 
-// queuing validates the queues of a level: a flow is dealt a hand of them by a hash of 60 bits, which must suffice to
-// tell hands apart.
+// queuing validates the queues of a level: shuffle sharding maps a flow to a hand of queues by a hash of 60 bits, which
+// must suffice to distinguish all hands.
 func queuing(val *rule.Validation, q object.Object, path *field.Path) {
 	const mostQueues, hashBits = 10 * 1000 * 1000, 60
 	if n, _ := object.Int(q, "queueLengthLimit"); n <= 0 {

@@ -38,7 +38,7 @@ func flowSchemaCells(f *flowcontrolv1.FlowSchema, e catalog.Env) []any {
 		rule.Ago(f.CreationTimestamp, e), dangling}
 }
 
-// matchingPrecedence is the rank of a FlowSchema: that in which requests try them.
+// matchingPrecedence returns the precedence of a FlowSchema, the order in which requests are matched.
 func matchingPrecedence(obj object.Object) int64 {
 	n, _ := object.Map(obj, "spec")["matchingPrecedence"].(int64)
 	return n
@@ -66,7 +66,7 @@ func flowSchema(val *rule.Validation, _ rule.Value) {
 	}
 }
 
-// flowSchemaFunctions are those that flow_schema.txt names.
+// flowSchemaFunctions are the functions that flow_schema.txt names.
 func flowSchemaFunctions() rule.Functions {
 	return rule.Functions{
 		"flowConditions": flowConditions,

@@ -26,7 +26,7 @@ func priorityLevelCells(p *flowcontrolv1.PriorityLevelConfiguration, e catalog.E
 	return []any{p.Name, string(p.Spec.Type), shares, queues, hand, length, rule.Ago(p.CreationTimestamp, e)}
 }
 
-// priorityLevelConfigurationFunctions are those that priority_level_configuration.txt names.
+// priorityLevelConfigurationFunctions are the functions that priority_level_configuration.txt names.
 func priorityLevelConfigurationFunctions() rule.Functions {
 	return rule.Functions{
 		"exemptLevel":   exemptLevel,

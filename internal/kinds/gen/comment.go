@@ -24,7 +24,7 @@ func (c comment) markers(name string) []string {
 	return out
 }
 
-// has reports whether the marker "+name" is there.
+// has reports whether there is a marker "+name".
 func (c comment) has(name string) bool {
 	for line := range strings.Lines(c.text) {
 		if strings.TrimSpace(line) == "+"+name {
@@ -38,8 +38,8 @@ func (c comment) has(name string) bool {
 // lines kept on their own, markers, lines of TODO and everything below a line "---" left out.
 func (c comment) description() string {
 	var b []byte
-	// Each piece ends in the one character that separates it from words behind it; a paragraph or an indented line
-	// takes it away again.
+	// Each piece ends in the one character that separates it from later words; a paragraph or an indented line removes
+	// it again.
 	cut := func() { b = b[:max(0, len(b)-1)] }
 	for line := range strings.Lines(c.text) {
 		line = strings.TrimRight(line, " \n")

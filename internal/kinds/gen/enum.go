@@ -10,14 +10,13 @@ import (
 
 // constant is a literal, or another name for one.
 type constant struct {
-	typ     typeName // no name if the declaration does not say one
+	typ     typeName // empty if the declaration has no type
 	value   string   // as in the source: strings with quotes
-	same    typeName // the constant whose value this is, if value is empty
+	same    typeName // the constant with the same value, if value is empty
 	comment string
 }
 
-// enum returns the constants of a type that is marked "+enum", or a pointer to one, by value, and nil for any other
-// type.
+// enum returns the constants of a type marked "+enum", or a pointer to one, by value, and nil for any other type.
 func (g *generator) enum(e ast.Expr, d *declaration) ([]constant, error) {
 	if p, ok := e.(*ast.StarExpr); ok {
 		e = p.X
@@ -44,7 +43,7 @@ func (g *generator) enum(e ast.Expr, d *declaration) ([]constant, error) {
 			}
 			c.value = g.src.constants[c.same].value
 		}
-		// Of two names for one value the better described one counts, as in Kubernetes' generator.
+		// Of two names for one value the longer described one counts, as in Kubernetes' generator.
 		if old, ok := byValue[c.value]; c.typ == n &&
 			(!ok || len(old.comment) < len(c.comment) || len(old.comment) == len(c.comment) &&
 				old.comment > c.comment) {
@@ -59,7 +58,7 @@ func (g *generator) enum(e ast.Expr, d *declaration) ([]constant, error) {
 	return out, nil
 }
 
-// explained returns a field's comment with what Kubernetes says in it about the values of an enum.
+// explained returns a field's comment with Kubernetes' list of the enum's values.
 func explained(doc comment, values []constant) comment {
 	if len(values) == 0 {
 		return doc
@@ -85,7 +84,7 @@ func literals(values []constant) ([]string, error) {
 	return out, nil
 }
 
-// readConstants notes the constants that are literals or names of others.
+// readConstants records the constants that are literals or names of others.
 func (s *sources) readConstants(importPath string, imports map[string]string, decl *ast.GenDecl) {
 	for _, spec := range decl.Specs {
 		vs := spec.(*ast.ValueSpec)

@@ -17,8 +17,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/schemas"
 )
 
-// schema is what the files hold for a type: the part of OpenAPI that structural schemas have, with $ref to other types
-// of the same set. A $ref may have siblings; they win over what it refers to.
+// schema is the schema of a type in the files: the OpenAPI subset of structural schemas, with $ref to other types of
+// the set. A $ref may have siblings, which take precedence over the referenced schema.
 type schema struct {
 	Ref                  string             `json:"$ref,omitempty"`
 	Description          string             `json:"description,omitempty"`
@@ -35,8 +35,8 @@ type schema struct {
 	ListMapKeys          []string           `json:"x-kubernetes-list-map-keys,omitempty"`
 	MapType              string             `json:"x-kubernetes-map-type,omitempty"`
 
-	// What only published documents say. Model is the name of a type that ends here, Zero the value that Go gives a
-	// field which a client leaves out, Kinds what clients call the type.
+	// Fields only for published documents. Model is the name of a type that ends here, Zero Go's value for an omitted
+	// field, Kinds the kinds of the type.
 	Model         string          `json:"model,omitempty"`
 	Zero          json.RawMessage `json:"zero,omitempty"`
 	PatchStrategy string          `json:"patchStrategy,omitempty"`
@@ -48,7 +48,7 @@ type schema struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// union says that one of these fields is set, and which by the value of another; "" if none says it.
+// union means that one of these fields is set, the one that the discriminator selects; "" if there is none.
 type union struct {
 	Discriminator string            `json:"discriminator,omitempty"`
 	Fields        map[string]string `json:"fields-to-discriminateBy"` // to the value, which is the Go name
@@ -93,7 +93,7 @@ func generate() (map[string][]byte, error) {
 	return map[string][]byte{"types.txt": out.Bytes()}, nil
 }
 
-// wantVersions asks for the types of a resource's versions, the names of which have these ends.
+// wantVersions queues the types of a resource's versions, with these name suffixes.
 func (g *generator) wantVersions(r *catalog.Resource, ends ...string) {
 	if !r.Answers("list") {
 		ends = []string{""}
@@ -108,8 +108,8 @@ func (g *generator) wantVersions(r *catalog.Resource, ends ...string) {
 	}
 }
 
-// typeOf returns the Go type that v points to. A type of ours has no comments to publish: it is that of k8s.io/api
-// which it stands for.
+// typeOf returns the Go type that v points to. For one of our own types, which have no comments to publish, it returns
+// the type of k8s.io/api that it replaces.
 func typeOf(v any) typeName {
 	t := reflect.TypeOf(v).Elem()
 	if path, ok := strings.CutPrefix(schemas.TypeID(v), "io.k8s.api."); ok {
@@ -126,7 +126,7 @@ type generator struct {
 	kinds map[typeName][]groupKind
 }
 
-// want puts a type on the queue, once, and returns the reference to it.
+// want queues a type, once, and returns the reference to it.
 func (g *generator) want(n typeName) *schema {
 	if _, ok := g.done[n]; !ok {
 		g.done[n] = nil
@@ -177,7 +177,7 @@ func unionOf(st *ast.StructType) union {
 	return u
 }
 
-// fields adds the properties of st to s, those of inlined structs included.
+// fields adds the properties of st to s, including the fields of inlined structs.
 func (g *generator) fields(s *schema, st *ast.StructType, d *declaration) error {
 	for _, f := range st.Fields.List {
 		name, options := jsonTag(f)
@@ -227,7 +227,7 @@ func (g *generator) fields(s *schema, st *ast.StructType, d *declaration) error 
 	return nil
 }
 
-// markers adds to a field's schema what the markers in its comment say.
+// markers applies the markers in a field's comment to its schema.
 func (g *generator) markers(p *schema, doc comment, d *declaration) error {
 	if v := doc.marker("default"); v != "" {
 		value, err := g.src.value(d.path, v)
@@ -366,18 +366,18 @@ func basic(name string) *schema {
 	return nil
 }
 
-// inFirstVersion is the name of a type, as which the types of definitions have one name in both versions.
+// inFirstVersion returns the name of a type, with one name for both versions of the types of definitions.
 func (n typeName) inFirstVersion() string {
 	return strings.Replace(n.path, "/apis/apiextensions/v1beta1", "/apis/apiextensions/v1", 1) + "." + n.name
 }
 
-// Packages of types whose JSON form their Go fields do not show.
+// Packages of types with a JSON form that differs from their Go fields.
 const (
 	meta          = "k8s.io/apimachinery/pkg/apis/meta/v1."
 	apiextensions = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1."
 )
 
-// special returns the schema of a type whose JSON form its Go fields do not show, or nil.
+// special returns the schema of a type with a JSON form that differs from its Go fields, or nil.
 func special(n typeName) *schema {
 	switch n.inFirstVersion() {
 	case meta + "Time", meta + "MicroTime":
@@ -387,7 +387,7 @@ func special(n typeName) *schema {
 	case meta + "FieldsV1":
 		return &schema{Type: "object", PreserveUnknown: true}
 	case "k8s.io/apimachinery/pkg/runtime.RawExtension":
-		// no manager owns a part of what Kubernetes does not look into
+		// Kubernetes treats it as opaque, so managers own it as a whole
 		return &schema{Type: "object", PreserveUnknown: true, MapType: "atomic"}
 	case "k8s.io/apimachinery/pkg/util/intstr.IntOrString", "k8s.io/apimachinery/pkg/api/resource.Quantity":
 		return &schema{IntOrString: true}
@@ -395,13 +395,13 @@ func special(n typeName) *schema {
 		apiextensions + "JSONSchemaPropsOrStringArray":
 		return &schema{PreserveUnknown: true}
 	case apiextensions + "JSONSchemaProps":
-		// Recursive, which structural schemas are not.
+		// Recursive, which structural schemas cannot be.
 		return &schema{Type: "object", PreserveUnknown: true}
 	}
 	return nil
 }
 
-// published returns the definition of a type whose JSON form its Go fields do not show, as documents have it, or nil.
+// published returns the definition, for documents, of a type with a JSON form that differs from its Go fields, or nil.
 func published(n typeName) *schema {
 	switch n.inFirstVersion() {
 	case meta + "Time", meta + "MicroTime":

@@ -1,14 +1,14 @@
-// Command gen writes the schemas of the built-in kinds: a line for each type, sorted, with its OpenAPI name, a tab,
-// its schema.
+// Command gen writes the schemas of the built-in kinds: one line for each type, sorted, with its OpenAPI name, a tab,
+// and its schema.
 //
 //	go run ./internal/kinds/gen
 //
-// It reads the sources of the types (k8s.io/api and its like, at the versions that go.mod names) rather than their
-// compiled form, because what a schema says beyond names and types stands in comments: descriptions, +optional,
-// +default, +listType, +listMapKey, +mapType, +structType, +enum. The rules for reading them are those of Kubernetes'
-// OpenAPI generator. Which kinds it starts from is what package kinds lists; everything that they reach comes along.
+// It reads the sources of the types (k8s.io/api and others, at the versions in go.mod) and not their compiled form,
+// because comments hold part of the schema: descriptions, +optional, +default, +listType, +listMapKey, +mapType,
+// +structType, +enum. The rules for comments are those of Kubernetes' OpenAPI generator. It starts from the kinds in
+// package kinds, and includes all types that they reference.
 //
-// TestFresh fails when the files are not what this command would write.
+// TestFresh fails if the files differ from the output of this command.
 package main
 
 import (

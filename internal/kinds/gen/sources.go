@@ -31,7 +31,7 @@ func (n typeName) packageID() string {
 	return strings.Join(parts, ".") + "." + strings.ReplaceAll(rest, "/", ".")
 }
 
-// declaration is a type's declaration with what is needed to read it.
+// declaration is the declaration of a type with its context.
 type declaration struct {
 	path    string
 	spec    *ast.TypeSpec
@@ -57,7 +57,7 @@ type sources struct {
 	files *token.FileSet
 	types map[typeName]*declaration
 	read  map[string]bool // packages
-	// constants are those that are literals, or names of others.
+	// constants are the constants that are literals, or names of others.
 	constants map[typeName]constant
 }
 
@@ -68,7 +68,7 @@ func newSources() *sources {
 	}
 }
 
-// lookup returns the declaration of a type; that of what it stands for if it is an alias.
+// lookup returns the declaration of a type, following aliases.
 func (s *sources) lookup(n typeName) (*declaration, error) {
 	if err := s.load(n.path); err != nil {
 		return nil, err
@@ -87,8 +87,8 @@ func (s *sources) lookup(n typeName) (*declaration, error) {
 	return s.lookup(of)
 }
 
-// structOf returns the struct that a type is, by way of the types that it is declared as ("type A b.B" has the fields
-// of b.B), and the declaration that has it, where the types of the fields are to be looked up.
+// structOf returns the struct of a type, following its underlying types ("type A b.B" has the fields of b.B), and the
+// declaration with the struct, in which the types of the fields are to be looked up.
 func (s *sources) structOf(d *declaration) (*ast.StructType, *declaration, bool) {
 	for {
 		if st, ok := d.spec.Type.(*ast.StructType); ok {
@@ -170,8 +170,7 @@ func (s *sources) readFile(importPath string, file *ast.File) {
 	}
 }
 
-// value returns the JSON of what a marker "+default=" says: a JSON value, or "ref(Name)" for a constant of package
-// path.
+// value returns the JSON of a marker "+default=": a JSON value, or "ref(Name)" for a constant of package path.
 func (s *sources) value(path, marker string) (string, error) {
 	name, ok := strings.CutPrefix(marker, "ref(")
 	if !ok {

@@ -67,8 +67,7 @@ func prepareSliceUpdate(obj, old object.Object, _ string, _ catalog.Env) {
 	}
 }
 
-// dropTopology drops a field that this version shows and does not take. The node that an endpoint of old was on stays
-// known.
+// dropTopology drops a field that this version shows and does not accept. It keeps the node of an old endpoint.
 func dropTopology(obj, old object.Object) {
 	known := map[string]bool{}
 	for _, e := range object.Objects(old["endpoints"]) {
@@ -211,7 +210,7 @@ func hints(
 	return true
 }
 
-// endpointSliceFunctions are those that endpoint_slice.txt names.
+// endpointSliceFunctions are the functions that endpoint_slice.txt names.
 func endpointSliceFunctions() rule.Functions {
 	return rule.Functions{
 		"sliceEndpoints": sliceEndpoints,

@@ -39,7 +39,7 @@ func ingressCells(in *networkingv1.Ingress, e catalog.Env) []any {
 		ports, rule.Ago(in.CreationTimestamp, e)}
 }
 
-// hosts shows three of the rules' hosts. Kube counts rules without a host among those that it leaves out.
+// hosts shows three of the rules' hosts. As in Kubernetes, rules without a host are counted among the omitted ones.
 func hosts(rules []networkingv1.IngressRule) string {
 	var list []string
 	more := false
@@ -212,7 +212,7 @@ const tlsSecretName rule.Exception = "the name of a secret is one"
 
 const wildcardBackends rule.Exception = "the rules of a host with an asterisk are valid"
 
-// ingressFunctions are those that ingress.txt names.
+// ingressFunctions are the functions that ingress.txt names.
 func ingressFunctions() rule.Functions {
 	return rule.Functions{
 		"backend": func(val *rule.Validation, p rule.Value) { backend(val, p.Object(), p.Path) },

@@ -56,7 +56,7 @@ func domainPath(val *rule.Validation, p rule.Value) {
 	val.Errs = append(val.Errs, validation.IsDomainPrefixedPath(p.Path, s)...)
 }
 
-// sameText is "same" for a text that is left out where it is empty, and shown as such.
+// sameText is "same" for a string that is omitted when empty, and shown as "".
 func sameText(val *rule.Validation, p rule.Value) {
 	was, _ := p.Old.(string)
 	if s, _ := p.New.(string); val.Old != nil && s != was {
@@ -64,7 +64,7 @@ func sameText(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// ingressClassFunctions are those that ingress_class.txt names.
+// ingressClassFunctions are the functions that ingress_class.txt names.
 func ingressClassFunctions() rule.Functions {
 	return rule.Functions{
 		"classScope": classScope,

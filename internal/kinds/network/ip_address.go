@@ -20,7 +20,7 @@ func ipAddressKind() rule.Kind {
 	})
 }
 
-// ipAddressCells has one cell more than kube has columns: the age has none there.
+// ipAddressCells has one cell more than Kubernetes has columns, which lack the age.
 func ipAddressCells(ip *networkingv1.IPAddress, e catalog.Env) []any {
 	parent := rule.None
 	if ref := ip.Spec.ParentRef; ref != nil {
@@ -34,7 +34,7 @@ func ipAddressCells(ip *networkingv1.IPAddress, e catalog.Env) []any {
 	return []any{ip.Name, parent, rule.Ago(ip.CreationTimestamp, e)}
 }
 
-// ipAddressFunctions are those that ip_address.txt names.
+// ipAddressFunctions are the functions that ip_address.txt names.
 func ipAddressFunctions() rule.Functions {
 	return rule.Functions{
 		"sameParent": rule.SameInGo[networkingv1.ParentReference],

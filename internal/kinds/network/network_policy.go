@@ -30,8 +30,7 @@ func networkPolicyCells(p *networkingv1.NetworkPolicy, e catalog.Env) []any {
 	return []any{p.Name, metav1.FormatLabelSelector(&p.Spec.PodSelector), rule.Ago(p.CreationTimestamp, e)}
 }
 
-// defaultNetworkPolicy: a policy without types is one for what comes in, and for what goes out if it has rules for
-// that.
+// defaultNetworkPolicy sets the types of a policy without types: Ingress, and Egress if it has egress rules.
 func defaultNetworkPolicy(obj object.Object) {
 	spec := object.Child(obj, "spec")
 	if types, _ := spec["policyTypes"].([]any); len(types) > 0 {
@@ -91,7 +90,7 @@ func policyPort(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// peer validates who may be talked to: pods, or a block of addresses.
+// peer validates a peer: pods, or an IP block.
 func peer(val *rule.Validation, p rule.Value) {
 	n := 0
 	for _, name := range []string{"podSelector", "namespaceSelector"} {
@@ -99,7 +98,7 @@ func peer(val *rule.Validation, p rule.Value) {
 			n++
 			selector, path := rule.LabelSelector(p.Object()[name]), p.Path.Child(name)
 			errs := rule.SelectorErrors(selector, false, path)
-			if len(errs) > 0 && val.Was(rule.SelectorValues) { // which spec.podSelector says
+			if len(errs) > 0 && val.Was(rule.SelectorValues) { // the same as for spec.podSelector
 				errs = rule.SelectorErrors(selector, true, path)
 			}
 			val.Errs = append(val.Errs, errs...)
@@ -144,7 +143,7 @@ func within(part, whole *net.IPNet) bool {
 	return whole.Contains(part.IP) && b < a
 }
 
-// blocksOf returns the blocks of addresses that a policy names, which stay allowed.
+// blocksOf returns the IP blocks of a policy, which stay allowed.
 func blocksOf(spec object.Object) (out []string) {
 	for list, peers := range map[string]string{"ingress": "from", "egress": "to"} {
 		for _, traffic := range rule.Objects(spec[list]) {
@@ -171,7 +170,7 @@ func policyTypes(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// networkPolicyFunctions are those that network_policy.txt names.
+// networkPolicyFunctions are the functions that network_policy.txt names.
 func networkPolicyFunctions() rule.Functions {
 	return rule.Functions{
 		"peer":        peer,

@@ -48,7 +48,7 @@ func serviceCIDRs(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// serviceCIDRChange lets a second range be added.
+// serviceCIDRChange allows adding a second range.
 func serviceCIDRChange(val *rule.Validation, p rule.Value) {
 	now, was := rule.Strings(p.New), rule.Strings(p.Old)
 	switch {
@@ -68,7 +68,7 @@ func serviceCIDRChange(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// serviceCIDRFunctions are those that service_cidr.txt names.
+// serviceCIDRFunctions are the functions that service_cidr.txt names.
 func serviceCIDRFunctions() rule.Functions {
 	return rule.Functions{
 		"serviceCIDRChange": serviceCIDRChange,

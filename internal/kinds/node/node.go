@@ -1,7 +1,7 @@
 // Package node holds the built-in kinds of node.k8s.io.
 //
-// Each kind has a file of Go, with what it is and the functions that belong to it, and a text beside it with its
-// columns, defaults and rules. docs/design/kinds.md explains both.
+// Each kind has a Go file with its definition and functions, and a text file with its columns, defaults and rules.
+// docs/design/kinds.md explains both.
 package node
 
 import (
@@ -16,12 +16,12 @@ import (
 //go:embed *.txt
 var files embed.FS
 
-// text is what the files say, made once.
+// text is the parsed text files, read once.
 var text = sync.OnceValue(func() *rule.Text {
 	return rule.NewText(files, []*rule.Text{pod.Text()}, runtimeClassFunctions())
 })
 
-// Kinds returns the kinds. Each call makes new values, which a catalog may own.
+// Kinds returns the kinds. Each call creates new values, which a catalog may own.
 func Kinds() []*catalog.Resource {
 	return text().Resources(
 		runtimeClassKind(),

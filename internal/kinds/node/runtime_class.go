@@ -34,7 +34,7 @@ func warnRuntimeClass(w *rule.Warnings) {
 	}
 }
 
-// tolerationsOnce wants each toleration to be there once, however long it lasts.
+// tolerationsOnce requires unique tolerations, whatever their duration.
 func tolerationsOnce(val *rule.Validation, p rule.Value) {
 	seen := map[[4]string]bool{}
 	for i, t := range rule.Objects(p.New) {
@@ -48,7 +48,7 @@ func tolerationsOnce(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// podFixed validates what pods of a class need besides.
+// podFixed validates the overhead of a class.
 func podFixed(val *rule.Validation, p rule.Value) {
 	if p.New != nil {
 		pod.CheckRequirements(val, object.Object{"limits": p.Object()["podFixed"]}, p.Path,
@@ -56,7 +56,7 @@ func podFixed(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// runtimeClassFunctions are those that runtime_class.txt names.
+// runtimeClassFunctions are the functions that runtime_class.txt names.
 func runtimeClassFunctions() rule.Functions {
 	return rule.Functions{
 		"podFixed":        podFixed,

@@ -38,11 +38,11 @@ func budgetCells(b *policyv1.PodDisruptionBudget, e catalog.Env) []any {
 	return []any{b.Name, least, most, int64(b.Status.DisruptionsAllowed), rule.Ago(b.CreationTimestamp, e)}
 }
 
-// oldEmptySelector is a label that nothing has. In policy/v1beta1 an empty selector of a PodDisruptionBudget matched
-// no pod, in policy/v1 it matches all; with this label each version can say what the other says by an empty one.
+// oldEmptySelector is a label that no pod has. In policy/v1beta1 an empty selector of a PodDisruptionBudget matched no
+// pod, in policy/v1 it matches all; with this label each version can express the other's empty selector.
 const oldEmptySelector = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match"
 
-// budgetForm reads what an older kube-apiserver has stored of PodDisruptionBudgets, in policy/v1beta1.
+// budgetForm decodes PodDisruptionBudgets that an older kube-apiserver has stored in policy/v1beta1.
 func budgetForm() *catalog.Form {
 	older := rule.StoredAs("policy", "v1", "v1beta1").Decode
 	return &catalog.Form{
@@ -74,7 +74,7 @@ func budgetForm() *catalog.Form {
 	}
 }
 
-// defaultBudget takes the label out of selectors that say something else, too.
+// defaultBudget removes the label from selectors with other requirements, too.
 func defaultBudget(obj object.Object) {
 	if selector, _ := object.Map(obj, "spec")["selector"].(object.Object); selector != nil &&
 		!isSolely(selector, "Exists") {
@@ -86,7 +86,7 @@ func selectsAll(selector object.Object) bool {
 	return len(object.Map(selector, "matchLabels")) == 0 && len(object.Objects(selector["matchExpressions"])) == 0
 }
 
-// isSolely reports whether a selector asks that the label is there, or that it is not, and nothing else.
+// isSolely reports whether a selector only requires that the label exists, or only that it does not.
 func isSolely(selector object.Object, operator string) bool {
 	expressions := object.Objects(selector["matchExpressions"])
 	if len(object.Map(selector, "matchLabels")) > 0 || len(expressions) != 1 {
@@ -130,7 +130,7 @@ func percent(val *rule.Validation, p rule.Value) {
 	rule.CheckAtMostAll(val, p)
 }
 
-// podDisruptionBudgetFunctions are those that pod_disruption_budget.txt names.
+// podDisruptionBudgetFunctions are the functions that pod_disruption_budget.txt names.
 func podDisruptionBudgetFunctions() rule.Functions {
 	return rule.Functions{
 		"budget":     budget,

@@ -38,7 +38,7 @@ func subjectCells(subjects []rbacv1.Subject) []any {
 	return []any{strings.Join(users, ", "), strings.Join(groups, ", "), strings.Join(accounts, ", ")}
 }
 
-// defaultSubjects gives users and groups of a binding their API group.
+// defaultSubjects sets the API group of users and groups in a binding.
 func defaultSubjects(obj object.Object) {
 	for _, s := range object.Objects(obj["subjects"]) {
 		if k := object.String(s, "kind"); k == "User" || k == "Group" {
@@ -49,7 +49,7 @@ func defaultSubjects(obj object.Object) {
 
 const rbac = "rbac.authorization.k8s.io"
 
-// sameRole: a binding keeps its role. Kubernetes shows the fields of its internal type, which have no JSON names.
+// sameRole checks that a binding keeps its role. Kubernetes shows the fields of its internal type, without JSON names.
 func sameRole(val *rule.Validation, p rule.Value) {
 	if ref := p.Object(); !rule.Equivalent(p.New, p.Old) {
 		val.Invalid(p.Path,

@@ -13,13 +13,13 @@ func clusterRoleKind() rule.Kind {
 	})
 }
 
-// broken reports whether a selector cannot be made of what is written.
+// broken reports whether a selector is invalid.
 func broken(s *metav1.LabelSelector) bool {
 	_, err := metav1.LabelSelectorAsSelector(s)
 	return err != nil
 }
 
-// clusterRoleFunctions are those that cluster_role.txt names.
+// clusterRoleFunctions are the functions that cluster_role.txt names.
 func clusterRoleFunctions() rule.Functions {
 	return rule.Functions{
 		"aggregationRule": aggregationRule,

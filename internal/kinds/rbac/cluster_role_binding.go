@@ -13,7 +13,7 @@ func clusterRoleBindingKind() rule.Kind {
 	})
 }
 
-// clusterRoleBindingFunctions are those that cluster_role_binding.txt names.
+// clusterRoleBindingFunctions are the functions that cluster_role_binding.txt names.
 func clusterRoleBindingFunctions() rule.Functions {
 	return rule.Functions{
 		"clusterSubject": func(val *rule.Validation, p rule.Value) { subject(val, p, false) },

@@ -8,8 +8,8 @@ import (
 
 var rbacV1 = rule.Group{Name: "rbac.authorization.k8s.io", Version: "v1", Priority: 17000, Rank: 15}
 
-// accessRules are those of roles and bindings: their names may have colons, and the requests after a write are decided
-// under it.
+// accessRules are the rules of roles and bindings: their names may have colons, and later requests are authorized by a
+// completed write.
 func accessRules() *catalog.Strategy {
 	return &catalog.Strategy{
 		ValidName: rule.NameIsSegment, UnconditionalUpdate: true, CreateOnUpdate: true, VisibleOnReturn: true,

@@ -33,7 +33,7 @@ func checkRule(val *rule.Validation, p rule.Value, namespaced bool) {
 	}
 }
 
-// roleFunctions are those that role.txt names.
+// roleFunctions are the functions that role.txt names.
 func roleFunctions() rule.Functions {
 	return rule.Functions{
 		"namespacedRule": func(val *rule.Validation, p rule.Value) { checkRule(val, p, true) },

@@ -13,7 +13,7 @@ func roleBindingKind() rule.Kind {
 	})
 }
 
-// roleBindingFunctions are those that role_binding.txt names.
+// roleBindingFunctions are the functions that role_binding.txt names.
 func roleBindingFunctions() rule.Functions {
 	return rule.Functions{
 		"sameRole": sameRole,

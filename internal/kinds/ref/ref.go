@@ -18,7 +18,7 @@ type Names struct {
 	Prefix string
 }
 
-// GroupResource returns the name under which the catalog has the kind.
+// GroupResource returns the kind's key in the catalog.
 func (n Names) GroupResource() catalog.GroupResource {
 	return catalog.GroupResource{Group: n.Group, Resource: n.Resource}
 }

@@ -1,6 +1,6 @@
 // Package schemas holds the schemas of the built-in kinds, which package gen derives from the published Go types.
 //
-// Nothing is decoded before it is asked for; the text is a part of the binary and is searched where it lies.
+// Schemas are decoded on demand; the text is part of the binary and is searched in place.
 package schemas
 
 import (
@@ -21,8 +21,8 @@ import (
 //go:embed types.txt
 var text string
 
-// Expanded returns the schema of a kind as a definition would have it: without references, and with nothing in
-// metadata, which is the same for all kinds. It reads the files at each call; the compiled schema is what is kept.
+// Expanded returns the schema of a kind in the form of a definition: without references, and with empty metadata, which
+// is the same for all kinds. It decodes the text at each call; callers keep the compiled schema.
 func Expanded(root string) (*apiextensionsv1.JSONSchemaProps, error) {
 	e := expander{}
 	s, err := e.lookup(root)
@@ -36,7 +36,7 @@ func Expanded(root string) (*apiextensionsv1.JSONSchemaProps, error) {
 	return &s, e.expand(&s)
 }
 
-// expander replaces references by what they refer to. The types of the files are not recursive.
+// expander replaces references by the referenced schemas. The types of the files are not recursive.
 type expander struct{}
 
 func (e expander) lookup(id string) (apiextensionsv1.JSONSchemaProps, error) {
@@ -51,10 +51,9 @@ func (e expander) lookup(id string) (apiextensionsv1.JSONSchemaProps, error) {
 	return s, nil
 }
 
-// Definition returns what the line of a type says. Nothing else of the text is touched but the names that a binary
-// search meets.
+// Definition returns the schema in the line of a type. It reads only the names that a binary search visits.
 func Definition(id string) ([]byte, error) {
-	low, high := 0, len(text) // beginnings of lines, or the end
+	low, high := 0, len(text) // starts of lines, or the end
 	for low < high {
 		start := strings.LastIndexByte(text[:(low+high)/2], '\n') + 1
 		name, schema, _ := strings.Cut(text[start:], "\t")
@@ -113,8 +112,8 @@ func (e expander) expand(s *apiextensionsv1.JSONSchemaProps) error {
 	return nil
 }
 
-// TypeID returns the OpenAPI name of the Go type that v points to: "io.k8s.api.core.v1.Event". A
-// type of ours that stands for one of Kubernetes says it itself.
+// TypeID returns the OpenAPI name of the Go type that v points to: "io.k8s.api.core.v1.Event". Our own replacement of a
+// Kubernetes type provides the name itself.
 func TypeID(v any) string {
 	if named, ok := v.(interface{ OpenAPIModelName() string }); ok {
 		return named.OpenAPIModelName()

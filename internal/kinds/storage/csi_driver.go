@@ -41,7 +41,7 @@ func csiDriverCells(d *storagev1.CSIDriver, e catalog.Env) []any {
 	}
 }
 
-// prepareDriverCreate drops what Kubernetes has behind a feature gate.
+// prepareDriverCreate drops a field behind a feature gate of Kubernetes.
 func prepareDriverCreate(obj object.Object, _ catalog.Env) {
 	delete(object.Child(obj, "spec"), "preventPodSchedulingIfMissing")
 }
@@ -65,7 +65,7 @@ func warnCsiDriver(w *rule.Warnings) {
 	}
 }
 
-// csiDriverFunctions are those that csi_driver.txt names.
+// csiDriverFunctions are the functions that csi_driver.txt names.
 func csiDriverFunctions() rule.Functions {
 	return rule.Functions{
 		"attachRequired": attachRequired,

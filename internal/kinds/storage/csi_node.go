@@ -18,7 +18,7 @@ func csiNodeCells(n *storagev1.CSINode, e catalog.Env) []any {
 	return []any{n.Name, int64(len(n.Spec.Drivers)), rule.Ago(n.CreationTimestamp, e)}
 }
 
-// csiNodeFunctions are those that csi_node.txt names.
+// csiNodeFunctions are the functions that csi_node.txt names.
 func csiNodeFunctions() rule.Functions {
 	return rule.Functions{
 		"driversOnce":  driversOnce,

@@ -11,7 +11,7 @@ import (
 
 func csiStorageCapacityKind() rule.Kind {
 	return rule.Of[storagev1.CSIStorageCapacity](rule.Kind{
-		// it has columns in Kubernetes that are not in use
+		// Kubernetes has columns for it that are not in use
 		Group: storageV1, Kind: "CSIStorageCapacity", Plural: "csistoragecapacities",
 		Warn: warnStorageCapacity,
 	})

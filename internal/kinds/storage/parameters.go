@@ -52,7 +52,7 @@ func attributesUpdate(val *rule.Validation, _ rule.Value) {
 	}
 }
 
-// topologies validates where volumes of a class may be: each term names a label once, and no term is there twice.
+// topologies validates the allowed topologies of a class: unique labels in each term, and unique terms.
 func topologies(val *rule.Validation, p rule.Value) {
 	var terms []string
 	for i, term := range rule.Objects(p.New) {
@@ -76,7 +76,7 @@ func topologies(val *rule.Validation, p rule.Value) {
 		}
 		form := fmt.Sprint(seen)
 		if len(seen) == 0 {
-			val.Duplicate(path, "") // Kubernetes takes a term that says nothing for the repetition of one
+			val.Duplicate(path, "") // Kubernetes reports an empty term as a duplicate
 		}
 		for _, other := range terms {
 			if other == form {
@@ -98,7 +98,7 @@ func driversOnce(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// driversStay: what a node says of a driver it keeps saying, but for how many volumes it takes.
+// driversStay checks that a node keeps its values for a driver, except the number of volumes.
 func driversStay(val *rule.Validation, p rule.Value) {
 	for _, was := range rule.Objects(p.Old) {
 		for _, now := range rule.Objects(p.New) {
@@ -121,7 +121,7 @@ func nodeID(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// topologyKeys validates labels by which a driver says where it is. Errors are about the driver, as in Kubernetes.
+// topologyKeys validates the topology labels of a driver. Errors are about the driver, as in Kubernetes.
 func topologyKeys(val *rule.Validation, p rule.Value) {
 	seen := map[string]bool{}
 	for _, key := range rule.Strings(p.New) {

@@ -45,7 +45,7 @@ func warnStorageClass(w *rule.Warnings) {
 	}
 }
 
-// storageClassFunctions are those that storage_class.txt names.
+// storageClassFunctions are the functions that storage_class.txt names.
 func storageClassFunctions() rule.Functions {
 	return rule.Functions{
 		"lowered":    lowered,

@@ -47,7 +47,7 @@ func attachmentSource(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// inlineVolume: a volume that a pod spells out is of a driver, and nothing else is said of it.
+// inlineVolume checks that an inline volume has a CSI driver, and no other source.
 func inlineVolume(val *rule.Validation, p rule.Value) {
 	spec := p.Object()
 	const not = "may not be specified in the context of inline volumes"
@@ -76,7 +76,7 @@ func inlineVolume(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// mostMetadata is how much a driver may say of an attachment, in bytes.
+// mostMetadata is the largest size of a driver's metadata about an attachment, in bytes.
 const mostMetadata = 256 << 10
 
 func attachmentMetadata(val *rule.Validation, p rule.Value) {
@@ -92,14 +92,14 @@ func attachmentMetadata(val *rule.Validation, p rule.Value) {
 func volumeError(val *rule.Validation, p rule.Value) {
 	e := p.Object()
 	if len(object.String(e, "message")) > 1024 {
-		val.Add(field.TooLong(p.Path.Child("message"), "", mostMetadata)) // as Kubernetes has it
+		val.Add(field.TooLong(p.Path.Child("message"), "", mostMetadata)) // as in Kubernetes
 	}
 	if n, _ := object.Int(e, "errorCode"); n < 0 {
 		val.Invalid(p.Path.Child("errorCode"), n, validation.InclusiveRangeError(0, math.MaxInt32))
 	}
 }
 
-// volumeAttachmentFunctions are those that volume_attachment.txt names.
+// volumeAttachmentFunctions are the functions that volume_attachment.txt names.
 func volumeAttachmentFunctions() rule.Functions {
 	return rule.Functions{
 		"accessModes":        pod.AccessModes,

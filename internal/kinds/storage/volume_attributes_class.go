@@ -23,7 +23,7 @@ func attributesClassCells(c *storagev1.VolumeAttributesClass, e catalog.Env) []a
 
 var storageV1beta1 = rule.Group{Name: "storage.k8s.io", Version: "v1beta1", Priority: 16800, Rank: 9}
 
-// volumeAttributesClassFunctions are those that volume_attributes_class.txt names.
+// volumeAttributesClassFunctions are the functions that volume_attributes_class.txt names.
 func volumeAttributesClassFunctions() rule.Functions {
 	return rule.Functions{
 		"attributesUpdate": attributesUpdate,

@@ -98,7 +98,7 @@ func validateMigrationUpdate(m, old *migrationv1beta1.StorageVersionMigration, s
 	return errs
 }
 
-// storageVersionMigrationFunctions are those that storage_version_migration.txt names.
+// storageVersionMigrationFunctions are the functions that storage_version_migration.txt names.
 func storageVersionMigrationFunctions() rule.Functions {
 	return rule.Functions{
 		"migration": rule.Typed(validateMigration, validateMigrationUpdate),
