@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +29,8 @@ func kubeconfigCommand() *cobra.Command {
 		Use:   "kubeconfig",
 		Short: "Print the administrator's kubeconfig or one for a user, or add it to kubectl's own",
 		Long: `Print the kubeconfig of a server on this machine, which has the rights of an administrator, or add it to the file that
-kubectl reads: the first that exists of those that KUBECONFIG names, or ~/.kube/config. What else the file holds stays.
+kubectl reads: the first that exists of those that KUBECONFIG names, or ~/.kube/config. What else the file holds stays. If
+the file has a context, cluster or user of the same name for another server, nothing is changed.
 
 With --user, the kubeconfig is of a user of that name, with a new client certificate of the server's own authority. The
 user may do what roles grant the name and the groups, which is nothing as long as no binding names them.`,
@@ -94,13 +96,29 @@ func showKubeconfig(out, notes io.Writer, flags kubeconfigFlags) error {
 	return mergeKubeconfig(out, name, content, flags.use)
 }
 
-// mergeKubeconfig adds a kubeconfig, which has the context name, to kubectl's own.
+// mergeKubeconfig adds a kubeconfig, which has the context name, to kubectl's own. The current context stays unless use
+// is set or there is none, in whichever file of KUBECONFIG it stands.
 func mergeKubeconfig(out io.Writer, name string, content []byte, use bool) error {
-	target := clientcmd.NewDefaultPathOptions().GetDefaultFilename()
-	current, err := pki.Merge(target, content, use)
+	paths := clientcmd.NewDefaultPathOptions()
+	target := paths.GetDefaultFilename()
+	files, err := paths.GetStartingConfig()
 	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
+	if !use && files.CurrentContext != "" {
+		if content, err = withoutCurrent(content); err != nil {
+			return err
+		}
+	}
+	current, err := pki.Merge(target, content, use)
+	if errors.Is(err, pki.ErrOtherServer) {
+		return fmt.Errorf("nothing was changed: %w: add this server to another file, as in KUBECONFIG=FILE bowsprit "+
+			"kubeconfig --merge, or remove that context, its cluster and its user with kubectl config", err)
+	}
+	if err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	current = cmp.Or(current, files.CurrentContext)
 	if current == name {
 		_, err = fmt.Fprintf(out, "Context %s is in %s, and is the current one.\n", name, target)
 		return err
@@ -109,4 +127,14 @@ func mergeKubeconfig(out io.Writer, name string, content []byte, use bool) error
 		"Context %s is in %s; the current one is still %s:\n\n  kubectl --context=%[1]s get namespaces\n\n",
 		name, target, current)
 	return err
+}
+
+// withoutCurrent returns a kubeconfig without its current context.
+func withoutCurrent(kubeconfig []byte) ([]byte, error) {
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.CurrentContext = ""
+	return clientcmd.Write(*config)
 }

@@ -159,7 +159,34 @@ func TestKubeconfigIsMerged(t *testing.T) {
 		}
 		merged(step.flags, step.current)
 	}
-	out, err := command(t, "kubeconfig", "--data-dir="+dir).Output()
+	// The current context stays, too, if another file of KUBECONFIG has it.
+	write()
+	first := filepath.Join(home, "first")
+	if err := os.WriteFile(first, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, "kubeconfig", "--data-dir="+dir, "--merge")
+	cmd.Env = append(cmd.Env, "KUBECONFIG="+first+string(filepath.ListSeparator)+file)
+	out, err := cmd.CombinedOutput()
+	added, loadErr := clientcmd.LoadFromFile(first)
+	if err != nil || loadErr != nil || !strings.Contains(string(out), "is still prod") || added.CurrentContext != "" ||
+		added.Contexts["bowsprit"] == nil {
+		t.Errorf("into the first of two files: %v %v %s", err, loadErr, out)
+	}
+	// A context of the user's for another server is not led to this one.
+	const theirs = "apiVersion: v1\nkind: Config\ncontexts:\n- name: prod\n  context: {cluster: bowsprit, user: bowsprit}\n" +
+		"clusters:\n- name: bowsprit\n  cluster: {server: \"https://127.0.0.1:1\", certificate-authority-data: eA==}\n"
+	if err := os.WriteFile(file, []byte(theirs), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd = command(t, "kubeconfig", "--data-dir="+dir, "--merge")
+	cmd.Env = append(cmd.Env, "HOME="+home)
+	out, err = cmd.CombinedOutput()
+	if after, _ := os.ReadFile(file); err == nil || string(after) != theirs ||
+		!strings.Contains(string(out), `context "prod" belongs to another server, https://127.0.0.1:1: add this server to`) {
+		t.Errorf("over another server: %v %s", err, out)
+	}
+	out, err = command(t, "kubeconfig", "--data-dir="+dir).Output()
 	if config, loadErr := clientcmd.Load(out); err != nil || loadErr != nil || config.Clusters["bowsprit"] == nil {
 		t.Errorf("printed: %v %v\n%s", err, loadErr, out)
 	}

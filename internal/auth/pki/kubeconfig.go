@@ -69,7 +69,7 @@ func (p *PKI) WriteKubeconfig(file, server string) error {
 }
 
 // MergeKubeconfig puts the entries of Kubeconfig(server) into file, as Merge does, and again whenever a renewed
-// certificate changes them.
+// certificate changes them. Entries that an earlier run on this machine has left are replaced.
 func (p *PKI) MergeKubeconfig(file, server string) error {
 	return p.keepKubeconfig(kubeconfigFile{file: file, server: server, merge: true})
 }
@@ -87,7 +87,7 @@ func (p *PKI) keepKubeconfig(k kubeconfigFile) error {
 func (p *PKI) writeKubeconfigLocked(k kubeconfigFile) error {
 	content := p.kubeconfigLocked(k.server)
 	if k.merge {
-		_, err := Merge(k.file, content, false)
+		_, err := merge(k.file, content, false, otherServerNow)
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(k.file), 0o700); err != nil {

@@ -17,8 +17,15 @@ import (
 // same names are replaced, all others stay, and a missing file is created. The current context changes only if there is
 // none, or if use is set. Merge returns the current context of the file.
 //
-// A file that is not a kubeconfig is left unchanged. Merge honours kubectl's lock file.
+// A file with entries of another server (ErrOtherServer), or one that is not a kubeconfig, is left unchanged. Merge
+// honours kubectl's lock file.
 func Merge(file string, kubeconfig []byte, use bool) (current string, err error) {
+	return merge(file, kubeconfig, use, otherServer)
+}
+
+// merge is Merge with another rule about the entries that may be replaced.
+func merge(file string, kubeconfig []byte, use bool, refuse func(there, ours *clientcmdapi.Config) error,
+) (current string, err error) {
 	ours, err := clientcmd.Load(kubeconfig)
 	if err != nil {
 		return "", err
@@ -37,6 +44,9 @@ func Merge(file string, kubeconfig []byte, use bool) (current string, err error)
 	merged, err := readKubeconfig(file)
 	if err != nil {
 		return "", err
+	}
+	if err := refuse(merged, ours); err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
 	}
 	mergeEntries(merged, ours)
 	if use || merged.CurrentContext == "" {
