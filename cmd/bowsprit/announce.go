@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
@@ -18,8 +19,8 @@ func announce(out io.Writer, server *bowsprit.Server, simulated bool) {
 		config.CurrentContext != pki.ContextName {
 		kubectl += " --context=" + pki.ContextName // of a file that has other contexts too
 	}
-	fmt.Fprintf(out, "\nIn another terminal:\n\n  export KUBECONFIG=%s\n  %s get namespaces\n\n", server.Kubeconfig(),
-		kubectl)
+	fmt.Fprintf(out, "\nIn another terminal:\n\n  export KUBECONFIG=%s\n  %s get namespaces\n\n",
+		connect.Quote(server.Kubeconfig()), kubectl)
 	if simulated {
 		fmt.Fprintln(out,
 			"Workloads are simulated: Deployments and Jobs make pods, and pods become ready, but no program of theirs runs.")

@@ -74,11 +74,11 @@ Run it again to renew the certificate, which it does when a month of its year is
 			if dryRun {
 				return in.print(to.out)
 			}
-			config, _, err := server.Connect()
+			at, err := server.Write(cmd, connect.CarriesData)
 			if err != nil {
 				return err
 			}
-			return in.install(cmd.Context(), config, to)
+			return in.install(cmd.Context(), at.Config, to)
 		},
 	}
 	f := cmd.Flags()

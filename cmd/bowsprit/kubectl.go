@@ -6,9 +6,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/cli"
 	"k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/plugin"
 	"k8s.io/kubectl/pkg/cmd/util"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
@@ -20,8 +22,12 @@ func kubectlCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl [--data-dir DIRECTORY] [ARGUMENTS]",
 		Short: "Run the built-in kubectl, by default against this user's server",
-		Long: `Run the built-in kubectl. Without a kubeconfig of the user's own (KUBECONFIG, ~/.kube/config) it talks to the server with the
-default data directory, with --data-dir to the server with that one. All other arguments are kubectl's.`,
+		Long: `Run the built-in kubectl. It follows kubectl's rules: --context, --kubeconfig, KUBECONFIG, the current context of
+~/.kube/config. Without a kubeconfig of the user's own it uses the local server of this user, with --data-dir the local
+server with that data directory. All other arguments are kubectl's.
+
+If the user has contexts and the command line selects none, it prints the server's name to stderr. A link to this program
+that is called kubectl does the same.`,
 		DisableFlagParsing: true,
 		Run:                func(_ *cobra.Command, args []string) { os.Exit(ownKubectl(args)) },
 	}
@@ -35,6 +41,10 @@ func ownKubectl(args []string) int {
 		return 1
 	}
 	if dataDir != "" {
+		if flag := selectingFlag(args); flag != "" {
+			fmt.Fprintf(os.Stderr, "bowsprit: %s and --data-dir both name a server: give one of them\n", flag)
+			return 1
+		}
 		file, _ := connect.KubeconfigOf(dataDir)
 		if !connect.Exists(file) {
 			fmt.Fprintf(os.Stderr,
@@ -54,7 +64,7 @@ func ownKubectl(args []string) int {
 			os.Exit(code)
 		})
 	}
-	return runKubectl(args)
+	return runKubectl(args, dataDir != "")
 }
 
 // takeDataDir takes --data-dir out of kubectl's arguments, as far as they are kubectl's and not those of a program that
@@ -82,11 +92,8 @@ func takeDataDir(args []string) (dataDir string, rest []string, err error) {
 
 // serverHint says how the server is started that kubectl is going to ask, "" if the user has named another one.
 func serverHint(dataDir string, args []string) string {
-	for _, arg := range args {
-		name, _, _ := strings.Cut(arg, "=")
-		if name == "--kubeconfig" || name == "--server" || name == "-s" || name == "--context" || name == "--cluster" {
-			return ""
-		}
+	if selectingFlag(args) != "" {
+		return ""
 	}
 	own, err := connect.KubeconfigOf(connect.DefaultDataDir())
 	switch {
@@ -102,8 +109,9 @@ func serverHint(dataDir string, args []string) string {
 }
 
 // runKubectl runs kubectl and returns its exit code. Without a kubeconfig of the user's own it takes the one that
-// "bowsprit serve" writes.
-func runKubectl(args []string) int {
+// "bowsprit serve" writes. It names its server unless the command line has selected one: by selected, or by a flag of
+// kubectl's.
+func runKubectl(args []string, selected bool) int {
 	if !connect.UserHasKubeconfig() {
 		if own, err := connect.KubeconfigOf(connect.DefaultDataDir()); err == nil && connect.Exists(own) {
 			os.Setenv(clientcmd.RecommendedConfigPathEnvVar, own)
@@ -111,7 +119,11 @@ func runKubectl(args []string) int {
 	}
 	stampKubectl()
 	os.Args = append([]string{"kubectl"}, args...) // kubectl takes plugins and messages from here
-	command := cmd.NewDefaultKubectlCommand()
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	command := cmd.NewDefaultKubectlCommandWithArgs(cmd.KubectlOptions{
+		PluginHandler: cmd.NewDefaultPluginHandler(plugin.ValidPluginFilenamePrefixes),
+		Arguments:     os.Args, ConfigFlags: kubectlFlags(streams, selected), IOStreams: streams,
+	})
 	command.SetArgs(args)
 	if err := cli.RunNoErrOutput(command); err != nil { // with -v and the other flags of its log
 		util.CheckErr(err) // prints and exits as kubectl does

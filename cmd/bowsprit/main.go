@@ -33,7 +33,7 @@ func main() {
 	name, args, linked := invoked(os.Args)
 	switch {
 	case name == "kubectl" && linked:
-		os.Exit(runKubectl(args))
+		os.Exit(runKubectl(args, false))
 	case name == "kubectl":
 		os.Exit(ownKubectl(args))
 	case name == "etcd":
@@ -94,6 +94,7 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 		explain.StuckCommand(), doctorCommand(), demo.Command(), docsCommand(), uninstall.Command(pki.ContextName),
 		envtestCommand(), kubeAPIServerCommand(), etcdCommand(), konnectivityServerCommand(),
 		konnectivityAgentCommand(), extensionCommand(), manual.Command(), versionCommand())
+	explainServers(root)
 	return root
 }
 

@@ -43,7 +43,8 @@ var ports = regexp.MustCompile(`\b(6443|1[0-9]{4})\b`)
 
 // alone are the pages, beside the tutorials, that need nothing but this program and Go.
 var alone = []string{"README", "docs/backup", "docs/encryption", "docs/first-steps", "docs/konnectivity",
-	"docs/operations", "docs/security", "docs/sensitive-fields", "docs/settings", "docs/why", "docs/workloads"}
+	"docs/operations", "docs/security", "docs/sensitive-fields", "docs/settings", "docs/which-server", "docs/why",
+	"docs/workloads"}
 
 // TestDocumentation runs the pages that need nothing but this program and Go, word for word but for the ports.
 func TestDocumentation(t *testing.T) {

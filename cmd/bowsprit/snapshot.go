@@ -45,6 +45,9 @@ func saveCommand() *cobra.Command {
   bowsprit snapshot save backup.db --kubeconfig admin.conf    # of a server elsewhere`,
 		Args: arguments.One("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := connect.Check(cmd.Flags()); err != nil {
+				return err
+			}
 			return save(cmd.Context(), cmd.OutOrStdout(), args[0], from)
 		},
 	}

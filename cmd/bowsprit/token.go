@@ -42,7 +42,11 @@ func tokenListCommand(server *connect.Flags) *cobra.Command {
 		Short: "List the bootstrap tokens, secrets and all",
 		Args:  arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := server.Clientset()
+			from, err := server.Read(cmd)
+			if err != nil {
+				return err
+			}
+			client, err := from.Clientset()
 			if err != nil {
 				return err
 			}
@@ -94,7 +98,11 @@ func tokenDeleteCommand(server *connect.Flags) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := server.Clientset()
+			to, err := server.Write(cmd, connect.ForPeople)
+			if err != nil {
+				return err
+			}
+			client, err := to.Clientset()
 			if err != nil {
 				return err
 			}

@@ -56,7 +56,15 @@ kubeadm:node-autoapprove-certificate-rotation).`,
 			if err != nil {
 				return err
 			}
-			return createToken(cmd.Context(), server, token, flags.printKubeconfig,
+			to, err := server.Write(cmd, connect.CarriesData)
+			if err != nil {
+				return err
+			}
+			client, err := to.Clientset()
+			if err != nil {
+				return err
+			}
+			return createToken(cmd.Context(), client, token, flags.printKubeconfig,
 				output{cmd.OutOrStdout(), cmd.ErrOrStderr()})
 		},
 	}
@@ -99,18 +107,14 @@ func (f *tokenFlags) token(args []string, now time.Time) (token.BootstrapToken, 
 }
 
 func createToken(
-	ctx context.Context, server *connect.Flags, t token.BootstrapToken, printKubeconfig bool, to output,
+	ctx context.Context, client kubernetes.Interface, t token.BootstrapToken, printKubeconfig bool, to output,
 ) error {
-	client, err := server.Clientset()
-	if err != nil {
-		return err
-	}
 	if slices.Contains(t.Groups, nodeGroup) {
 		if err := bindNodes(ctx, client, to.notes); err != nil {
 			return err
 		}
 	}
-	_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, t.AsSecret(),
+	_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, t.AsSecret(),
 		metav1.CreateOptions{FieldManager: "bowsprit"})
 	if apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("a token with id %q already exists", t.ID)

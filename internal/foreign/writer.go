@@ -40,6 +40,9 @@ func (w *writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Unwrap returns the underlying writer, for a caller that checks for a terminal.
+func (w *writer) Unwrap() io.Writer { return w.to }
+
 // harmful reports whether a terminal takes a rune for a command. utf8.RuneError stands for a byte that is no UTF-8:
 // some of these bytes are commands to a terminal that expects another encoding.
 func harmful(r rune) bool {

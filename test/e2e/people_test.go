@@ -36,7 +36,8 @@ func runWithData(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	data := t.TempDir()
-	s := &session{server: startServer(t, "--data-dir="+data, withoutAccounts), dir: t.TempDir()}
+	s := &session{server: startServer(t, "--data-dir="+data, withoutAccounts), dir: t.TempDir(),
+		env: []string{"BOWSPRIT_DATA_DIR=" + data}}
 	if err := os.Symlink(data, filepath.Join(s.dir, "data")); err != nil {
 		t.Fatal(err)
 	}

@@ -40,8 +40,8 @@ func TestHTTPProxyPage(t *testing.T) {
 // startProxy starts the command proxy of a program on a free port and returns its address.
 func startProxy(t *testing.T, server *process, program string) string {
 	t.Helper()
-	cmd := exec.CommandContext(bounded(t, startLimit), filepath.Join(binaries, program), "proxy", "--port=0")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+server.kubeconfig)
+	cmd := exec.CommandContext(bounded(t, startLimit), filepath.Join(binaries, program), "proxy", "--port=0",
+		"--kubeconfig="+server.kubeconfig)
 	line := firstLine(t, cmd)
 	address, ok := strings.CutPrefix(line, "Starting to serve on ")
 	if !ok {
@@ -54,8 +54,7 @@ func startProxy(t *testing.T, server *process, program string) string {
 func startSOCKS(t *testing.T, server *process) string {
 	t.Helper()
 	cmd := exec.CommandContext(bounded(t, startLimit), filepath.Join(binaries, "bowsprit"), "proxy", "--port=0",
-		"--socks5=0")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+server.kubeconfig)
+		"--socks5=0", "--kubeconfig="+server.kubeconfig)
 	line := firstLine(t, cmd)
 	host := strings.TrimPrefix(server.config(t).Host, "https://")
 	address, ok := strings.CutPrefix(line, "SOCKS5 proxy to "+host+" on ")

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
@@ -61,6 +60,9 @@ The exit code is 0 if the file is there and checked, and 1 if not; then an earli
 		Args: arguments.One("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := arguments.TextOrJSON(flags.output); err != nil {
+				return err
+			}
+			if err := connect.Check(cmd.Flags()); err != nil {
 				return err
 			}
 			p := newProgress(cmd.ErrOrStderr(), flags.quiet)
@@ -189,7 +191,7 @@ func Snapshot(ctx context.Context, file, dataDir, kubeconfig string, p *progress
 		return func(ctx context.Context, w io.Writer) error { return from(ctx, io.MultiWriter(w, p)) }
 	}
 	ask := func(kubeconfig string) (store.SnapshotInfo, error) {
-		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+		config, err := connect.FromFile(kubeconfig)
 		if err != nil {
 			return store.SnapshotInfo{},
 				fmt.Errorf("kubeconfig of the server: %w: name another one with --kubeconfig", err)
@@ -197,14 +199,15 @@ func Snapshot(ctx context.Context, file, dataDir, kubeconfig string, p *progress
 		config.Timeout = 0 // a snapshot may be large
 		return backup.Save(ctx, counted(backup.FromServer(config)), file)
 	}
-	p.begin("reading the data")
 	if kubeconfig != "" {
+		p.begin("reading the data of the server in " + kubeconfig)
 		return ask(kubeconfig)
 	}
 	own, err := connect.KubeconfigOf(dataDir)
 	if err != nil {
 		return store.SnapshotInfo{}, err
 	}
+	p.begin("reading the data in " + dataDir)
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	info, err := backup.Save(ctx, counted(backup.FromDir(dataDir, log)), file)
 	switch {

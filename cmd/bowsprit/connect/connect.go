@@ -1,80 +1,108 @@
-// Package connect finds the server that a command asks: the one that a kubeconfig names, or the one on this machine.
+// Package connect chooses the server that a command acts on, by one rule for all commands (Rule), and returns how the
+// server is reached.
+//
+// A command binds Flags and calls Read before it reads from a server and Write before it changes one. Both return the
+// chosen Server; Write asks for consent where the rule demands it. Nothing else in the commands reads a kubeconfig of
+// the user's. The types are not safe for concurrent use.
 package connect
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Flags say which server a command asks, and as whom: as the user of a kubeconfig.
-type Flags struct{ dataDir, kubeconfig, context string }
+// Flags are the flags that select a server.
+type Flags struct {
+	dataDir, kubeconfig, context string
+	given                        *pflag.FlagSet // nil in Flags of OfDir
+	localOnly                    bool           // the command has --data-dir alone
+}
 
-// OfDir names the server on this machine with the data directory, as its administrator.
-func OfDir(dir string) Flags { return Flags{dataDir: dir} }
+// OfDir selects the local server with a data directory, for a command that has only --data-dir. given has that flag.
+func OfDir(dir string, given *pflag.FlagSet) *Flags {
+	return &Flags{dataDir: dir, given: given, localOnly: true}
+}
 
 // Bind declares the flags.
-func (c *Flags) Bind(f *pflag.FlagSet) {
-	f.StringVar(&c.dataDir, "data-dir", "", "ask the server on this machine with this data directory")
-	f.StringVar(&c.kubeconfig, "kubeconfig", "",
-		"ask the server that this file names (default: the one that kubectl asks, else that on this machine)")
-	f.StringVar(&c.context, "context", "", "the context of the kubeconfig to use")
+func (f *Flags) Bind(flags *pflag.FlagSet) {
+	f.given = flags
+	flags.StringVar(&f.dataDir, "data-dir", "",
+		"use the local server with this data directory (default: that of this user's server)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "use the server that this file selects")
+	flags.StringVar(&f.context, "context", "", "use the server of this context, of --kubeconfig or of kubectl's files")
 }
 
-// Loader finds the kubeconfig: the one that is named, or that of the data directory that is named; else kubectl's own,
-// and if there is none that of the server with the default data directory.
-func (c *Flags) Loader() (clientcmd.ClientConfig, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	switch {
-	case c.kubeconfig != "" && c.dataDir != "":
-		return nil, errors.New("--kubeconfig and --data-dir both name a server: give one of them")
-	case c.kubeconfig != "":
-		rules.ExplicitPath = c.kubeconfig
-	case c.dataDir != "" || !UserHasKubeconfig():
-		dir := c.dataDir
-		if dir == "" {
-			dir = DefaultDataDir()
-		}
-		file, err := KubeconfigOf(dir)
-		if err != nil {
-			return nil, err
-		}
-		if !Exists(file) {
-			return nil, fmt.Errorf("no server has written %s: start one with \"bowsprit serve\", or name its directory "+
-				"with --data-dir or its kubeconfig with --kubeconfig", file)
-		}
-		rules.ExplicitPath = file
-	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
-		&clientcmd.ConfigOverrides{CurrentContext: c.context}), nil
-}
-
-// Connect returns how the server is reached, and the namespace of the context.
-func (c *Flags) Connect() (config *rest.Config, namespace string, err error) {
-	loader, err := c.Loader()
-	if err != nil {
-		return nil, "", err
-	}
-	if config, err = loader.ClientConfig(); err != nil {
-		return nil, "", err
-	}
-	config.UserAgent = "bowsprit"
-	namespace, _, err = loader.Namespace()
-	return config, namespace, err
-}
-
-// Clientset returns a client for the server's built-in kinds.
-func (c *Flags) Clientset() (kubernetes.Interface, error) {
-	config, _, err := c.Connect()
+// Read returns the server that a command reads from. If KUBECONFIG has selected a server other than the local one, Read
+// prints that server's name to stderr.
+func (f *Flags) Read(cmd *cobra.Command) (*Server, error) {
+	s, err := f.choose()
 	if err != nil {
 		return nil, err
 	}
-	return kubernetes.NewForConfig(config)
+	if s.foreignByEnvironment() {
+		fmt.Fprintln(cmd.ErrOrStderr(), s.title())
+	}
+	return s, s.Running(cmd.Context())
+}
+
+// Write returns the server that a command changes, and prints its name: to stdout, or to stderr if stdout carries data.
+// If only KUBECONFIG selects a server other than the local one, Write asks the user at a terminal, and fails without
+// one.
+func (f *Flags) Write(cmd *cobra.Command, stdout Stdout) (*Server, error) {
+	s, err := f.choose()
+	if err != nil {
+		return nil, err
+	}
+	if s.foreignByEnvironment() {
+		if err := f.confirm(cmd, s); err != nil {
+			return nil, err
+		}
+	}
+	if !f.localOnly { // a command that also works without the server calls Running itself
+		if err := s.Running(cmd.Context()); err != nil {
+			return nil, err
+		}
+	}
+	to := cmd.OutOrStdout()
+	if stdout == CarriesData {
+		to = cmd.ErrOrStderr()
+	}
+	_, err = fmt.Fprintln(to, s.title())
+	return s, err
+}
+
+// Stdout is the use that a command makes of its standard output.
+type Stdout int
+
+const (
+	// ForPeople is text for the user.
+	ForPeople Stdout = iota
+	// CarriesData is data for a file or another program.
+	CarriesData
+)
+
+// Clientset returns a client for the server's built-in kinds.
+func (s *Server) Clientset() (kubernetes.Interface, error) { return kubernetes.NewForConfig(s.Config) }
+
+// Check returns an error if flags of a command line select no server or two. A flag without a value comes from a
+// variable that a script has not set: the local server is not the one that the script means.
+func Check(given *pflag.FlagSet) error {
+	for _, name := range []string{"data-dir", "kubeconfig", "context"} {
+		if given.Changed(name) && given.Lookup(name).Value.String() == "" {
+			return fmt.Errorf("--%s is empty: give it a value, or leave it out to use the local server", name)
+		}
+	}
+	for _, name := range []string{"kubeconfig", "context"} {
+		if given.Changed(name) && given.Changed("data-dir") {
+			return fmt.Errorf("--%s and --data-dir both name a server: give one of them", name)
+		}
+	}
+	return nil
 }
 
 // UserHasKubeconfig reports whether kubectl finds a kubeconfig by itself.

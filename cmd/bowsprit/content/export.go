@@ -55,12 +55,12 @@ Secrets. A directory that export has written before is brought up to date: files
   bowsprit export ./state --namespace shop --kind crontabs.stable.example.com`,
 		Args: arguments.One("directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			config, _, err := flags.server.Connect()
+			server, err := flags.server.Read(cmd)
 			if err != nil {
 				return err
 			}
 			flags.directory = args[0]
-			return export(cmd.Context(), config, &flags, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return export(cmd.Context(), server.Config, &flags, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()

@@ -56,11 +56,11 @@ A file that cannot be applied does not keep the others from it; the exit code is
   bowsprit import ./state`,
 		Args: arguments.One("directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			config, _, err := flags.server.Connect()
+			server, err := flags.choose(cmd)
 			if err != nil {
 				return err
 			}
-			return apply(cmd.Context(), config, &flags, args[0], cmd.OutOrStdout())
+			return apply(cmd.Context(), server.Config, &flags, args[0], cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
@@ -69,6 +69,14 @@ A file that cannot be applied does not keep the others from it; the exit code is
 	f.DurationVar(&flags.patience, "wait", time.Minute, "how long definitions may take to be served")
 	flags.server.Bind(f)
 	return cmd
+}
+
+// choose returns the server. A dry run only reads.
+func (f *importFlags) choose(cmd *cobra.Command) (*connect.Server, error) {
+	if f.dryRun {
+		return f.server.Read(cmd)
+	}
+	return f.server.Write(cmd, connect.ForPeople)
 }
 
 // document is an object of a file.

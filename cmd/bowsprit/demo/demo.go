@@ -49,14 +49,14 @@ The exit code is 0 if all of it is there, and 1 if not.`,
 				_, err := io.WriteString(out, manifests)
 				return err
 			}
-			config, _, err := server.Connect()
+			to, err := server.Write(cmd, connect.ForPeople)
 			if err != nil {
 				return err
 			}
 			if remove {
-				return removeFrom(cmd.Context(), config, out)
+				return removeFrom(cmd.Context(), to.Config, out)
 			}
-			return show(cmd.Context(), config, out, kubectl(cmd))
+			return show(cmd.Context(), to, out)
 		},
 	}
 	f := cmd.Flags()
@@ -65,21 +65,6 @@ The exit code is 0 if all of it is there, and 1 if not.`,
 		"delete what the demo has made: the definition, with all CronTabs, and the namespace")
 	server.Bind(f)
 	return cmd
-}
-
-// kubectl is how the server is asked that the flags of this command name.
-func kubectl(cmd *cobra.Command) string {
-	line := "bowsprit kubectl"
-	if file := cmd.Flag("kubeconfig").Value.String(); file != "" {
-		line += " --kubeconfig=" + file
-	}
-	if dir := cmd.Flag("data-dir").Value.String(); dir != "" {
-		line = "BOWSPRIT_DATA_DIR=" + dir + " " + line
-	}
-	if context := cmd.Flag("context").Value.String(); context != "" {
-		line += " --context=" + context
-	}
-	return line
 }
 
 // next is what a user may try, in the order of a story.
@@ -93,16 +78,17 @@ var next = []struct{ why, args string }{
 	{"watch, and change something in another terminal", "get ct -w"},
 }
 
-func show(ctx context.Context, config *rest.Config, out io.Writer, kubectl string) error {
-	if err := content.Apply(ctx, config, "demo", strings.NewReader(manifests), out); err != nil {
+func show(ctx context.Context, to *connect.Server, out io.Writer) error {
+	if err := content.Apply(ctx, to.Config, "demo", strings.NewReader(manifests), out); err != nil {
 		return err
 	}
 	fmt.Fprint(out, "\nTry next:\n\n")
 	for _, n := range next {
-		fmt.Fprintf(out, "  # %s\n  %s -n demo %s\n\n", n.why, kubectl, n.args)
+		fmt.Fprintf(out, "  # %s\n  %s -n demo %s\n\n", n.why, to.Kubectl(), n.args)
 	}
-	fmt.Fprintln(out, `"bowsprit demo --print" shows the manifests, "bowsprit demo --remove" deletes what they have made.`)
-	return nil
+	_, err := fmt.Fprintf(out, "\"bowsprit demo --print\" shows the manifests, \"bowsprit demo%s --remove\" deletes them again.\n",
+		to.Flags())
+	return err
 }
 
 func removeFrom(ctx context.Context, config *rest.Config, out io.Writer) error {

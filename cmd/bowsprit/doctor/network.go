@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
 const (
@@ -33,7 +34,7 @@ func (e *examination) server(ctx context.Context) {
 		e.add("server", OK, "", "none has run here yet")
 		return
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", file)
+	config, err := connect.FromFile(file)
 	if err != nil {
 		e.add("server", Problem, unreadable, "%s: %v", file, err)
 		return

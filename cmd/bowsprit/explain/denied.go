@@ -48,7 +48,7 @@ refusal, and the server does not know them unless they are given.`,
   kubectl get pods --as alice 2>&1 | bowsprit why-denied -
   bowsprit why-denied -f deployment.yaml --as alice`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return whyDenied(cmd.Context(), &flags, args, cmd.InOrStdin(), cmd.OutOrStdout())
+			return whyDenied(cmd, &flags, args)
 		},
 	}
 	f := cmd.Flags()
@@ -72,17 +72,19 @@ type wish struct {
 	other    *authorizationv1.NonResourceAttributes
 }
 
-func whyDenied(ctx context.Context, flags *deniedFlags, args []string, in io.Reader, out io.Writer) error {
+func whyDenied(cmd *cobra.Command, flags *deniedFlags, args []string) error {
+	ctx, in, out := cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout()
 	switch {
 	case flags.output != "text" && flags.output != "json":
 		return fmt.Errorf("--output %q: use text or json", flags.output)
 	case flags.file != "" && len(args) > 0:
 		return errors.New("-f and words both say what is asked about: give one of them")
 	}
-	config, namespace, err := flags.server.Connect()
+	server, err := flags.server.Read(cmd)
 	if err != nil {
 		return err
 	}
+	config, namespace := server.Config, server.Namespace
 	if flags.namespace != "" {
 		namespace = flags.namespace
 	}

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,7 +44,11 @@ what a namespace or a definition still has, what depends on the object, and what
 			if len(args) == 1 {
 				args = strings.Split(args[0], "/")
 			}
-			s, err := newSearch(&server, namespace)
+			from, err := server.Read(cmd)
+			if err != nil {
+				return err
+			}
+			s, err := newSearch(from, namespace)
 			if err != nil {
 				return err
 			}
@@ -63,16 +68,11 @@ type search struct {
 	now       time.Time
 }
 
-func newSearch(server *connect.Flags, namespace string) (*search, error) {
-	config, in, err := server.Connect()
-	if err != nil {
-		return nil, err
-	}
+func newSearch(from *connect.Server, namespace string) (*search, error) {
+	config := from.Config
 	config.QPS, config.Burst, config.WarningHandler = 100, 200, rest.NoWarnings{} // it lists every kind
-	s := &search{namespace: namespace, now: time.Now()}
-	if namespace == "" {
-		s.namespace = in
-	}
+	s := &search{namespace: cmp.Or(namespace, from.Namespace), now: time.Now()}
+	var err error
 	if s.discovery, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
 		return nil, err
 	}

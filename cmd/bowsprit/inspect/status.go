@@ -71,11 +71,11 @@ The exit code is 0 if the server is ready, and 1 if it is not or cannot be reach
 			if err := arguments.TextOrJSON(output); err != nil {
 				return err
 			}
-			config, _, err := server.Connect()
+			from, err := server.Read(cmd)
 			if err != nil {
 				return err
 			}
-			s, err := look(cmd.Context(), config, time.Second)
+			s, err := look(cmd.Context(), from.Config, time.Second)
 			if err != nil {
 				return err
 			}

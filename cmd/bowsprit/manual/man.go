@@ -17,7 +17,7 @@ func page(cmd *cobra.Command) string {
 	fmt.Fprintf(&b, ".TH %s 1 \"\" Bowsprit \"Bowsprit manual\"\n", roffWord(strings.ToUpper(name)))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(name), roff(cmd.Short))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n%s\n", roff(cmd.UseLine()))
-	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s\n", roff(long(cmd)))
+	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s\n", roff(Long(cmd)))
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(cmd.Example))
 	}

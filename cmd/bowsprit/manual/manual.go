@@ -71,8 +71,8 @@ func Tree(cmd *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// long is what a command says of itself.
-func long(cmd *cobra.Command) string {
+// Long returns the description of a command, its short one if there is no other.
+func Long(cmd *cobra.Command) string {
 	if cmd.Long != "" {
 		return cmd.Long
 	}

@@ -13,7 +13,7 @@ func Markdown(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString("# Commands and flags\n\nMade from the program: what each `--help` says.\n")
 	for _, cmd := range Tree(root) {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```\n%s\n```\n", cmd.CommandPath(), escape(long(cmd)), cmd.UseLine())
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```\n%s\n```\n", cmd.CommandPath(), escape(Long(cmd)), cmd.UseLine())
 		if cmd.Example != "" {
 			fmt.Fprintf(&b, "\nFor example:\n\n```\n%s\n```\n", cmd.Example)
 		}

@@ -29,7 +29,11 @@ The exit code is 0 if no binding names the user any more, and 1 if one was not c
 		Example: `  bowsprit user delete alice`,
 		Args:    arguments.One("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := server.Clientset()
+			to, err := server.Write(cmd, connect.ForPeople)
+			if err != nil {
+				return err
+			}
+			client, err := to.Clientset()
 			if err != nil {
 				return err
 			}

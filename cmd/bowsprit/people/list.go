@@ -39,7 +39,11 @@ func listCommand() *cobra.Command {
 			if err := arguments.TextOrJSON(output); err != nil {
 				return err
 			}
-			client, err := server.Clientset()
+			from, err := server.Read(cmd)
+			if err != nil {
+				return err
+			}
+			client, err := from.Clientset()
 			if err != nil {
 				return err
 			}

@@ -86,9 +86,16 @@ func create(cmd *cobra.Command, flags createFlags, kubeconfig Kubeconfig) error 
 	case flags.namespace != "" && flags.role == "":
 		return errors.New("--namespace says where a role holds: say which with --role")
 	}
+	// The certificate belongs to the server, too: without --role the choice counts as much.
+	to, err := connect.OfDir(flags.dataDir, cmd.Flags()).Write(cmd, connect.CarriesData)
+	if err != nil {
+		return err
+	}
 	if flags.role != "" {
-		server := connect.OfDir(flags.dataDir)
-		client, err := server.Clientset()
+		if err := to.Running(cmd.Context()); err != nil {
+			return err
+		}
+		client, err := to.Clientset()
 		if err != nil {
 			return err
 		}
@@ -98,7 +105,7 @@ func create(cmd *cobra.Command, flags createFlags, kubeconfig Kubeconfig) error 
 		}
 		fmt.Fprintln(cmd.ErrOrStderr(), what)
 	}
-	return kubeconfig(cmd.OutOrStdout(), cmd.ErrOrStderr(), flags.dataDir, flags.person)
+	return kubeconfig(cmd.OutOrStdout(), cmd.ErrOrStderr(), to.DataDir, flags.person)
 }
 
 // bindingName is that of the binding which "user create" makes.

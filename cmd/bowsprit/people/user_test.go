@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -112,11 +114,19 @@ func TestBindChanged(t *testing.T) {
 // What is wrong with the arguments is said before anything is asked or made.
 func TestCreateRefuses(t *testing.T) {
 	t.Parallel()
+	dir := t.TempDir()
+	const kubeconfig = "{clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], " +
+		"contexts: [{name: a, context: {cluster: a, user: a}}], users: [{name: a}], current-context: a}"
+	if err := os.WriteFile(filepath.Join(dir, "kubeconfig"), []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for args, says := range map[string]string{
-		"system:node:a":         "the server's own",
-		"alice --namespace=a":   "--role",
-		"a b":                   "takes one name",
-		"alice --data-dir=none": "made",
+		"system:node:a":                       "the server's own",
+		"alice --namespace=a":                 "--role",
+		"a b":                                 "takes one name",
+		"alice --data-dir=none":               "no server has written none/kubeconfig",
+		"alice --data-dir=" + dir:             "made",
+		"alice --role=view --data-dir=" + dir: "does not run: start it with \"bowsprit serve --data-dir=" + dir,
 	} {
 		cmd := Command(func(io.Writer, io.Writer, string, pki.Person) error { return errors.New("made") })
 		cmd.SetArgs(append([]string{"create"}, strings.Fields(args)...))

@@ -59,9 +59,16 @@ else, under the server's own address and as kubernetes.default.svc.`,
   bowsprit proxy --socks5=1080          # then: HTTPS_PROXY=socks5://localhost:1080 kubectl get namespaces`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.complete(cmd.ErrOrStderr()); err != nil {
+				return err
+			}
+			server, err := o.server.Write(cmd, connect.CarriesData) // clients may write through it
+			if err != nil {
+				return err
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return o.run(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return o.run(ctx, server.Config, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	o.bind(cmd.Flags())
@@ -95,14 +102,7 @@ func (o *flags) bind(f *pflag.FlagSet) {
 // defaultPort is kubectl's.
 const defaultPort = 8001
 
-func (o *flags) run(ctx context.Context, out, log io.Writer) error {
-	if err := o.complete(log); err != nil {
-		return err
-	}
-	config, _, err := o.server.Connect()
-	if err != nil {
-		return err
-	}
+func (o *flags) run(ctx context.Context, config *rest.Config, out, log io.Writer) error {
 	handler, err := o.handler(config, log)
 	if err != nil {
 		return err

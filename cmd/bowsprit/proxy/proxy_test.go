@@ -152,7 +152,7 @@ func ask(t *testing.T, way http.RoundTripper, base, request, host string) string
 func TestServerPath(t *testing.T) {
 	file := kubeconfig(t, trusted(apiServer(t), "/clusters/one"))
 	lines := run(t, "--port=0", "--kubeconfig="+file)
-	if len(lines) != 2 || !strings.Contains(lines[0], "has the path /clusters/one, which requests do not get without "+
+	if len(lines) != 3 || !strings.Contains(lines[1], "has the path /clusters/one, which requests do not get without "+
 		"--append-server-path") {
 		t.Errorf("it said %q", lines)
 	}

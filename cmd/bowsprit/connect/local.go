@@ -1,0 +1,126 @@
+package connect
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// local returns the local server with a data directory.
+func local(dir string) (*Server, error) {
+	file, err := KubeconfigOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !Exists(file) {
+		return nil, fmt.Errorf("no server has written %s: start one with \"bowsprit serve\", or name its directory "+
+			"with --data-dir, or another server with --kubeconfig or --context%s", file, unusedContext())
+	}
+	config, err := clientcmd.LoadFromFile(file)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newServer(config, config.CurrentContext)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	s.DataDir = dir
+	if dir != DefaultDataDir() {
+		s.flags = " --data-dir=" + Quote(dir)
+	}
+	return s, nil
+}
+
+// unusedContext mentions kubectl's current context, which selects no server by itself.
+func unusedContext() string {
+	config, err := kubectlRules().Load()
+	if err != nil || config.CurrentContext == "" {
+		return ""
+	}
+	return fmt.Sprintf("; kubectl's current context is used only if you add --context=%s", Quote(config.CurrentContext))
+}
+
+// Running returns an error if the server is the local one and does not run.
+func (s *Server) Running(ctx context.Context) error {
+	u, err := url.Parse(s.Config.Host)
+	if err != nil || !s.Local() {
+		return nil
+	}
+	dialer := net.Dialer{Timeout: time.Second} // longer than a machine needs to refuse a connection to itself
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
+	if err == nil {
+		return conn.Close()
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return nil // the first request returns a better error
+	}
+	serve := "bowsprit serve"
+	if s.DataDir != DefaultDataDir() {
+		serve += " --data-dir=" + Quote(s.DataDir)
+	}
+	return fmt.Errorf("the server %s does not run: start it with \"%s\", or name another server with --data-dir, "+
+		"--kubeconfig or --context%s", s, serve, unusedContext())
+}
+
+// LocalCluster returns the local server with a data directory as its kubeconfig describes it, nil if there is none.
+func LocalCluster(dir string) *clientcmdapi.Cluster {
+	file, err := KubeconfigOf(dir)
+	if err != nil {
+		return nil
+	}
+	config, err := clientcmd.LoadFromFile(file)
+	if err != nil || config.Contexts[config.CurrentContext] == nil {
+		return nil
+	}
+	return config.Clusters[config.Contexts[config.CurrentContext].Cluster]
+}
+
+// OffersAnother reports whether a kubeconfig has a context of a server other than this user's local one.
+func OffersAnother(config *clientcmdapi.Config) bool {
+	own := LocalCluster(DefaultDataDir())
+	for _, context := range config.Contexts {
+		if !SameServer(own, config.Clusters[context.Cluster]) {
+			return true
+		}
+	}
+	return false
+}
+
+// SameServer reports whether two clusters of kubeconfigs, which may be nil, are one server: the same URL, reached in
+// the same way, and the same authority. A server that was restored from another's backup shares the authority alone,
+// and a port that is forwarded to another server the URL alone.
+func SameServer(a, b *clientcmdapi.Cluster) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	authority := authorityOf(a)
+	return len(authority) > 0 && bytes.Equal(authority, authorityOf(b)) && a.Server == b.Server &&
+		a.TLSServerName == b.TLSServerName && a.ProxyURL == b.ProxyURL &&
+		!a.InsecureSkipTLSVerify && !b.InsecureSkipTLSVerify
+}
+
+// authorityOf returns the authority's certificates, nil if there are none.
+func authorityOf(cluster *clientcmdapi.Cluster) []byte {
+	if len(cluster.CertificateAuthorityData) > 0 || cluster.CertificateAuthority == "" {
+		return cluster.CertificateAuthorityData
+	}
+	data, err := os.ReadFile(cluster.CertificateAuthority)
+	if err != nil {
+		return nil
+	}
+	return data
+}
