@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
@@ -85,18 +88,19 @@ func (m machine) look() (pieces []piece, err error) {
 		if info, err := os.Stat(m.program); err == nil {
 			size = info.Size()
 		}
-		pieces = append(pieces, piece{"program", m.program, size, "rm " + quoted(m.program)})
+		pieces = append(pieces, piece{"program", m.program, size, "rm " + connect.Quote(m.program)})
 	}
 	dirs := []string{m.dataDir, filepath.Join(m.root, "var/lib/bowsprit")}
 	for _, dir := range slices.Compact(dirs) {
-		if dir == "" || !connect.Exists(dir) {
+		remove := removal(dir)
+		if remove == "" {
 			continue
 		}
 		size, err := sizeOf(dir)
 		if err != nil {
 			return nil, err
 		}
-		pieces = append(pieces, piece{"data: objects, certificates, keys", dir, size, "rm -r " + quoted(dir)})
+		pieces = append(pieces, piece{"data: objects, certificates, keys", dir, size, remove})
 	}
 	config, err := clientcmd.LoadFromFile(m.kubeconfig)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,12 +109,49 @@ func (m machine) look() (pieces []piece, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if config.Contexts[m.context] != nil {
-		pieces = append(pieces, piece{What: "context " + m.context, Path: m.kubeconfig, Remove: fmt.Sprintf(
-			"kubectl config delete-context %[1]s; kubectl config delete-cluster %[2]s; kubectl config delete-user %[3]s",
-			m.context, config.Contexts[m.context].Cluster, config.Contexts[m.context].AuthInfo)})
+	for _, name := range slices.Sorted(maps.Keys(config.Contexts)) {
+		if c := config.Contexts[name]; m.ours(name, config.Clusters[c.Cluster]) {
+			pieces = append(pieces, piece{What: "context " + name, Path: m.kubeconfig, Remove: fmt.Sprintf(
+				"kubectl config delete-context %s; kubectl config delete-cluster %s; kubectl config delete-user %s",
+				connect.Quote(name), connect.Quote(c.Cluster), connect.Quote(c.AuthInfo))})
+		}
 	}
 	return pieces, nil
+}
+
+// ours reports whether a context is of the server with the data directory. Without a kubeconfig there, the name
+// decides.
+func (m machine) ours(name string, cluster *clientcmdapi.Cluster) bool {
+	own := connect.LocalCluster(m.dataDir)
+	if own == nil {
+		return name == m.context
+	}
+	return connect.SameServer(own, cluster)
+}
+
+// made are the entries that a server makes in its data directory.
+var made = []string{"etcd", "format.json", "kubeconfig", "pki"}
+
+// removal returns the command that removes a server's data from a directory, "" if there is none. It names the
+// directory only if nothing else is in it.
+func removal(dir string) string {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return ""
+	}
+	var ours []string
+	for _, e := range entries {
+		if slices.Contains(made, e.Name()) {
+			ours = append(ours, connect.Quote(filepath.Join(dir, e.Name())))
+		}
+	}
+	switch {
+	case err == nil && len(ours) == 0:
+		return ""
+	case len(ours) == len(entries): // or the directory may not be read, as one that only the service may read
+		return "rm -r " + connect.Quote(dir)
+	}
+	return "rm -r " + strings.Join(ours, " ")
 }
 
 // sizeOf adds up files. What may not be read counts nothing.
@@ -131,17 +172,6 @@ func sizeOf(dir string) (size int64, err error) {
 		return nil
 	})
 	return size, err
-}
-
-// quoted writes a path for a shell.
-func quoted(path string) string {
-	for _, r := range path {
-		if r != '/' && r != '.' && r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') &&
-			(r < 'A' || r > 'Z') {
-			return fmt.Sprintf("%q", path)
-		}
-	}
-	return path
 }
 
 func show(out io.Writer, form string, pieces []piece) error {

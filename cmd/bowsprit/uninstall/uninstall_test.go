@@ -33,7 +33,7 @@ func TestUninstall(t *testing.T) {
 	}
 
 	kept := write(t, "12345", m.dataDir, "etcd", "db")
-	write(t, "12", root, "var/lib/bowsprit/x")
+	write(t, "12", root, "var/lib/bowsprit/pki/ca.crt")
 	write(t, "", root, "usr/lib/systemd/system/bowsprit.service")
 	write(t, "", root, "var/lib/dpkg/info/bowsprit.list")
 	write(t, `{"contexts":[{"name":"bowsprit","context":{"cluster":"c","user":"u"}}]}`, m.kubeconfig)
@@ -41,7 +41,7 @@ func TestUninstall(t *testing.T) {
 		t.Fatalf("%+v, %v", pieces, err)
 	}
 	for i, want := range []string{
-		"dpkg --purge bowsprit", `rm -r "` + m.dataDir + `"`, "rm -r " + root + "/var/lib/bowsprit",
+		"dpkg --purge bowsprit", "rm -r '" + m.dataDir + "'", "rm -r " + root + "/var/lib/bowsprit",
 		"kubectl config delete-context bowsprit; kubectl config delete-cluster c; kubectl config delete-user u",
 	} {
 		if pieces[i].Remove != want {
@@ -60,6 +60,38 @@ func TestUninstall(t *testing.T) {
 	if _, err := os.Stat(kept); err != nil {
 		t.Error("it removed data:", err)
 	}
+}
+
+// A directory with other files stays, and so does a context of the same name for another server.
+func TestUninstallLeavesOthers(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	m := machine{root: root, dataDir: filepath.Join(root, "home"), context: "bowsprit",
+		program: write(t, "program", root, "bowsprit"), kubeconfig: filepath.Join(root, "config")}
+	write(t, "", m.dataDir, "letters", "x")
+	if pieces, err := m.look(); err != nil || len(pieces) != 1 {
+		t.Errorf("a directory without a server's data: %+v, %v", pieces, err)
+	}
+	write(t, "", m.dataDir, "etcd", "db")
+	write(t, kubeconfigOf("bowsprit", "https://127.0.0.1:6443"), m.dataDir, "kubeconfig")
+	write(t, kubeconfigOf("bowsprit", "https://prod.example"), m.kubeconfig)
+	pieces, err := m.look()
+	if err != nil || len(pieces) != 2 ||
+		pieces[1].Remove != "rm -r "+m.dataDir+"/etcd "+m.dataDir+"/kubeconfig" {
+		t.Errorf("with files and a context of others: %+v, %v", pieces, err)
+	}
+	write(t, kubeconfigOf("mine", "https://127.0.0.1:6443"), m.kubeconfig)
+	if pieces, err = m.look(); err != nil || len(pieces) != 3 ||
+		!strings.Contains(pieces[2].Remove, "delete-context mine;") {
+		t.Errorf("with a context of another name: %+v, %v", pieces, err)
+	}
+}
+
+// kubeconfigOf returns a kubeconfig with one context.
+func kubeconfigOf(context, server string) string {
+	return `{"current-context":"` + context + `","contexts":[{"name":"` + context +
+		`","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":"` + server +
+		`","certificate-authority-data":"eA=="}}]}`
 }
 
 func TestBrokenKubeconfig(t *testing.T) {
