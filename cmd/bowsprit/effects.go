@@ -91,7 +91,7 @@ func explainServers(root *cobra.Command) {
 	}
 }
 
-// pathBelow returns the names of a command and of those above it, without the root's.
+// pathBelow returns the names of a command and of its parents, without the root's.
 func pathBelow(root, cmd *cobra.Command) string {
 	if cmd == root {
 		return ""

@@ -41,7 +41,7 @@ type invocation struct {
 	effect effect
 }
 
-// invocations has at least one command line of each command. A later one may need what an earlier one has made.
+// invocations has at least one command line of each command. A later one may need the objects of an earlier one.
 var invocations = []invocation{
 	{path: "serve", args: "--ephemeral --secure-port=0", until: "Stop with"},
 	{path: "kube-apiserver", args: "--etcd-servers=http://127.0.0.1:1", until: "*"},
@@ -323,7 +323,7 @@ func TestEveryCommand(t *testing.T) {
 				if err == nil || len(reached) > 0 || !named || !strings.Contains(out, "nothing was changed") ||
 					!strings.Contains(out, "--data-dir") ||
 					i.effect == writes && !strings.Contains(out, "--context=production") {
-					return fmt.Sprintf("a write fails, names the server and says what to do; %q reached it", reached)
+					return fmt.Sprintf("a write fails, names the server and gives advice; %q reached it", reached)
 				}
 			default:
 				if len(reached) > 0 || err != nil && !i.fails && i.until != "*" {
@@ -338,7 +338,7 @@ func TestEveryCommand(t *testing.T) {
 		l.each(t, u, func(i invocation, out string, err error, reached []string) string {
 			if err == nil || len(reached) > 0 || !strings.Contains(out, "no server has written ") ||
 				!strings.Contains(out, "bowsprit serve") || !strings.Contains(out, "--context=production") {
-				return fmt.Sprintf("it says that there is no local server, and how to select one; %q reached production", reached)
+				return fmt.Sprintf("it reports the lack of a local server, and gives advice; %q reached production", reached)
 			}
 			return ""
 		}, reads, writes, writesLocal)

@@ -29,7 +29,7 @@ func kubeconfigCommand() *cobra.Command {
 		Use:   "kubeconfig",
 		Short: "Print the administrator's kubeconfig or one for a user, or add it to kubectl's own",
 		Long: `Print the kubeconfig of a server on this machine, which has the rights of an administrator, or add it to the file that
-kubectl reads: the first that exists of those that KUBECONFIG names, or ~/.kube/config. What else the file holds stays. If
+kubectl reads: the first existing file of KUBECONFIG, or ~/.kube/config. All else in the file stays. If
 the file has a context, cluster or user of the same name for another server, nothing is changed.
 
 With --user, the kubeconfig is of a user of that name, with a new client certificate of the server's own authority. The
