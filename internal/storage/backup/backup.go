@@ -1,8 +1,8 @@
-// Package backup moves all data of a server into a file and back.
+// Package backup saves all data of a server to a file, and restores it.
 //
-// It stands beside the path of requests: the command line calls it. The file is etcd's own snapshot format, the
-// database followed by its SHA-256, so etcdctl and etcdutl read what is written here and the other way round. A file
-// is there as a whole and checked, or not at all. Certificates are not part of it: they are files below <data-dir>/pki.
+// It is not on the path of requests: the command line calls it. The file has etcd's own snapshot format, the database
+// followed by its SHA-256, so etcdctl and etcdutl can read it, and their snapshots can be restored. A file is complete
+// and checked, or does not exist. Certificates are not included: they are files below <data-dir>/pki.
 package backup
 
 import (
@@ -29,7 +29,7 @@ const Path = "/bowsprit/snapshot"
 // Source writes a snapshot to w.
 type Source func(ctx context.Context, w io.Writer) error
 
-// FromServer asks a running server, with an administrator's credentials.
+// FromServer takes the snapshot from a running server, with an administrator's credentials.
 func FromServer(config *rest.Config) Source {
 	return func(ctx context.Context, w io.Writer) error {
 		client, err := rest.HTTPClientFor(config)
@@ -63,7 +63,7 @@ func refusal(resp *http.Response) error {
 	return fmt.Errorf("the server answered %s", resp.Status)
 }
 
-// FromDir reads the data directory of a server that is not running. store.ErrInUse if it is.
+// FromDir takes the snapshot from the data directory of a stopped server. The error is store.ErrInUse if it is running.
 func FromDir(dir string, log *slog.Logger) Source {
 	return func(ctx context.Context, w io.Writer) (err error) {
 		etcd := EtcdDir(dir)
@@ -83,9 +83,9 @@ func FromDir(dir string, log *slog.Logger) Source {
 // EtcdDir is where the embedded etcd of a server with this data directory lives.
 func EtcdDir(dataDir string) string { return filepath.Join(dataDir, "etcd") }
 
-// Save writes a checked snapshot to file, in place of what was there.
+// Save writes a checked snapshot to file, and replaces an existing one.
 func Save(ctx context.Context, from Source, file string) (info store.SnapshotInfo, err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".part-") // mode 0600: it holds secrets
+	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".part-") // mode 0600: it contains secrets
 	if err != nil {
 		return info, err
 	}
@@ -104,7 +104,7 @@ func Save(ctx context.Context, from Source, file string) (info store.SnapshotInf
 	return info, durable.Rename(part, file)
 }
 
-// Restore makes the data of a server out of a snapshot. bump is added to its revision, see store.RestoreOptions.
+// Restore creates a data directory from a snapshot. bump is added to its revision, see store.RestoreOptions.
 func Restore(file, dataDir string, bump uint64) (store.SnapshotInfo, error) {
 	return store.RestoreSnapshot(file, store.RestoreOptions{Dir: EtcdDir(dataDir), BumpRevision: bump})
 }

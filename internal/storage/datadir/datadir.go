@@ -1,5 +1,4 @@
-// Package datadir makes the directory in which a server keeps what outlives it, or one that is gone with it, and keeps
-// other users out of both.
+// Package datadir creates the data directory of a server, or a temporary one, and denies other users access to both.
 //
 // It is used once, before anything else is opened.
 package datadir
@@ -11,9 +10,9 @@ import (
 	"path/filepath"
 )
 
-// Prepare makes a data directory and returns it, with the function that removes what is temporary. "" is a directory
-// for as long as the server lives. Prepare takes away other users' access to the content of the directory, and logs
-// the files and directories that they may have changed.
+// Prepare creates a data directory and returns it, with a function that removes a temporary one. "" means a temporary
+// directory for the lifetime of the server. Prepare removes other users' access to the content of the directory, and
+// logs the files and directories that they may have changed.
 func Prepare(name string, log *slog.Logger) (dir string, cleanup func(), err error) {
 	if name == "" {
 		return temporaryDir()
@@ -42,10 +41,10 @@ func Prepare(name string, log *slog.Logger) (dir string, cleanup func(), err err
 // temporaryPattern names the directories of ephemeral servers.
 const temporaryPattern = "bowsprit-*"
 
-// temporaryDir makes the directory of an ephemeral server, and removes those of servers that were killed.
+// temporaryDir creates the directory of an ephemeral server, and removes the directories of killed servers.
 func temporaryDir() (dir string, cleanup func(), err error) {
 	removeStale(os.TempDir())
-	for range 10 { // a server that starts at the same moment may take it for one that was left behind
+	for range 10 { // another starting server may mistake it for an abandoned one
 		dir, err = os.MkdirTemp("", temporaryPattern)
 		if err != nil {
 			return "", nil, fmt.Errorf("temporary directory: %w: choose another one with the variable TMPDIR", err)

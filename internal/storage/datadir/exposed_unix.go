@@ -11,7 +11,7 @@ import (
 )
 
 // Exposed returns a sentence for each directory above dir in which another user may rename or replace the entry that
-// leads to dir. An administrator who has made such a directory of a group alone is believed.
+// leads to dir. It trusts a group to which an administrator has given such a directory.
 func Exposed(dir string) (sentences []string) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -35,9 +35,9 @@ func Exposed(dir string) (sentences []string) {
 	}
 }
 
-// keepContentPrivate takes away other users' access to all that a data directory holds, and to the directories to which
-// links at its top lead, such as an etcd/ on another disk. A group keeps its access to a volume: a directory that
-// belongs to another user. An entry of a user who is neither this one, nor the directory's, nor root is an error.
+// keepContentPrivate removes other users' access to the content of a data directory, and to the targets of links at its
+// top, such as an etcd/ on another disk. A group keeps its access to a volume, a directory that belongs to another
+// user. An entry of a user other than this one, the directory's owner and root is an error.
 func keepContentPrivate(dir string, log *slog.Logger) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -63,7 +63,7 @@ func keepContentPrivate(dir string, log *slog.Logger) error {
 	return nil
 }
 
-// keepTreePrivate takes away other users' access to a part of the data directory dir. It follows no links.
+// keepTreePrivate removes other users' access to a part of the data directory dir. It follows no links.
 func keepTreePrivate(part, dir string, log *slog.Logger) error {
 	whole, err := os.Stat(dir)
 	if err != nil {

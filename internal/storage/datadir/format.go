@@ -11,10 +11,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/format"
 )
 
-// formatFile is beside etcd and pki. It is written before anything of a newer format.
+// formatFile is beside etcd and pki. It is written before any data of a newer format.
 const formatFile = "format.json"
 
-// ReadFormat returns the format of a directory, one that is not known yet as the first.
+// ReadFormat returns the format of a directory; the first one if the directory has no mark.
 func ReadFormat(dir string) (format.Mark, error) {
 	data, err := os.ReadFile(filepath.Join(dir, formatFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,8 +34,8 @@ func ReadFormat(dir string) (format.Mark, error) {
 	return m, nil
 }
 
-// MarkFormat notes in a directory that it has this program's format. It changes nothing, and returns format.ErrNewer,
-// if that is lower than the one it has. version names this program.
+// MarkFormat marks a directory with this program's format. It changes nothing, and returns format.ErrNewer, if the
+// directory has a newer one. version is the version of this program.
 func MarkFormat(dir, version string) error {
 	m, err := ReadFormat(dir)
 	if err != nil {

@@ -4,13 +4,13 @@ package datadir
 
 import "log/slog"
 
-// Directories are protected by access control lists elsewhere, and what a killed server leaves behind stays.
+// On other systems access control lists protect directories, and directories of killed servers stay.
 
 func keepPrivate(string) error { return nil }
 
 func keepContentPrivate(string, *slog.Logger) error { return nil }
 
-// Exposed returns nothing: the mode of a directory does not show who may write it.
+// Exposed returns nothing: the mode of a directory does not show its writers.
 func Exposed(string) []string { return nil }
 
 func holdDir(string) (release func(), err error) { return func() {}, nil }

@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// holdFile is locked as long as the server lives to which the temporary directory belongs. The lock ends with the
+// holdFile is locked during the lifetime of the server that owns the temporary directory. The lock ends with the
 // process, however it ends.
 const holdFile = "in-use"
 
-// holdDir marks dir as one of a server that runs.
+// holdDir marks dir as the directory of a running server.
 func holdDir(dir string) (release func(), err error) {
 	f, err := lockFile(filepath.Join(dir, holdFile), os.O_CREATE)
 	if err != nil {
@@ -24,7 +24,7 @@ func holdDir(dir string) (release func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// lockFile opens and locks a file, and makes sure that it is still there.
+// lockFile opens and locks a file, and checks that it still exists.
 func lockFile(file string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(file, os.O_RDWR|flags, 0o600)
 	if err != nil {
@@ -43,7 +43,7 @@ func lockFile(file string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// removeStale removes this user's directories of ephemeral servers whose process is gone. What cannot be removed stays.
+// removeStale removes this user's directories of terminated ephemeral servers. It ignores failures.
 func removeStale(parent string) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, temporaryPattern))
 	for _, dir := range dirs {
@@ -53,15 +53,15 @@ func removeStale(parent string) {
 		}
 		f, err := lockFile(filepath.Join(dir, holdFile), 0)
 		if err != nil {
-			continue // a server runs in it, or it is something else
+			continue // a server is using it, or it is something else
 		}
 		_ = os.RemoveAll(dir)
 		_ = f.Close()
 	}
 }
 
-// keepPrivate takes away other users' access to a data directory, which holds keys. It refuses one in which others may
-// have put files already, or may do so again.
+// keepPrivate removes other users' access to a data directory, which contains keys. It rejects a directory in which
+// others may have put files already, or may do so again.
 func keepPrivate(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -91,7 +91,7 @@ func keepPrivate(dir string) error {
 	return nil
 }
 
-// owner returns the number of the user whom a file belongs to, -1 if that is not known.
+// owner returns the uid of a file's owner, -1 if it is unknown.
 func owner(info fs.FileInfo) int {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(stat.Uid)

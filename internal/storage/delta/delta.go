@@ -1,5 +1,5 @@
-// Package delta compresses objects that are alike: each is told against text that both sides know, and what it has in
-// common with it costs a few bytes. It knows nothing of what the text says, but that uids are hexadecimal digits.
+// Package delta compresses similar objects: each is encoded relative to a text that both sides have, so that common
+// parts cost a few bytes. Of the content it only knows that uids are hexadecimal digits.
 package delta
 
 import (
@@ -10,30 +10,30 @@ import (
 // ErrCorrupt is of bytes that Pack has not made of anything with this base.
 var ErrCorrupt = errors.New("these bytes were not packed with this base")
 
-// Base is text that other objects are told against: what they have in common with it costs a few bytes in each. It is
-// immutable once it is in use.
+// Base is the text that objects are encoded against: each part in common with it costs a few bytes. It is immutable
+// once it is in use.
 //
-// compress/flate can begin with a dictionary too, but prepares its tables, half a megabyte, for each object anew.
+// compress/flate also supports dictionaries, but builds its tables, half a megabyte, anew for each object.
 type Base struct {
 	text  []byte // of one object or more
 	at    []uint16
-	shift int // of a gram, for its place in at
+	shift int // maps a gram to its index in at
 }
 
 const (
 	// Most is the most text of a base: positions are two bytes.
 	Most = 1<<16 - 1
-	// ownBits is that of the table by which an object finds text of its own again.
+	// ownBits is the size of the table by which an object finds its own earlier text.
 	ownBits = 10
-	// atOnce is for how many bytes Unpack believes what it is told of their number.
+	// atOnce is the number of bytes that Unpack allocates before it has seen them.
 	atOnce = 4 << 20
-	// grain is the shortest text that is found, in bytes.
+	// grain is the shortest match, in bytes.
 	grain = 8
 )
 
-// New returns a base of text, which is not changed from here on. It finds pieces of the text by a table of 1<<bits
-// elements of two bytes: the more there are, the fewer it forgets. bits is 16 at the most, and what Pack makes depends
-// on it; Unpack goes by the text alone.
+// New returns a base of text, which must not be changed afterwards. It finds matches by a table of 1<<bits elements of
+// two bytes: a larger table finds more. bits is at most 16. The output of Pack depends on it; Unpack needs only the
+// text.
 func New(text []byte, bits int) *Base {
 	b := &Base{text: text, at: make([]uint16, 1<<bits), shift: 64 - bits}
 	for i := 0; i+grain <= len(text) && i < Most; i++ {
@@ -42,21 +42,21 @@ func New(text []byte, bits int) *Base {
 	return b
 }
 
-// Text returns what the base is made of: read only.
+// Text returns the text of the base, which must not be modified.
 func (b *Base) Text() []byte { return b.text }
 
-// gram returns a number of the first bytes of a text, whose upper bits say where it is in a table.
+// gram returns a hash of the first bytes of a text; its upper bits are the table index.
 func gram(text []byte) uint64 { return binary.LittleEndian.Uint64(text) * 0x9E3779B97F4A7C15 }
 
-// Pack appends src, told against the base, to dst: bytes of its own and pieces of what is known in turn. Known is the
-// base, and after it src so far: an object says its name and its owner's uid more than once. Each is told by its
-// length, and a piece by how far it is from where the last one of the base would go on, if what stands between were as
-// long in the base.
+// Pack appends src, encoded against the base, to dst: literals and matches in turn. Matches are in the base, or in the
+// earlier part of src: an object repeats its name and its owner's uid. Literals and matches are encoded by their
+// length, and a match also by its distance from the expected position: the end of the last match in the base, plus the
+// length of the literals in between.
 func (b *Base) Pack(dst, src []byte) []byte {
 	var seen [1 << ownBits]uint16
-	own, next := 0, 0 // where the bytes begin that are not told yet, and where in the base that would be
+	own, next := 0, 0 // start of the pending literals, and their position in the base
 	for i := 0; i+grain <= len(src); {
-		from := next + i - own // most differences are of the same length
+		from := next + i - own // most differences have equal lengths
 		length := b.match(src[i:], from)
 		gram := gram(src[i:])
 		if length < grain {
@@ -90,7 +90,7 @@ func (b *Base) Pack(dst, src []byte) []byte {
 	return appendOwn(dst, src[own:])
 }
 
-// match returns how much of src stands in the base at from.
+// match returns the length of the match of src with the base at from.
 func (b *Base) match(src []byte, from int) int {
 	if from < 0 || from >= len(b.text) {
 		return 0
@@ -105,16 +105,16 @@ func common(a, b []byte) (n int) {
 	return n
 }
 
-// precedes reports whether a piece that begins at i of src may begin a byte sooner, also where it is from.
+// precedes reports whether a match at i of src can be extended by one byte to the left.
 func (b *Base) precedes(src []byte, from, length, i int) bool {
 	if from < len(b.text) {
 		return from > 0 && src[i-1] == b.text[from-1]
 	}
 	from -= len(b.text)
-	return from > 0 && src[i-1] == src[from-1] && from+length < i // it ends before it is told
+	return from > 0 && src[i-1] == src[from-1] && from+length < i // the match must end before the current position
 }
 
-// Unpack returns what was packed, of a size in bytes, or ErrCorrupt.
+// Unpack returns the original of packed, with the given size in bytes, or ErrCorrupt.
 func (b *Base) Unpack(packed []byte, size int) ([]byte, error) {
 	out := make([]byte, 0, min(size, atOnce))
 	next := 0

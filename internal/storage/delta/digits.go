@@ -5,12 +5,12 @@ import (
 	"encoding/binary"
 )
 
-// Bytes of an object's own are told by twice their length. One more says that they are most of a uid: hexadecimal
-// digits, two in a byte, after a byte that says where dashes are. Other objects share nothing of a uid, and an event
-// has two of them.
+// Literals are encoded by twice their length. An additional one marks a literal that is most of a uid: hexadecimal
+// digits, two in a byte, after a byte with the positions of the dashes. Objects share no uids, and an event has two of
+// them.
 
 const (
-	leastDigits = 16 // from which it pays
+	leastDigits = 16 // below this it does not pay
 	groupLength = 5  // of four digits and a dash
 	mostDashes  = 4
 	hexDigits   = "0123456789abcdef"
@@ -41,8 +41,8 @@ func appendOwn(dst, own []byte) []byte {
 	return dst
 }
 
-// readOwn appends to out what appendOwn has put at the beginning of packed, and returns the rest; ok is false if
-// appendOwn has not put that there.
+// readOwn decodes the literal of appendOwn at the start of packed, appends it to out, and returns the rest; ok is false
+// if it is invalid.
 func readOwn(out, packed []byte) (more, rest []byte, ok bool) {
 	head, n := binary.Uvarint(packed)
 	if n <= 0 || head>>2 > uint64(len(packed)) { // two digits take a byte, and a dash less
@@ -76,8 +76,8 @@ func readOwn(out, packed []byte) (more, rest []byte, ok bool) {
 	return out, packed[(n+1)/2:], true
 }
 
-// digits reports whether bytes are digits with dashes between them as in a uid, where the first dash is, and how many
-// there are.
+// digits reports whether bytes are digits with dashes as in a uid. It returns the position of the first dash, and the
+// number of dashes.
 func digits(own []byte) (first, dashes int, ok bool) {
 	if len(own) < leastDigits {
 		return 0, 0, false

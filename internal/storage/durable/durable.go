@@ -1,9 +1,9 @@
-// Package durable replaces files so that a reader, a crash or a loss of power finds the old content or the new one, and
-// so that what a caller has been told is written stays.
+// Package durable replaces files so that a reader, a crash or a power loss finds the old content or the new one, and so
+// that completed writes are permanent.
 //
-// A rename is atomic, and not kept before the folder is synced: a loss of power could bring back the file of before, or
-// none. It stands below everything that writes files which matter: keys, kubeconfigs, snapshots, backups. All functions
-// may be called by several goroutines.
+// A rename is atomic, but not permanent before the folder is synced: a power loss could restore the former file, or
+// none. The package stands below all writers of important files: keys, kubeconfigs, snapshots, backups. All functions
+// are safe for concurrent use.
 package durable
 
 import (
@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 )
 
-// WriteFile replaces file with data, mode 0600. The folder must be there.
+// WriteFile replaces file with data, mode 0600. The folder must exist.
 func WriteFile(file string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*") // 0600
 	if err != nil {
@@ -31,7 +31,7 @@ func WriteFile(file string, data []byte) error {
 	return err
 }
 
-// Rename gives a file, or a folder, the place of another, and keeps it there. What is in it the caller has synced.
+// Rename moves a file or folder permanently to another place. The caller has synced its content.
 func Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err

@@ -1,12 +1,12 @@
-// Package encrypt encrypts what is stored, as kube-apiserver does by --encryption-provider-config.
+// Package encrypt encrypts stored objects, as kube-apiserver does with --encryption-provider-config.
 //
-// It stands between the view and the store: what is written passes Encrypt, what is read passes Decrypt. The formats,
-// the prefixes of values ("k8s:enc:secretbox:v1:key1:"), the calls to KMS plugins and the configuration file with its
-// errors are those of Kubernetes' library, so that one server reads what the other has written. Ours is which resource
-// a key belongs to, what happens when the file changes, and that a plugin which does not answer costs its time once.
+// It stands between the view and the store: writes pass Encrypt, reads pass Decrypt. The formats, the prefixes of
+// values ("k8s:enc:secretbox:v1:key1:"), the calls to KMS plugins and the configuration file with its errors come from
+// Kubernetes' library, so that both servers can read each other's data. This package maps keys to resources, reloads a
+// changed file, and limits the cost of a plugin that does not answer.
 //
-// Encryption is safe for concurrent use. A resource that the file does not name is found in a map, and nothing else is
-// done about it. Values, keys and what the file holds are in no error and no log.
+// Encryption is safe for concurrent use. A resource that the file does not name costs one map look-up. Errors and logs
+// contain no values, keys or content of the file.
 package encrypt
 
 import (
@@ -30,22 +30,22 @@ import (
 	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
-// Config says what is encrypted, and how.
+// Config configures the encryption.
 type Config struct {
-	// File holds an EncryptionConfiguration.
+	// File is the path of an EncryptionConfiguration.
 	File string
-	// Reload has Run look for changes of the file. The health check of KMS plugins is one then, whatever their number.
+	// Reload makes Run reload a changed file. There is then one health check of all KMS plugins.
 	Reload bool
-	// KMSv1 takes plugins of the first version of the KMS API too. It counts for the whole process.
+	// KMSv1 also accepts plugins of KMS API v1. It applies to the whole process.
 	KMSv1 bool
-	// Server names this server in metrics.
+	// Server identifies this server in metrics.
 	Server string
-	// Kind returns the resource whose objects lie below a prefix, false if it is none.
+	// Kind returns the resource of a prefix, false if there is none.
 	Kind func(prefix string) (schema.GroupResource, bool)
-	// Instead returns the prefix of another resource, by whose providers values are encrypted and decrypted of which
-	// the file says nothing: those with sensitive fields. "" is none. Optional.
+	// Instead returns the prefix of the resource whose providers apply to values that the file does not name: values
+	// with sensitive fields. "" means none. Optional.
 	Instead func(prefix string) string
-	// Path returns the key in etcd: the data that values are authenticated with.
+	// Path returns the key in etcd, which is the authenticated data of values.
 	Path func(key string) string
 	// Log is required.
 	Log *slog.Logger
@@ -58,7 +58,7 @@ type Encryption struct {
 	outages sync.Map // provider -> *outage
 }
 
-// providers are what one state of the file says.
+// providers are the parsed state of the file.
 type providers struct {
 	hash   string
 	named  map[schema.GroupResource]value.Transformer
@@ -68,12 +68,12 @@ type providers struct {
 	kinds  sync.Map // prefix -> value.Transformer, nil if it is not named
 }
 
-// encrypted begins every value that one of the providers has encrypted.
+// encrypted is the prefix of every encrypted value.
 var encrypted = []byte("k8s:enc:")
 
-var errNotNamed = errors.New("identity transformer tried to read encrypted data") // kube's text
+var errNotNamed = errors.New("identity transformer tried to read encrypted data") // Kubernetes' text
 
-// None is Decrypt where nothing is to be encrypted: it refuses what is.
+// None is Decrypt without encryption: it rejects encrypted values.
 func None(_, _ string, stored []byte) ([]byte, error) {
 	if bytes.HasPrefix(stored, encrypted) {
 		return nil, errNotNamed
@@ -98,7 +98,7 @@ func Open(c Config) (*Encryption, error) {
 	return e, nil
 }
 
-// load reads the file. What the library does in the background ends with the providers.
+// load reads the file. The library's background work ends with the providers.
 func (e *Encryption) load() (*providers, error) {
 	ctx, end := context.WithCancel(context.Background())
 	c, err := encryptionconfig.LoadEncryptionConfig(ctx, e.config.File, e.config.Reload, e.config.Server)
@@ -112,11 +112,10 @@ func (e *Encryption) load() (*providers, error) {
 	}, nil
 }
 
-// Close ends what the library does in the background. What is encrypted by plugins cannot be read any more.
-// Run must have returned.
+// Close ends the library's background work. Values encrypted by plugins become unreadable. Run must have returned.
 func (e *Encryption) Close() { e.current.Load().end() }
 
-// transformer returns what encrypts the objects below a prefix, nil if nothing does.
+// transformer returns the transformer of objects below a prefix, nil if there is none.
 func (e *Encryption) transformer(p *providers, prefix string) value.Transformer {
 	if t, ok := p.kinds.Load(prefix); ok {
 		t, _ := t.(value.Transformer)
@@ -130,7 +129,7 @@ func (e *Encryption) transformer(p *providers, prefix string) value.Transformer 
 	return t
 }
 
-// names reports whether the file says anything of a resource: by its name, as one of its group, or as one of all.
+// names reports whether the file covers a resource: by its name, its group, or a wildcard.
 func (p *providers) names(gr schema.GroupResource) bool {
 	return p.named[gr] != nil || p.named[schema.GroupResource{Group: gr.Group, Resource: "*"}] != nil ||
 		p.named[schema.GroupResource{Group: "*", Resource: "*"}] != nil
@@ -141,8 +140,8 @@ func (e *Encryption) Covers(prefix string) bool {
 	return e.transformer(e.current.Load(), prefix) != nil
 }
 
-// Instead returns the prefix as whose objects those below another are encrypted if they have sensitive fields and the
-// file says nothing of them; "" is none.
+// Instead returns the prefix whose providers apply to objects with sensitive fields below another prefix that the file
+// does not cover; "" means none.
 func (e *Encryption) Instead(prefix string) string {
 	if e.config.Instead == nil {
 		return ""
@@ -150,8 +149,8 @@ func (e *Encryption) Instead(prefix string) string {
 	return e.config.Instead(prefix)
 }
 
-// Encrypt returns the bytes that stand in the store for the value of a key. For a resource that the file does not name
-// these are its own.
+// Encrypt returns the stored form of the value of a key, which is unchanged for a resource that the file does not
+// cover.
 func (e *Encryption) Encrypt(ctx context.Context, prefix, key string, plain []byte) ([]byte, error) {
 	t := e.transformer(e.current.Load(), prefix)
 	if t == nil {
@@ -161,15 +160,15 @@ func (e *Encryption) Encrypt(ctx context.Context, prefix, key string, plain []by
 	return stored, foreign.Error(err)
 }
 
-// Decrypt is the opposite of Encrypt, and reads also what the file's other providers and keys have encrypted, and what
-// has been written before there was encryption, if the file says so.
+// Decrypt reverses Encrypt. It can also decrypt values of the file's other providers and keys, and read unencrypted
+// values if the file allows it.
 func (e *Encryption) Decrypt(prefix, key string, stored []byte) ([]byte, error) {
 	plain, _, err := e.decrypt(prefix, key, stored)
 	return plain, err
 }
 
-// Stale reports whether the stored value of a key would be encrypted otherwise today: by another key or provider, or
-// not at all. One that cannot be read is not.
+// Stale reports whether the stored value of a key would now be encrypted differently: by another key or provider, or
+// not at all. It returns false for an unreadable value.
 func (e *Encryption) Stale(prefix, key string, stored []byte) bool {
 	_, stale, err := e.decrypt(prefix, key, stored)
 	return stale && err == nil
@@ -190,7 +189,7 @@ func (e *Encryption) decrypt(prefix, key string, stored []byte) (plain []byte, s
 	}
 	began := time.Now()
 	plain, stale, err = t.TransformFromStorage(context.Background(), stored, e.about(key)) // plugins have timeouts
-	err = foreign.Error(err)                                                               // a plugin's words
+	err = foreign.Error(err)                                                               // a plugin's text
 	e.note(provider, time.Since(began), err)
 	return plain, stale, err
 }
@@ -203,18 +202,18 @@ type Check struct {
 	Run  func(context.Context) error
 }
 
-// Checks returns the conditions of health: that the KMS plugins answer. Their names stay when the file changes.
+// Checks returns the health checks of the KMS plugins. Their names stay when the file changes.
 func (e *Encryption) Checks() []Check {
 	var out []Check
 	for i, c := range e.current.Load().checks {
 		out = append(out, Check{Name: c.Name(), Run: func(ctx context.Context) error {
-			return check(ctx, e.current.Load().checks[i]) // with Reload there is exactly one, at any time
+			return check(ctx, e.current.Load().checks[i]) // with Reload there is always exactly one
 		}})
 	}
 	return out
 }
 
-// check asks one of the library's health checks, which want a request.
+// check runs one of the library's health checks, which need a request.
 func check(ctx context.Context, c healthz.HealthChecker) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/healthz/"+c.Name(), nil)
 	if err != nil {

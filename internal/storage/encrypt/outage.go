@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// outageAfter is how long a failed decryption must have taken to be a plugin's that does not answer: what is done
-	// in process takes microseconds.
+	// outageAfter is the least duration of a failed decryption that counts as a plugin timeout: in-process failures
+	// take microseconds.
 	outageAfter = 100 * time.Millisecond
-	// outageLasts is how long such a plugin is not asked again. The view is read with many values that one plugin has
-	// encrypted, and each question would take the plugin's timeout, of seconds.
+	// outageLasts is how long such a plugin is not called again. The view reads many values of one plugin, and each
+	// call would take the plugin's timeout of seconds.
 	outageLasts = 2 * time.Second
 )
 
-// outage is a time in which a plugin is not asked.
+// outage is a period without calls to a plugin.
 type outage struct {
 	until time.Time
 	err   error
@@ -39,7 +39,7 @@ func pluginOf(stored []byte) string {
 	return string(stored[:len(stored)-len(rest)])
 }
 
-// out returns why a plugin is not asked now, nil if it is.
+// out returns the error of a plugin with an outage, nil otherwise.
 func (e *Encryption) out(plugin string) error {
 	if plugin == "" {
 		return nil
@@ -50,7 +50,7 @@ func (e *Encryption) out(plugin string) error {
 	return nil
 }
 
-// note takes down how a question to a plugin went.
+// note records the result of a call to a plugin.
 func (e *Encryption) note(plugin string, took time.Duration, err error) {
 	if plugin != "" && err != nil && took >= outageAfter {
 		e.outages.Store(plugin, &outage{until: time.Now().Add(outageLasts), err: err})

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// redacted returns an error about the file without the keys that the file holds. Of an element with two providers the
-// library shows all that is in it.
+// redacted removes the keys in the file from an error about it. The library prints all of an element with two
+// providers.
 func redacted(err error, file string) error {
 	text, failed := os.ReadFile(file)
 	if failed != nil {

@@ -12,17 +12,17 @@ import (
 const (
 	// reloadInterval is how often the file is looked at. Kubernetes does it each minute.
 	reloadInterval = 10 * time.Second
-	// healthyWithin is how long new plugins have at least to be healthy before the old configuration goes.
+	// healthyWithin is the least time that new plugins have to become healthy before the old configuration is replaced.
 	healthyWithin = 10 * time.Second
-	// healthyEvery is how often they are asked meanwhile.
+	// healthyEvery is the interval of their health checks meanwhile.
 	healthyEvery = 100 * time.Millisecond
 )
 
-// Run looks for changes of the file until ctx ends, see Reload.
+// Run reloads a changed file until ctx ends, see Reload.
 func (e *Encryption) Run(ctx context.Context, changed func(ctx context.Context, concerned func(prefix string) bool)) {
 	tick := time.NewTicker(reloadInterval)
 	defer tick.Stop()
-	refused := "" // what was said last of a file that is refused
+	refused := "" // the last logged error
 	for {
 		select {
 		case <-tick.C:
@@ -42,8 +42,9 @@ func (e *Encryption) Run(ctx context.Context, changed func(ctx context.Context, 
 	}
 }
 
-// Reload looks at the file. If it has changed, and its plugins answer, its new state is in force when changed is called
-// with what reports whether the objects below a prefix are read otherwise now. Else nothing changes.
+// Reload reads the file. If it has changed and its plugins are healthy, it applies the new state and then calls
+// changed. Its argument reports whether objects below a prefix are now decrypted differently. Otherwise Reload changes
+// nothing.
 func (e *Encryption) Reload(
 	ctx context.Context, changed func(ctx context.Context, concerned func(prefix string) bool),
 ) error {
@@ -67,8 +68,8 @@ func (e *Encryption) Reload(
 	return nil
 }
 
-// reads reports whether a state of the file says how objects below a prefix are read: by what it says of them, or of
-// those as which they are encrypted if they have sensitive fields.
+// reads reports whether a state of the file names a provider for objects below a prefix: their own, or their
+// substitute's if they have sensitive fields.
 func (e *Encryption) reads(p *providers, prefix string) bool {
 	if e.transformer(p, prefix) != nil {
 		return true
@@ -77,7 +78,7 @@ func (e *Encryption) reads(p *providers, prefix string) bool {
 	return instead != "" && e.transformer(p, instead) != nil
 }
 
-// replace puts the file's new state into force and returns the old one. What uses that still has time to finish.
+// replace applies the file's new state and returns the old one, which callers may still be using.
 func (e *Encryption) replace(ctx context.Context) (old *providers, err error) {
 	now, err := e.load()
 	if err != nil {
@@ -93,7 +94,7 @@ func (e *Encryption) replace(ctx context.Context) (old *providers, err error) {
 	return old, nil
 }
 
-// healthy waits until the plugins answer.
+// healthy waits until the plugins are healthy.
 func (p *providers) healthy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(healthyWithin, p.grace))
 	defer cancel()

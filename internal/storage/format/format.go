@@ -1,7 +1,7 @@
-// Package format numbers the layout of what a server keeps, and refuses what this program does not know.
+// Package format numbers the layout of a server's data, and rejects unknown layouts.
 //
 // It stands beside the path of requests, below datadir and store, which keep the number in a file and in etcd. A Mark
-// is a value; nothing here has state.
+// is a value; the package has no state.
 package format
 
 import (
@@ -11,19 +11,18 @@ import (
 	"strings"
 )
 
-// Current numbers the layout of what this program writes: files of the data directory, and keys and values in etcd. It
-// is raised by a change after which an older program would misread or lose something, and by no other. Every program
-// opens what has its number or a lower one; data without a number is of format 1, which earlier versions wrote.
+// Current is the layout that this program writes: the files of the data directory, and keys and values in etcd. Only a
+// change after which an older program would misread or lose data increments it. A program opens its own and lower
+// formats; data without a number has format 1, which earlier versions wrote.
 const Current = 1
 
-// KeyPrefix is where it stands in etcd which format the data has: outside of the objects, where kube-apiserver does not
-// look.
+// KeyPrefix is the prefix of the format marks in etcd: outside of the objects, where kube-apiserver does not look.
 const KeyPrefix = "/bowsprit/format"
 
 // Key returns the key of the mark of the objects below a prefix, with slashes at its ends or without.
 func Key(objects string) string { return KeyPrefix + "/" + strings.Trim(objects, "/") + "/" }
 
-// Mark says which format data has, and which version of the program was the first to write it.
+// Mark is the format of data, with the program version that first wrote it.
 type Mark struct {
 	Format  int    `json:"format"`
 	Version string `json:"version"`
@@ -40,19 +39,19 @@ func Parse(data []byte) (m Mark, err error) {
 	return m, nil
 }
 
-// Of returns the mark that a program of that version makes.
+// Of returns the mark of a program with the given version.
 func Of(version string) Mark { return Mark{Format: Current, Version: version} }
 
 // Text returns the mark as Parse reads it.
 func (m Mark) Text() []byte {
 	data, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // a number and a string always have JSON
+		panic(err) // a number and a string always encode
 	}
 	return data
 }
 
-// Known returns ErrNewer if this program does not know the format. what names the data.
+// Known returns ErrNewer if this program does not know the format. The argument describes the data.
 func (m Mark) Known(what string) error {
 	if m.Format <= Current {
 		return nil
