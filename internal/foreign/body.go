@@ -6,16 +6,16 @@ import (
 	"net/http"
 )
 
-// Bounds of answers by their purpose, in bytes.
+// Bounds of responses by their purpose, in bytes.
 const (
 	// MaxDocument bounds a document that describes another program: a discovery document, a key set, a Status, a
 	// review.
 	MaxDocument = 1 << 20
-	// MaxHeader bounds the header lines of an answer.
+	// MaxHeader bounds the headers of a response.
 	MaxHeader = 256 << 10
 )
 
-// TooLong is the error of an answer beyond its bound.
+// TooLong is the error of a response beyond its bound.
 type TooLong struct {
 	Limit int64 // bytes
 }
@@ -38,7 +38,7 @@ type reader struct {
 
 // Read implements io.Reader.
 func (r *reader) Read(b []byte) (int, error) {
-	if int64(len(b)) > r.left+1 { // one more byte tells the end from an excess
+	if int64(len(b)) > r.left+1 { // one more byte distinguishes the end from an excess
 		b = b[:r.left+1]
 	}
 	n, err := r.from.Read(b)
@@ -50,13 +50,13 @@ func (r *reader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Bounded returns a transport that answers as next does, with bodies of at most limit bytes. The bound counts
-// decompressed bytes if next decompresses.
+// Bounded wraps a transport so that response bodies have at most limit bytes. The bound counts decompressed bytes if
+// next decompresses.
 func Bounded(next http.RoundTripper, limit int64) http.RoundTripper {
 	return &bounded{next: next, limit: limit}
 }
 
-// Document is Bounded for documents. It fits where client-go takes a wrapper of transports.
+// Document is Bounded for documents. It is a client-go WrapTransport function.
 func Document(next http.RoundTripper) http.RoundTripper { return Bounded(next, MaxDocument) }
 
 type bounded struct {

@@ -7,7 +7,7 @@ import (
 )
 
 // maxLogged bounds a message and each attribute of a log line, in bytes. It is the last resort: libraries log errors
-// with whole answers in them.
+// that contain whole responses.
 const maxLogged = 16 << 10
 
 // Log returns a handler that passes records to next with messages, texts and errors cut to 16 KiB.
@@ -49,7 +49,7 @@ func (h *logHandler) WithGroup(name string) slog.Handler {
 	return &logHandler{h.Handler.WithGroup(name)}
 }
 
-// shortened returns the attribute with a bounded text, and whether it is another.
+// shortened returns the attribute with a bounded text, and whether it has changed.
 func shortened(a slog.Attr) (slog.Attr, bool) {
 	text := ""
 	switch a.Value.Kind() {

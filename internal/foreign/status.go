@@ -2,7 +2,7 @@ package foreign
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MaxMessage bounds an explanation that another program gives for the client, such as a webhook's denial, in bytes.
+// MaxMessage bounds another program's explanation for the client, such as a webhook's denial, in bytes.
 const MaxMessage = 32 << 10
 
 // maxCauses bounds the causes of a foreign Status.

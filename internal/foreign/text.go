@@ -1,9 +1,9 @@
-// Package foreign bounds everything that another program answers: the bytes of a body, the bytes of its headers, and
-// the text of it that errors, logs and Statuses repeat.
+// Package foreign bounds the responses of other programs: the bytes of a body, the bytes of its headers, and the parts
+// that errors, logs and Statuses repeat.
 //
-// Every client of this module that reads an answer from a webhook, an issuer of tokens, an aggregated server, a
-// plugin, a proxy or a peer takes its bounds from here. The package stands on the lowest floor and imports nothing of
-// ours. All its functions are safe for concurrent use.
+// Every client in this module that reads a response of a webhook, a token issuer, an aggregated server, a plugin, a
+// proxy or a peer uses these bounds. The package is at the lowest level and imports nothing of the module. All its
+// functions are safe for concurrent use.
 package foreign
 
 import (
@@ -19,12 +19,11 @@ import (
 const MaxText = 2048
 
 // Text returns a foreign text for an error or a log line: at most MaxText bytes of it, control characters and invalid
-// UTF-8 escaped as Go escapes them, and the length of the whole if something is missing. A short line of printable
-// text is returned as it is.
+// UTF-8 escaped as in Go, and the total length if it was shortened. A short line of printable text is unchanged.
 func Text(s string) string { return Cut(s, MaxText) }
 
-// Clip returns at most so many bytes of a text, whole runes, and the length of the whole if something is missing. It
-// changes nothing else: the text may have lines, as a webhook's explanation in a Status has.
+// Clip returns at most the given number of bytes of a text, whole runes, and the total length if it was shortened. It
+// changes nothing else: the text may have several lines, such as a webhook's explanation in a Status.
 func Clip(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -69,7 +68,7 @@ func plain(s string) bool {
 	return true
 }
 
-// printable reports whether a terminal and a log line show the rune as text. size is 1 for a byte that is no UTF-8.
+// printable reports whether a terminal and a log line show the rune as text. size is 1 for a byte that is not UTF-8.
 func printable(r rune, size int) bool {
 	return unicode.IsPrint(r) && (r != utf8.RuneError || size > 1)
 }

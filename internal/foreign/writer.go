@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Writer returns a writer for a terminal. It escapes what foreign text may do to one: control characters other than a
-// line feed and a tab, and the characters of Unicode that change the direction of text, by which a name shows as
-// another. Everything else is written as it is. A rune that is cut in two by calls of Write waits for its end.
+// Writer returns a writer for a terminal. It escapes control characters other than a line feed and a tab, and the
+// Unicode characters that change the direction of text, by which one name can look like another. Everything else is
+// written unchanged. A rune that is split between calls of Write waits for its end.
 func Writer(to io.Writer) io.Writer { return &writer{to: to} }
 
 type writer struct {
@@ -43,8 +43,8 @@ func (w *writer) Write(p []byte) (int, error) {
 // Unwrap returns the underlying writer, for a caller that checks for a terminal.
 func (w *writer) Unwrap() io.Writer { return w.to }
 
-// harmful reports whether a terminal takes a rune for a command. utf8.RuneError stands for a byte that is no UTF-8:
-// some of these bytes are commands to a terminal that expects another encoding.
+// harmful reports whether a terminal interprets a rune as a command. utf8.RuneError stands for a byte that is not
+// UTF-8: some of these bytes are commands to a terminal with another encoding.
 func harmful(r rune) bool {
 	switch r {
 	case '\n', '\t':
@@ -55,7 +55,7 @@ func harmful(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// unfinished returns how many bytes at the end of text begin a rune that is not complete.
+// unfinished returns the number of bytes at the end of text that begin an incomplete rune.
 func unfinished(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if at := text[len(text)-n:]; utf8.RuneStart(at[0]) {

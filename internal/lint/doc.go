@@ -1,4 +1,4 @@
-// Package lint holds the rules of this repository that no compiler knows: which package may import which, and what
-// never enters the binary. It has tests only. To change a rule, change its table there, on purpose, and
-// docs/design/imports.md.
+// Package lint checks the rules of this repository that the compiler does not: the allowed imports of packages, and
+// dependencies that must not enter the binary. It has only tests. To change a rule, deliberately change its table
+// there, and docs/design/imports.md.
 package lint

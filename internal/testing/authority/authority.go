@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// Authority signs certificates that are good for an hour, for servers and for clients.
+// Authority signs certificates that are valid for an hour, for servers and for clients.
 type Authority struct {
-	// CA is its own certificate, PEM, and Pool holds it.
+	// CA is its own certificate, PEM, and Pool contains it.
 	CA   []byte
 	Pool *x509.CertPool
 
@@ -27,7 +27,7 @@ type Authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// New makes an authority.
+// New creates an authority.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -43,8 +43,7 @@ func New(t testing.TB) *Authority {
 	return a
 }
 
-// PEM returns a certificate for a name, which is a host's or a user's or an IP address, and its key. organizations are
-// the user's groups.
+// PEM returns a certificate for a host name, user name or IP address, and its key. organizations are the user's groups.
 func (a *Authority) PEM(t testing.TB, name string, organizations ...string) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

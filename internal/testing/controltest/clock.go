@@ -6,8 +6,8 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// Advancing moves a clock by a step again and again until stop is called: a step that comes before a controller has
-// seen what the one before it has brought about is followed by another.
+// Advancing moves a clock by a step repeatedly until stop is called: one step may come before a controller has seen the
+// effects of the previous one.
 func Advancing(clock *testserver.Clock, step time.Duration) (stop func()) {
 	ending, ended := make(chan struct{}), make(chan struct{})
 	go func() {

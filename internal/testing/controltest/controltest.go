@@ -1,4 +1,5 @@
-// Package controltest gives tests of controllers a server of their own and a client that waits for what controllers do.
+// Package controltest gives tests of controllers a server of their own and a client that waits for the controllers'
+// work.
 package controltest
 
 import (
@@ -87,7 +88,7 @@ func (c *Cluster) Delete(
 // Patience bounds every wait; it is reached only if a test fails.
 const Patience = 2 * time.Minute
 
-// Until waits for the names of the objects of a resource to be those that are wanted, separated by spaces.
+// Until waits until a resource has objects with exactly the wanted names, separated by spaces.
 func (c *Cluster) Until(gvr schema.GroupVersionResource, namespace, want string) {
 	c.Helper()
 	c.When(gvr, namespace, "names "+want, func(objects map[string]*unstructured.Unstructured) bool {
@@ -154,7 +155,7 @@ func Definition(plural, kind, scope string) *unstructured.Unstructured {
 	}}
 }
 
-// Object returns an object with owners. An owner that comes with blocking set blocks its owner's deletion.
+// Object returns an object with owners. An owner with blocking set blocks its own deletion.
 func Object(apiVersion, kind, namespace, name string, owners ...Owner) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
 	obj.SetName(name)
@@ -175,29 +176,29 @@ func Object(apiVersion, kind, namespace, name string, owners ...Owner) *unstruct
 	return obj
 }
 
-// Owner is the owner of an object to come.
+// Owner is an owner of a new object.
 type Owner struct {
 	*unstructured.Unstructured
 	blocks bool
 }
 
-// Owned names an owner whose deletion the object does not block.
+// Owned makes an Owner without blockOwnerDeletion.
 func Owned(o *unstructured.Unstructured) Owner { return Owner{o, false} }
 
-// Blocking names an owner whose deletion the object blocks.
+// Blocking makes an Owner with blockOwnerDeletion.
 func Blocking(o *unstructured.Unstructured) Owner { return Owner{o, true} }
 
-// ConfigMap returns one in the namespace default.
+// ConfigMap returns a ConfigMap in the namespace default.
 func ConfigMap(name string, owners ...Owner) *unstructured.Unstructured {
 	return Object("v1", "ConfigMap", "default", name, owners...)
 }
 
-// Secret returns one in the namespace default.
+// Secret returns a Secret in the namespace default.
 func Secret(name string, owners ...Owner) *unstructured.Unstructured {
 	return Object("v1", "Secret", "default", name, owners...)
 }
 
-// Mine leaves out what the server itself puts into namespaces.
+// Mine omits objects that the server itself creates in namespaces.
 func Mine(objects map[string]*unstructured.Unstructured) (names []string) {
 	for name := range objects {
 		if name != "kube-root-ca.crt" {
@@ -208,7 +209,7 @@ func Mine(objects map[string]*unstructured.Unstructured) (names []string) {
 	return names
 }
 
-// UntilMine is Until for what the server does not put there itself.
+// UntilMine is Until without objects that the server itself creates.
 func (c *Cluster) UntilMine(gvr schema.GroupVersionResource, namespace, want string) {
 	c.Helper()
 	c.When(gvr, namespace, "names "+want, func(objects map[string]*unstructured.Unstructured) bool {

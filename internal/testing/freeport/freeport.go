@@ -12,15 +12,14 @@ import (
 	"testing"
 )
 
-// Linux takes the ports of outgoing connections, and of listeners that want any, from 32768 up. Below, no program gets
-// a port by chance, so that it is still free when a server starts, or starts again.
+// Linux assigns ports of outgoing connections, and of listeners on any port, from 32768 up. Ports below are not
+// assigned at random, so they are still free when a server starts, or starts again.
 const lowest, highest = 20000, 32000
 
-// given holds the ports that Port has returned in this process, and what claims them.
+// given holds the ports that Port has returned in this process, with their claims.
 var given sync.Map
 
-// Port returns a port of 127.0.0.1 at which nothing listens, another one each time, and on Linux one that no other
-// process of tests that runs at the same time has or gets.
+// Port returns a free port of 127.0.0.1, another one each time. On Linux no other concurrent test process gets it.
 func Port(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
@@ -44,8 +43,8 @@ func Port(t testing.TB) int {
 	return 0
 }
 
-// claim claims a port, whether anything listens there or not, for as long as this process runs: it holds an abstract
-// socket that is named after it. Only Linux has those; elsewhere it is chance that two processes choose differently.
+// claim claims a port for the lifetime of this process, whether or not it is in use: it holds an abstract socket with
+// its number as name. Only Linux has these; elsewhere processes choose different ports only by chance.
 func claim(port int) (io.Closer, bool) {
 	if runtime.GOOS != "linux" {
 		return nil, true

@@ -1,5 +1,5 @@
-// Package hostile has the answers of servers that try to exhaust their clients. A test gives each of them to a client
-// and checks that it ends with a bounded error and takes a bounded number of bytes.
+// Package hostile provides the responses of servers that try to exhaust their clients. A test passes each of them to a
+// client and checks that it ends with a bounded error and reads a bounded number of bytes.
 package hostile
 
 import (
@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// MaxSent bounds the bytes that a server got rid of before its client went away: an answer's bound of a megabyte or
+	// MaxSent bounds the bytes that a server can send before its client disconnects: a response bound of a megabyte or
 	// so, with the buffers of HTTP and of the kernel at both ends.
 	MaxSent = 24 << 20
-	// most ends an answer that its client reads without a bound.
+	// most ends a response that its client reads without a bound.
 	most = 300 << 20
 )
 
 // Server answers every request in one hostile way.
 type Server struct {
 	Name   string
-	Status int // of the answer
+	Status int // of the response
 	sent   atomic.Int64
 	answer func(*Server, http.ResponseWriter, *http.Request)
 }
@@ -79,7 +79,7 @@ func Servers(t testing.TB) []*Server {
 	}
 }
 
-// body returns an answer that goes on until its client has gone.
+// body returns a response that continues until its client disconnects.
 func body(contentType string, piece []byte) func(*Server, http.ResponseWriter, *http.Request) {
 	return func(s *Server, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -117,7 +117,7 @@ func compressed(t testing.TB, piece []byte) []byte {
 	return out.Bytes()
 }
 
-// MaxError bounds the text of a client's error, in bytes: a foreign text with what the layers add to it.
+// MaxError bounds the text of a client's error, in bytes: a foreign text with the additions of all layers.
 const MaxError = 40 << 10
 
 // Check fails the test if the error is missing or too long, or the server got rid of too much.

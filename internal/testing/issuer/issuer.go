@@ -1,4 +1,4 @@
-// Package issuer is an issuer of OpenID Connect for tests: its documents behind TLS, and whatever tokens a test wants.
+// Package issuer is an OpenID Connect issuer for tests: its documents behind TLS, and arbitrary tokens.
 package issuer
 
 import (
@@ -43,7 +43,7 @@ func New(t testing.TB) *Issuer {
 	return i
 }
 
-// Break has the issuer answer 500 from now on, or no longer.
+// Break makes the issuer answer 500, or ends that.
 func (i *Issuer) Break(broken bool) { i.broken.Store(broken) }
 
 func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
@@ -73,12 +73,12 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Sign returns a token for the audience "kubernetes" that is good for an hour, with claims besides or instead.
+// Sign returns a token for the audience "kubernetes" that is valid for an hour, with additional or replaced claims.
 func (i *Issuer) Sign(claims map[string]any) string {
 	return Sign(jwt.SigningMethodES256, i.Key, i.Claims(claims))
 }
 
-// Claims returns those of a good token, with others besides or instead.
+// Claims returns the claims of a valid token, with additional or replaced claims.
 func (i *Issuer) Claims(claims map[string]any) jwt.MapClaims {
 	now := time.Now()
 	all := jwt.MapClaims{
@@ -90,7 +90,7 @@ func (i *Issuer) Claims(claims map[string]any) jwt.MapClaims {
 	return all
 }
 
-// Sign returns a token that is signed in any way.
+// Sign returns a token with an arbitrary signature.
 func Sign(method jwt.SigningMethod, key any, claims jwt.MapClaims) string {
 	token := jwt.NewWithClaims(method, claims)
 	token.Header["kid"] = "1"

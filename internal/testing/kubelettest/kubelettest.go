@@ -1,5 +1,5 @@
-// Package kubelettest makes the pods of a test run: a fake in the place of nodes, scheduler and kubelet, so that what a
-// controller does can be compared with what Kubernetes' own does about the same pods.
+// Package kubelettest runs the pods of a test: a fake of nodes, scheduler and kubelet, so that a controller can be
+// compared with Kubernetes' own on the same pods.
 package kubelettest
 
 import (
@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Annotation of a pod says what becomes of it: Succeed, Fail or Hang. Without it, it becomes ready.
+// Annotation determines the course of a pod: Succeed, Fail or Hang. Without it, the pod becomes ready.
 const Annotation = "bowsprit.dev/test-becomes"
 
-// What pods become.
+// The courses of pods.
 const (
 	Succeed = "succeeded"
 	Fail    = "failed"
@@ -70,7 +70,7 @@ func run(ctx context.Context, client kubernetes.Interface) {
 	}
 }
 
-// step does what a kubelet does next with a pod.
+// step performs a kubelet's next step with a pod.
 func step(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) {
 	pods := client.CoreV1().Pods(pod.Namespace)
 	now := metav1.Now()
@@ -81,7 +81,7 @@ func step(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) {
 			GracePeriodSeconds: &none, Preconditions: &metav1.Preconditions{UID: &pod.UID},
 		})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
-			return // the test waits in vain, and says for what
+			return // the test then fails waiting, with the reason
 		}
 	case becomes == Hang || pod.Status.Phase != corev1.PodPending:
 	case becomes == Succeed:
@@ -112,13 +112,13 @@ func running(pod *corev1.Pod, at metav1.Time) (out []corev1.ContainerStatus) {
 	return out
 }
 
-// patcher is what report needs of a client.
+// patcher is the part of a client that report needs.
 type patcher interface {
 	Patch(ctx context.Context, name string, kind types.PatchType, data []byte, o metav1.PatchOptions,
 		subresources ...string) (*corev1.Pod, error)
 }
 
-// report writes the status of a pod. Whether it can is seen in what becomes of the test.
+// report writes the status of a pod. A failure shows in the outcome of the test.
 func report(
 	ctx context.Context, pods patcher, pod *corev1.Pod, phase corev1.PodPhase, containers []corev1.ContainerStatus,
 ) {

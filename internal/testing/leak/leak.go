@@ -1,4 +1,4 @@
-// Package leak looks for what a load leaves behind: goroutines, memory, calls.
+// Package leak detects leaks after a load: goroutines, memory, calls.
 package leak
 
 import (
@@ -15,8 +15,8 @@ func HeapInUse() int64 {
 	return int64(m.HeapInuse)
 }
 
-// Settle waits until a figure is within its bound, and fails t if that takes longer than two minutes. what names what
-// is counted, such as "goroutines".
+// Settle waits until a figure is within its bound, and fails t after two minutes. The parameter what names the figure,
+// such as "goroutines".
 func Settle(t *testing.T, what string, figure func() (now, most int64)) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

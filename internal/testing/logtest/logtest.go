@@ -1,4 +1,4 @@
-// Package logtest gives tests a log that they can read while others write it.
+// Package logtest gives tests a log that is safe to read during writes.
 package logtest
 
 import (
@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Log collects what is written to it. The zero value is empty; it is safe for concurrent use.
+// Log collects its input. The zero value is empty; it is safe for concurrent use.
 type Log struct {
 	mu  sync.Mutex
 	out bytes.Buffer
@@ -19,14 +19,14 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.out.Write(p)
 }
 
-// String returns what has been written since the last Take.
+// String returns the text written since the last Take.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.out.String()
 }
 
-// Take returns what String does, and forgets it.
+// Take returns String, and clears the log.
 func (l *Log) Take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

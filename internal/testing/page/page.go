@@ -1,14 +1,14 @@
-// Package page runs the commands that a page of the documentation has, in a real shell, and compares what they print
-// with what the page says. Nothing of a page is left to a reader who would be the first to try it.
+// Package page runs the commands in a page of the documentation in a real shell, and compares their output with the
+// page. So no command is first tried by a reader.
 //
 // A block "yaml NAME" (or "go NAME", "ini NAME") is a file of that name, which may be in a folder. The blocks "sh" are
 // one session of a shell that ends with the first command that fails. A block "sh terminal" is the command for another
-// terminal: it goes on in the background, and the session goes on when it has printed the last line of the block "text"
-// that follows; "sh terminal again" is the next command there, after Ctrl-C. A block "text" after a block "sh" is what
-// it prints: each line of it must be within a line of the output, in that order, whatever there is between words.
-// Blocks "console", blocks of files without a name, and blocks without a language are not run.
+// terminal: it runs in the background, and the session continues when it has printed the last line of the following
+// block "text"; "sh terminal again" is the next command there, after Ctrl-C. A block "text" after a block "sh" is its
+// output: each line of it must be contained in a line of the output, in that order, with any text between words. Blocks
+// "console", blocks of files without a name, and blocks without a language are not run.
 //
-// The functions fail the test that they are given. They may be used by several tests at a time.
+// The functions fail the given test. They are safe for concurrent use by several tests.
 package page
 
 import (
@@ -19,7 +19,7 @@ import (
 
 // Block is one block of code of a page.
 type Block struct {
-	Language, Name string // what stands after the fence: "yaml nodes.yaml"
+	Language, Name string // the words after the fence: "yaml nodes.yaml"
 	Line           int    // of the fence, from 1
 	Text           string
 }

@@ -14,26 +14,24 @@ import (
 	"time"
 )
 
-// The names of blocks for another terminal: a new one, or the one before, where what runs is ended by Ctrl-C.
+// The names of blocks for another terminal: a new one, or the previous one, in which Ctrl-C ends the running command.
 const (
 	first = "terminal"
 	again = "terminal again"
 )
 
-// Session is a shell as the reader of a page has one.
+// Session is a reader's shell.
 type Session struct {
 	Dir   string        // where files are written and commands run
-	Env   []string      // all of the environment
+	Env   []string      // the whole environment
 	Limit time.Duration // ends commands that hang; it measures nothing
-	// Root is the directory of another system whose shell runs the commands; Dir is a path in there. Enter is the
-	// command that has the one which is appended to it run in there, and begins it in Dir. Without Root it is this
-	// machine.
+	// Root is the directory of another system with the shell that runs the commands; Dir is a path inside it. Enter is
+	// the command that runs an appended command inside it, in Dir. Without Root the session runs on this machine.
 	Root  string
 	Enter []string
 }
 
-// Run runs a page, with other words in the place of some, each of which must be there. Processes that it leaves in the
-// background end with the test.
+// Run runs a page, with some words replaced; each of them must occur. Background processes end with the test.
 func (s Session) Run(t *testing.T, file string, words map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -60,7 +58,7 @@ func (s Session) Run(t *testing.T, file string, words map[string]string) {
 	}
 }
 
-// replace puts other words in the place of some; where several begin at one place, the longest counts.
+// replace replaces words; where several match at one place, the longest counts.
 func replace(t *testing.T, file, text string, words map[string]string) string {
 	t.Helper()
 	var pairs []string
@@ -79,11 +77,11 @@ func (s Session) WriteFiles(t *testing.T, name string, all []Block) {
 	s.script(t, name, all)
 }
 
-// mark is the line before what block i prints.
+// mark is the line before the output of block i.
 func mark(i int) string { return fmt.Sprintf("<<%d>>\n", i) }
 
-// script writes the files of a page and returns the commands, each block with a mark before it, and what the blocks
-// print.
+// script writes the files of a page. It returns the commands, each block with a mark before it, and their expected
+// output.
 func (s Session) script(t *testing.T, name string, all []Block) (script string, expected []Block) {
 	t.Helper()
 	for i, b := range all {
@@ -129,7 +127,7 @@ func (s Session) write(b Block) error {
 }
 
 // terminal returns the command that runs the first block in the background and waits until it has printed the last line
-// of the second. What ran in a terminal before is ended first by "terminal again".
+// of the second. "terminal again" first ends the earlier command of a terminal.
 func terminal(t *testing.T, name string, blocks []Block) string {
 	t.Helper()
 	command := strings.TrimSpace(blocks[0].Text)
@@ -143,7 +141,7 @@ func terminal(t *testing.T, name string, blocks []Block) string {
 	last := strings.ReplaceAll(strings.TrimSpace(lines[len(lines)-1]), "'", `'\''`)
 	before := ""
 	if blocks[0].Name == again {
-		before = "kill $terminal\nwait $terminal || :\n" // shells have background commands ignore what Ctrl-C sends
+		before = "kill $terminal\nwait $terminal || :\n" // background commands of shells ignore SIGINT
 	}
 	return before + fmt.Sprintf(`%s > %[2]s 2>&1 &
 terminal=$!
@@ -155,10 +153,10 @@ cat %[2]s
 `, command, fmt.Sprintf(".terminal-%d", blocks[0].Line), last)
 }
 
-// shell runs the commands in one shell and returns what they print, errors included.
+// shell runs the commands in one shell and returns their output, including errors.
 func (s Session) shell(t *testing.T, script string) string {
 	t.Helper()
-	out, err := os.Create(filepath.Join(t.TempDir(), "out")) // a pipe would be held open by what goes on
+	out, err := os.Create(filepath.Join(t.TempDir(), "out")) // background processes would hold a pipe open
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package parttest gives tests of parts a Host on a real store whose controllers do not run: the test calls what it is
-// about, at a time that it sets.
+// Package parttest gives tests of parts a Host on a real store without running controllers: the test calls the code
+// under test, at a time that it sets.
 package parttest
 
 import (
@@ -33,7 +33,7 @@ import (
 type Server struct {
 	*testing.T
 	*part.Host
-	// Time is what the server's clock says.
+	// Time is the time of the server's clock.
 	Time time.Time
 
 	config verb.Config
@@ -85,7 +85,7 @@ func Start(t *testing.T, st *store.Store, parts ...part.Part) *Server {
 	return s
 }
 
-// Admit makes plugins the admission of all that is written from here on through Host.Verbs.
+// Admit sets the admission plugins for later writes through Host.Verbs.
 func (s *Server) Admit(plugins ...admit.Plugin) {
 	s.config.Admit.Plugins = plugins
 	s.Verbs = verb.New(s.config)
@@ -103,7 +103,7 @@ func OpenStore(t *testing.T, c store.Config) *store.Store {
 	return st
 }
 
-// Embedded returns the configuration of an etcd of the test's own, which other stores can use.
+// Embedded returns the configuration of the test's own etcd, which other stores can use.
 func Embedded(t *testing.T) *store.Embedded {
 	return &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true, ListenClientURL: "http://127.0.0.1:0"}
 }
@@ -143,7 +143,7 @@ func (s *Server) Delete(gr catalog.GroupResource, namespace, name string) {
 	}
 }
 
-// Stored returns an object as the view shows it when it knows all that was written, "" if it is not there.
+// Stored returns an object from a current view, "" if it does not exist.
 func (s *Server) Stored(prefix, namespace, name string) string {
 	s.Helper()
 	s.CatchUp()
@@ -154,7 +154,7 @@ func (s *Server) Stored(prefix, namespace, name string) string {
 	return string(e.JSON())
 }
 
-// CatchUp waits until the view knows all that was written.
+// CatchUp waits until the view is current.
 func (s *Server) CatchUp() {
 	s.Helper()
 	if _, err := s.View.Fresh(s.Context()); err != nil {
@@ -162,7 +162,7 @@ func (s *Server) CatchUp() {
 	}
 }
 
-// Does has a controller look at a key, and returns for how long it then wants to wait.
+// Does makes a controller reconcile a key, and returns the requested delay.
 func (s *Server) Does(r control.Reconciler, key string) time.Duration {
 	s.Helper()
 	s.CatchUp()
@@ -174,7 +174,7 @@ func (s *Server) Does(r control.Reconciler, key string) time.Duration {
 	return time.Duration(wait)
 }
 
-// Has wants an object to contain pieces of text.
+// Has checks that an object contains pieces of text.
 func (s *Server) Has(object string, pieces ...string) {
 	s.Helper()
 	for _, piece := range pieces {

@@ -1,4 +1,4 @@
-// Package plugintest asks admission plugins about writes that are written down in testdata.
+// Package plugintest runs admission plugins on the writes in testdata.
 package plugintest
 
 import (
@@ -34,34 +34,34 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Cases are what testdata/<plugin>.yaml says. test/oracle-builtins asks Kubernetes' plugins the same.
+// Cases are the content of testdata/<plugin>.yaml. test/oracle-builtins runs the same on Kubernetes' plugins.
 type Cases struct {
 	Configuration json.RawMessage   // of the plugin, in the user's file
-	Gates         []string          // feature gates that are on
-	Stored        []json.RawMessage // what all cases find
+	Gates         []string          // enabled feature gates
+	Stored        []json.RawMessage // stored objects for all cases
 	Cases         []Write
 }
 
 // Write is a case.
 type Write struct {
 	Name        string
-	Stored      []json.RawMessage // what this one finds besides
+	Stored      []json.RawMessage // additional stored objects of this one
 	Operation   admit.Operation   // CREATE if empty
 	Subresource string
 	Object, Old json.RawMessage
 	User        string   // "me" if empty
 	Groups      []string // of the user
-	// Want is what the plugin changes, as a merge patch; empty if nothing.
+	// Want is the change of the plugin, as a merge patch; empty if there is none.
 	Want json.RawMessage
 	// Refused is the error's text, Causes are the types of its causes.
 	Refused  string
 	Causes   []metav1.CauseType
 	Warnings []string
-	// Notes are the annotations for the audit log, without what they all begin with.
+	// Notes are the audit annotations, without their common prefix.
 	Notes map[string]string
 }
 
-// Run asks each plugin that a file of testdata is named after about the writes in it.
+// Run runs each plugin that has a file of testdata on the writes in it.
 func Run(t *testing.T) {
 	t.Parallel()
 	Each(t, "testdata/*.yaml", func(t *testing.T, name string, all *Cases, c *Write) {
@@ -70,8 +70,7 @@ func Run(t *testing.T) {
 	})
 }
 
-// Each runs a test of each case in the files that match, with the name of the plugin. It returns how many files there
-// are.
+// Each runs a test of each case in the matching files, with the name of the plugin. It returns the number of files.
 func Each(t *testing.T, match string, check func(t *testing.T, plugin string, all *Cases, c *Write)) int {
 	t.Helper()
 	files, err := filepath.Glob(match)
@@ -101,7 +100,7 @@ func Each(t *testing.T, match string, check func(t *testing.T, plugin string, al
 	return len(files)
 }
 
-// check asks the plugin about the write.
+// check runs the plugin on the write.
 func (c *Write) check(t *testing.T, p *plugin.Plugin) {
 	t.Helper()
 	a := Attributes(t, c.Operation, c.Subresource, Tree(t, c.Object), Tree(t, c.Old))
@@ -145,8 +144,8 @@ func (c *Write) check(t *testing.T, p *plugin.Plugin) {
 	}
 }
 
-// checkForm asks the plugin about an object that was decoded: what it has changed has the form of one, too, because
-// the server does not decode it again (Attributes.Edit).
+// checkForm runs the plugin on a decoded object: the changed object must have decoded form as well, because the server
+// does not decode it again (Attributes.Edit).
 func (c *Write) checkForm(t *testing.T, p *plugin.Plugin, obj, old admit.Object) {
 	t.Helper()
 	a := Attributes(t, c.Operation, c.Subresource, obj, old)
@@ -264,7 +263,7 @@ var builtins = kinds.Resources()
 func resourceOf(t *testing.T, obj admit.Object) *catalog.Resource {
 	t.Helper()
 	kind, version := obj["kind"], obj["apiVersion"]
-	switch kind { // what comes through a subresource
+	switch kind { // kinds of subresources
 	case "Binding", "Eviction":
 		kind, version = "Pod", "v1"
 	case "TokenRequest":
@@ -292,7 +291,7 @@ func Tree(t *testing.T, data []byte) admit.Object {
 	return v.(admit.Object)
 }
 
-// merged returns obj with what a merge patch (RFC 7386) says.
+// merged returns obj with a merge patch (RFC 7386) applied.
 func merged(obj, patch admit.Object) admit.Object {
 	out := runtime.DeepCopyJSON(obj)
 	if out == nil {

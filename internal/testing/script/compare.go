@@ -24,7 +24,7 @@ func documents(text string) (out []any, err error) {
 	}
 }
 
-// compare returns where got differs from want, "" if it does not.
+// compare returns the location of a difference between got and want, "" if there is none.
 func (r *runner) compare(path string, got, want any) string {
 	switch want := want.(type) {
 	case string:

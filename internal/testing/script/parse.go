@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// exchange is one request and what is expected of its answer.
+// exchange is one request with its expected response.
 type exchange struct {
 	line                 int
 	method, target, body string
 	header               http.Header
-	code, wantedBody     string // code may be several, with spaces between
+	code, wantedBody     string // several codes are separated by spaces
 	wantedHeader         http.Header
 }
 

@@ -1,10 +1,10 @@
-// Package script sends requests that are written down as text and compares the answers with the text.
+// Package script sends requests from a text file and compares the responses with it.
 //
-// A script is a list of exchanges with one server, in a namespace of its own, whose name is that of the file. An
-// exchange is a request as HTTP has it (a line, headers, an empty line, a body), a line with the expected status,
-// expected headers, an empty line and the expected body; a line of three dashes ends it:
+// A script is a list of exchanges with one server, in a namespace of its own, named after the file. An exchange is an
+// HTTP request (a line, headers, an empty line, a body), a line with the expected status, expected headers, an empty
+// line and the expected body; a line of three dashes ends it:
 //
-//	# what this is about
+//	# the subject
 //	POST /api/v1/namespaces/$NS/configmaps
 //
 //	{"metadata":{"name":"one"},"data":{"a":"b"}}
@@ -14,15 +14,15 @@
 //	{"kind":"ConfigMap","metadata":{"name":"one","uid":"$UID","...":""},"...":""}
 //	---
 //
-// A body is compared as JSON: a field that is not expected is a difference, unless the object has the field "...". The
-// string "$any" is any value that is not null. Any other string of a dollar and capital letters is a variable: it takes
-// the value that it meets first, stands for that value from there on, and is replaced in requests. A watch answers with
-// several documents, one after another; "..." as the last one lets others follow. A body that does not begin with { or
-// [ is compared as text, of which "$any" leaves out the rest of a line; one that begins with an exclamation mark is
-// text that must not be in the answer. Several statuses may be right: "=> 403 404".
+// A body is compared as JSON: an unexpected field is a difference, unless the object has the field "...". The string
+// "$any" is any value that is not null. Any other string of a dollar and capital letters is a variable: its first match
+// sets the value that it stands for from then on, also in requests. A watch answers with several documents, one after
+// another; "..." as the last one lets others follow. A body that does not begin with { or [ is compared as text, in
+// which "$any" skips the rest of a line; one that begins with an exclamation mark is text that the response must not
+// contain. Several statuses may be right: "=> 403 404".
 //
-// Requests are the administrator's. The header "As" names the user who sends one instead: it is the bearer token that
-// the request brings, without a client certificate; "anonymous" brings none.
+// Requests are the administrator's. The header "As" selects another user: it is the bearer token of the request, which
+// is then sent without a client certificate; "anonymous" sends none.
 package script
 
 import (
@@ -151,7 +151,7 @@ func (r *runner) run(e exchange) {
 	}
 }
 
-// send sends a request and returns the status, the headers and the body of the answer.
+// send sends a request and returns the status, the headers and the body of the response.
 func (r *runner) send(e exchange) (code string, header http.Header, body string) {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)

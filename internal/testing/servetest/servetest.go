@@ -1,4 +1,4 @@
-// Package servetest sends requests to a handler without a network, and reads its answers.
+// Package servetest sends requests to a handler without a network, and reads its responses.
 package servetest
 
 import (
@@ -24,7 +24,7 @@ func Do(to http.Handler, method, target string, headers ...string) *httptest.Res
 	return w
 }
 
-// Status returns the Status of an answer, which must be one.
+// Status returns the Status of a response, which must be one.
 func Status(t testing.TB, w *httptest.ResponseRecorder) *metav1.Status {
 	t.Helper()
 	var s metav1.Status
