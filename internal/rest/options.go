@@ -25,6 +25,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
@@ -47,7 +48,7 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+	return invalid.New(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
 func createOptions(r *http.Request) (*metav1.CreateOptions, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
@@ -178,7 +179,7 @@ func (v *Verbs) validateNew(ctx context.Context, c *Call, obj object.Object) err
 	}
 	if errs = append(v.validateIn(ctx, c, obj, nil), errs...); len(errs) > 0 {
 		name := object.String(object.Meta(obj), "name")
-		return apierrors.NewInvalid(c.kindOf(obj), name, secrecy.Redact(c.Version, errs))
+		return invalid.New(c.kindOf(obj), name, secrecy.Redact(c.Version, errs))
 	}
 	c.warnings(ctx, obj, nil)
 	return v.admission.mayCreate(ctx, c) // after validation, as in Kubernetes

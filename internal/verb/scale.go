@@ -17,6 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/apply"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 	"github.com/bowsprit/bowsprit/internal/verb/scale"
@@ -237,7 +238,7 @@ func (c *Call) checkScale(sent object.Object) error {
 		return err
 	}
 	if n := typed.Spec.Replicas; n < 0 && !c.Resource.Custom() { // a custom object's own validation checks this
-		return apierrors.NewInvalid(scale.Kind.GroupKind(), c.Name,
+		return invalid.New(scale.Kind.GroupKind(), c.Name,
 			field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), n, "must be greater than or equal to 0")})
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
@@ -198,7 +199,7 @@ func (c *Call) checkRevision(obj object.Object, e *watchcache.Entry) error {
 			meta["resourceVersion"] = strconv.FormatInt(e.Revision, 10)
 			return nil
 		}
-		return apierrors.NewInvalid(schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Plural}, c.Name,
+		return invalid.New(schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Plural}, c.Name,
 			field.ErrorList{
 				field.Invalid(field.NewPath("metadata").Child("resourceVersion"), uint64(0),
 					"must be specified for an update"),
@@ -249,7 +250,7 @@ func (v *Verbs) prepareUpdate(ctx context.Context, c *Call, obj, old object.Obje
 	}
 	errs = slices.Concat(v.validateIn(ctx, c, obj, old), v.limit(ctx, c, obj, old), errs)
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(c.kindOf(obj), object.String(meta, "name"), secrecy.Redact(c.Version, errs))
+		return invalid.New(c.kindOf(obj), object.String(meta, "name"), secrecy.Redact(c.Version, errs))
 	}
 	c.warnings(ctx, obj, old)
 	apply.KeepTimes(old, obj) // if nothing else changes, the times in managedFields stay, too

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 )
 
 // checkIdentity refuses a converted object with another identity than the original. Texts are Kubernetes'.
@@ -91,7 +92,7 @@ func takeStrings(meta, theirs object.Object, name string) error {
 			errs = apivalidation.ValidateAnnotations(texts, field.NewPath("metadata", "annotation"))
 		}
 		if len(errs) > 0 {
-			return errs.ToAggregate()
+			return invalid.Join(errs)
 		}
 	}
 	meta[name] = now

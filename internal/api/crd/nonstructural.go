@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/object/schema"
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 )
 
 // nonStructural sets or removes NonStructuralSchema. Only definitions with spec.preserveUnknownFields, remnants of
@@ -44,7 +45,7 @@ func nonStructuralCondition(
 			schema.CheckStructural(props,
 				field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema"))...)
 	}
-	to.Status, to.Reason, to.Message = apiextensionsv1.ConditionTrue, "Violations", errs.ToAggregate().Error()
+	to.Status, to.Reason, to.Message = apiextensionsv1.ConditionTrue, "Violations", invalid.Join(errs).Error()
 	return to
 }
 

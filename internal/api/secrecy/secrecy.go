@@ -20,6 +20,7 @@ import (
 	objectschema "github.com/bowsprit/bowsprit/internal/object/schema"
 	"github.com/bowsprit/bowsprit/internal/object/sensitive"
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 )
 
 // Subresource is the subresource that a caller must be allowed to get to read sensitive fields. It is not served.
@@ -116,7 +117,7 @@ func (s Secrecy) Unmask(obj, old object.Object, p Part) error {
 	if p.Name == "" {
 		p.Name = object.String(object.Meta(obj), "name")
 	}
-	return apierrors.NewInvalid(p.Kind, p.Name, wrong)
+	return invalid.New(p.Kind, p.Name, wrong)
 }
 
 // Form identifies the masked form of an entry in one version. All callers who see it masked share its bytes.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
@@ -104,7 +105,7 @@ func (y *way) serveLog(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c 
 		o.Stream = &all
 	}
 	if errs := y.check(o); len(errs) > 0 {
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "PodLogOptions"}, c.Name, errs)
+		return invalid.New(schema.GroupKind{Kind: "PodLogOptions"}, c.Name, errs)
 	}
 	pod, err := y.pod(r, v, c)
 	if err != nil {

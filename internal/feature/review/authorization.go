@@ -21,6 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
@@ -33,7 +34,7 @@ func (r Reviews) access(
 		return nil, err
 	}
 	errs := checkSubject(review.Spec)
-	if err := invalid(append(errs, checkEmpty(review.ObjectMeta, "must be empty")...)); err != nil {
+	if err := wrong(append(errs, checkEmpty(review.ObjectMeta, "must be empty")...)); err != nil {
 		return nil, err
 	}
 	if err := validateAdmission(obj); err != nil {
@@ -68,7 +69,7 @@ func (r Reviews) localAccess(
 		errs = append(errs,
 			field.Invalid(field.NewPath("spec.nonResourceAttributes"), shown(a), "disallowed on this kind of request"))
 	}
-	if err := invalid(errs); err != nil {
+	if err := wrong(errs); err != nil {
 		return nil, err
 	}
 	if err := validateAdmission(obj); err != nil {
@@ -89,7 +90,7 @@ func (r Reviews) selfAccess(
 	}
 	errs := checkAttributes(review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes)
 	errs = append(errs, checkSelectors(review.Spec.ResourceAttributes)...)
-	if err := invalid(append(errs, checkEmpty(review.ObjectMeta, "must be empty")...)); err != nil {
+	if err := wrong(append(errs, checkEmpty(review.ObjectMeta, "must be empty")...)); err != nil {
 		return nil, err
 	}
 	if err := validateAdmission(obj); err != nil {
@@ -245,16 +246,14 @@ func labelSelector(a *authorizationv1.LabelSelectorAttributes) (text, problem st
 		}
 		return a.RawSelector, ""
 	}
-	understood := 0
-	out := labels.NewSelector()
+	var understood []labels.Requirement // added together: each Add copies and sorts all
 	for _, r := range a.Requirements {
 		op, known := selectionOperators[r.Operator]
 		if one, err := labels.NewRequirement(r.Key, op, r.Values); known && err == nil {
-			out = out.Add(*one)
-			understood++
+			understood = append(understood, *one)
 		}
 	}
-	return out.String(), lost(len(a.Requirements), understood)
+	return labels.NewSelector().Add(understood...).String(), lost(len(a.Requirements), len(understood))
 }
 
 func subject(spec authorizationv1.SubjectAccessReviewSpec) user.Info {
@@ -265,12 +264,12 @@ func subject(spec authorizationv1.SubjectAccessReviewSpec) user.Info {
 	return who
 }
 
-// invalid is the 422 of a review; the kind that it names is empty, as in Kubernetes.
-func invalid(errs field.ErrorList) error {
+// wrong is the 422 of a review; the kind that it names is empty, as in Kubernetes.
+func wrong(errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
+	return invalid.New(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
 }
 
 func checkSubject(spec authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
@@ -339,18 +338,18 @@ func checkSelectors(a *authorizationv1.ResourceAttributes) (errs field.ErrorList
 		at := path.Child("fieldSelector")
 		form(at, s.RawSelector, len(s.Requirements))
 		for i, requirement := range s.Requirements {
-			errs = slices.Concat(errs, metav1validation.ValidateFieldSelectorRequirement(requirement,
+			errs = append(errs, metav1validation.ValidateFieldSelectorRequirement(requirement,
 				metav1validation.FieldSelectorValidationOptions{AllowUnknownOperatorInRequirement: true},
-				at.Child("requirements").Index(i)))
+				at.Child("requirements").Index(i))...)
 		}
 	}
 	if s := a.LabelSelector; s != nil {
 		at := path.Child("labelSelector")
 		form(at, s.RawSelector, len(s.Requirements))
 		for i, requirement := range s.Requirements {
-			errs = slices.Concat(errs, metav1validation.ValidateLabelSelectorRequirement(requirement,
+			errs = append(errs, metav1validation.ValidateLabelSelectorRequirement(requirement,
 				metav1validation.LabelSelectorValidationOptions{AllowUnknownOperatorInRequirement: true},
-				at.Child("requirements").Index(i)))
+				at.Child("requirements").Index(i))...)
 		}
 	}
 	return errs

@@ -19,6 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -43,7 +44,7 @@ func (r Reviews) issue(
 		return nil, err
 	}
 	if req.Name != "" && req.Name != c.Name {
-		return nil, apierrors.NewInvalid(tokenRequest.GroupKind(), c.Name, field.ErrorList{
+		return nil, invalid.New(tokenRequest.GroupKind(), c.Name, field.ErrorList{
 			field.Invalid(field.NewPath("metadata").Child("name"), req.Name,
 				"must match the service account name if specified")})
 	}
@@ -64,7 +65,7 @@ func (r Reviews) issue(
 	req.Name, req.Namespace, req.UID = c.Name, c.Namespace, types.UID(account.UID)
 	req.CreationTimestamp = metav1.NewTime(now.UTC())
 	if errs := checkTokenRequest(req); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(tokenRequest.GroupKind(), "", errs)
+		return nil, invalid.New(tokenRequest.GroupKind(), "", errs)
 	}
 	if obj, err = write(req); err != nil {
 		return nil, err

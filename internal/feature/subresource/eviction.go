@@ -20,6 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/core/podcondition"
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -56,7 +57,7 @@ func checkEviction(c *verb.Call, ev *policyv1.Eviction) error {
 	if o := ev.DeleteOptions; o != nil && o.IgnoreStoreReadErrorWithClusterBreakingPotential != nil &&
 		*o.IgnoreStoreReadErrorWithClusterBreakingPotential {
 		path := field.NewPath("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential")
-		return apierrors.NewInvalid(schema.GroupKind{Group: "policy", Kind: "Eviction"}, c.Name, field.ErrorList{
+		return invalid.New(schema.GroupKind{Group: "policy", Kind: "Eviction"}, c.Name, field.ErrorList{
 			field.Invalid(path, true, "can not be set for pod eviction, try after removing the option"),
 		})
 	}

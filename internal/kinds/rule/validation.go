@@ -44,8 +44,15 @@ func (val *Validation) over() bool {
 	}
 }
 
+// mostErrors is how many errors a validation keeps: more than an answer lists (invalid.Most).
+const mostErrors = 50_000
+
 // Add adds an error.
-func (val *Validation) Add(e *field.Error) { val.Errs = append(val.Errs, e) }
+func (val *Validation) Add(e *field.Error) {
+	if len(val.Errs) < mostErrors {
+		val.Errs = append(val.Errs, e)
+	}
+}
 
 // Invalid adds the error that a value is wrong.
 func (val *Validation) Invalid(path *field.Path, value any, detail string) {

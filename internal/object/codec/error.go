@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,6 +64,10 @@ func EncodeStatus(status *metav1.Status, m Media) ([]byte, error) {
 	return Enclose(status.APIVersion, status.Kind, message), nil
 }
 
+// maxMessage is the size in bytes of the longest message of a Status. A client sizes many: a list of unknown fields, a
+// patch that is shown.
+const maxMessage = 2 << 20
+
 // maxCode is the largest status code that HTTP has: three digits (RFC 9110, section 15).
 const maxCode = 999
 
@@ -97,5 +102,8 @@ func StatusOf(err error) *metav1.Status {
 		status.Code = http.StatusInternalServerError
 	}
 	status.Kind, status.APIVersion = "Status", "v1"
+	if len(status.Message) > maxMessage {
+		status.Message = strings.ToValidUTF8(status.Message[:maxMessage], "") + "..."
+	}
 	return &status
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -118,7 +119,7 @@ func readError(s metav1.Status) error {
 
 // NotCorrupt refuses the option for an object that is readable or does not exist.
 func NotCorrupt(gr schema.GroupResource, name string) error {
-	return apierrors.NewInvalid(schema.GroupKind{Group: gr.Group, Kind: gr.Resource}, name, field.ErrorList{
+	return invalid.New(schema.GroupKind{Group: gr.Group, Kind: gr.Resource}, name, field.ErrorList{
 		field.Invalid(field.NewPath(Option), true,
 			"is exclusively used to delete corrupt object(s), try again by removing this option"),
 	})

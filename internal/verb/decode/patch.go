@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 	"github.com/bowsprit/bowsprit/internal/object/sensitive"
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 )
 
 // Patch is the body of a PATCH, with its media type.
@@ -145,6 +148,9 @@ func (p Patch) Invalid(ctx context.Context, current object.Object, why string) e
 		_ = kjson.UnmarshalCaseSensitivePreserveInts(p.Data, &change) // decoding succeeded before
 		// Applying removes directives and nulls from the patch; Kubernetes shows the rest.
 		obj, _ := apply.StrategicMerge(codec.CloneObject(current), change, p.Into())
+		if err := quantity.Object(reflect.TypeOf(p.Into()), obj); err != nil {
+			return invalidPatchText(fmt.Sprintf("%+v", change), err.Error())
+		}
 		// Kubernetes converts the map to the Go type without JSON in between, which changes the wording of errors.
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, p.Into()); err != nil {
 			why = err.Error()
@@ -156,6 +162,6 @@ func (p Patch) Invalid(ctx context.Context, current object.Object, why string) e
 }
 
 func invalidPatchText(doc, why string) error {
-	return apierrors.NewInvalid(schema.GroupKind{}, "",
+	return invalid.New(schema.GroupKind{}, "",
 		field.ErrorList{field.Invalid(field.NewPath("patch"), doc, why)})
 }

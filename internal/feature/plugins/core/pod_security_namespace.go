@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -95,7 +95,7 @@ func (s *security) policyOf(namespace object) (api.Policy, field.ErrorList) {
 }
 
 func invalidLabels(a *admit.Attributes, errs field.ErrorList) error {
-	return apierrors.NewInvalid(schema.GroupKind{Kind: "Namespace"}, a.Name, errs)
+	return invalid.New(schema.GroupKind{Kind: "Namespace"}, a.Name, errs)
 }
 
 // violations lists the pods of a namespace that violate a level: one line for each kind of violation.

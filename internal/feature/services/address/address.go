@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/net"
@@ -24,6 +23,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/core"
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -208,7 +208,7 @@ func values[T ~string](list []T) []any {
 
 // invalid returns the Invalid error of the service.
 func (a *assignment) invalid(errs ...*field.Error) error {
-	return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, a.name, errs)
+	return invalid.New(schema.GroupKind{Kind: "Service"}, a.name, errs)
 }
 
 func (s *Services) off() []string {
