@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // Type says what there is to know of a kind whose objects are a Go type. T is a struct with metav1.TypeMeta (inline),
@@ -132,6 +133,12 @@ func version(
 // typed returns an object as a Go value.
 func typed[T any](obj object.Object) (*T, error) {
 	v := new(T)
+	if quantity.Held(reflect.TypeFor[T]()) {
+		obj = runtime.DeepCopyJSON(obj) // Object shortens quantities in place
+		if err := quantity.Object(reflect.TypeFor[T](), obj); err != nil {
+			return v, err
+		}
+	}
 	return v, runtime.DefaultUnstructuredConverter.FromUnstructured(obj, v)
 }
 

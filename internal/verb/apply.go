@@ -126,6 +126,9 @@ func (c *Call) normalizeApplied(obj object.Object, err error) (object.Object, er
 	}
 	if !c.Resource.Custom() {
 		if _, err := c.normalize(obj); err != nil {
+			if refused := c.refused(obj, err); refused != nil {
+				return nil, refused
+			}
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 		return obj, c.matches(obj)

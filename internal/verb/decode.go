@@ -13,6 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
@@ -51,11 +52,14 @@ func (d *decoder) decode(ctx context.Context, c *Call, body decode.Body, validat
 	typedJSON := c.Version.New != nil && decode.IsJSON(body.Type)
 	whole := typedJSON && decode.HasWholeFloat(obj)
 	unknown, err := c.normalize(obj)
-	if typedJSON && (err != nil || whole) {
+	if typedJSON && (err != nil || whole) && quantity.Plain(body.Data) {
 		// Decoding into the Go type gives the exact error: the first of several, and integers written as 1.0.
 		if said := kjson.UnmarshalCaseSensitivePreserveInts(body.Data, c.Version.New()); said != nil {
 			err = said
 		}
+	}
+	if refused := c.refused(obj, err); refused != nil {
+		return nil, refused
 	}
 	if err != nil {
 		return nil, codec.Unhandled(obj, err, c.Kind())
@@ -120,6 +124,12 @@ func (c *Call) normalize(obj object.Object) (problems []string, err error) {
 		problems = append(problems, fmt.Sprintf("unknown field %q", path))
 	}
 	return problems, nil
+}
+
+// refused returns the answer to an object with a quantity that takes too long to compute with, nil if err is about
+// something else.
+func (c *Call) refused(obj object.Object, err error) error {
+	return quantity.Refused(err, c.Kind().GroupKind(), object.String(object.Meta(obj), "name"))
 }
 
 // report turns problems with fields into warnings or an error, by the fieldValidation parameter.

@@ -29,6 +29,9 @@ func (v *Verbs) Patch(
 		}
 		more, err := v.normalizePatched(c, patch.Type, obj)
 		if err != nil {
+			if refused := c.refused(obj, err); refused != nil {
+				return nil, refused
+			}
 			return nil, patch.Invalid(ctx, shown, err.Error())
 		}
 		if problems = append(problems, more...); len(problems) > 0 {

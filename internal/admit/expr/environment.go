@@ -67,6 +67,9 @@ func scoped(s Scope, compatible *version.Version) *environment.EnvSet {
 		{IntroducedVersion: always, EnvOptions: declared, DeclTypes: []*apiservercel.DeclType{namespace, request}},
 		environment.StrictCostOpt,
 	}
+	options = append(options, environment.VersionedOptions{
+		IntroducedVersion: always, EnvOptions: schemacel.Quantities(),
+	})
 	set := extend(environment.MustBaseEnvSet(compatible), options...)
 	if s.Patch {
 		set = extend(set, environment.VersionedOptions{IntroducedVersion: always, EnvOptions: []cel.EnvOption{

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // Cipher encrypts stored values, depending on the resource's prefix and the key.
@@ -66,6 +68,9 @@ func jsonOfProtobuf(kind *catalog.Resource, value []byte) (doc []byte, documents
 		}
 	}
 	into := made()
+	if err := quantity.Message(reflect.TypeOf(into), envelope.Raw); err != nil {
+		return nil, nil, err // the object is unreadable
+	}
 	if doc, err = codec.FromProtobuf(value, into); err != nil {
 		return nil, nil, err
 	}

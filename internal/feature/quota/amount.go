@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // amounts are quantities by their names in quotas.
@@ -19,7 +21,7 @@ func one() resource.Quantity { return *resource.NewQuantity(1, resource.DecimalS
 func addTo(sum, list amounts) {
 	for name, q := range list {
 		total := sum[name].DeepCopy()
-		total.Add(q)
+		quantity.Add(&total, q)
 		sum[name] = total
 	}
 }
@@ -29,7 +31,7 @@ func difference(a, b amounts) amounts {
 	out := amounts{}
 	for name, q := range a {
 		more := q.DeepCopy()
-		more.Sub(b[name])
+		quantity.Sub(&more, b[name])
 		if more.Sign() > 0 {
 			out[name] = more
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit/configuration"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // write is a write as quotas see it.
@@ -164,8 +165,8 @@ func (w *write) fits(c charge, used amounts) error {
 	var exceeded []corev1.ResourceName
 	for name, more := range c.amount {
 		sum := used[name].DeepCopy()
-		sum.Add(more)
-		if hard := c.quota.Status.Hard[name]; sum.Cmp(hard) > 0 {
+		quantity.Add(&sum, more)
+		if hard := c.quota.Status.Hard[name]; quantity.Cmp(sum, hard) > 0 {
 			exceeded = append(exceeded, name)
 		}
 	}

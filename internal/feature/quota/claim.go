@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // byClass separates the name of a storage class from the resource that a quota limits for it.
@@ -71,7 +72,7 @@ func storageOf(claim *corev1.PersistentVolumeClaim) (resource.Quantity, bool) {
 		return q, false
 	}
 	q = whole(q)
-	if given, ok := claim.Status.AllocatedResources[corev1.ResourceStorage]; ok && given.Cmp(q) > 0 {
+	if given, ok := claim.Status.AllocatedResources[corev1.ResourceStorage]; ok && quantity.Cmp(given, q) > 0 {
 		q = whole(given)
 	}
 	return q, true

@@ -14,6 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -131,7 +132,7 @@ func (q *quotas) refresh(obj object.Object) error {
 }
 
 func sameQuantities(a, b amounts) bool {
-	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
+	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return quantity.Cmp(x, y) == 0 })
 }
 
 func texts(list amounts) object.Object {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -70,7 +71,7 @@ func (d devices) measure(raw []byte) (*measure, error) {
 			most := amounts{}
 			for _, s := range r.FirstAvailable {
 				n, class := number(s.AllocationMode, s.Count), corev1.ResourceName(s.DeviceClassName)
-				if have := most[class]; n.Cmp(have) > 0 {
+				if have := most[class]; quantity.Cmp(n, have) > 0 {
 					most[class] = n
 				}
 			}

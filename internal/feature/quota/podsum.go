@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // podSum adds up the requests or limits of a pod. Containers and sidecars run concurrently and are summed; init
@@ -45,7 +47,7 @@ func podLimitsOf(pod *corev1.Pod) corev1.ResourceList {
 	sum.ownWords(out)
 	for name, q := range pod.Spec.Overhead {
 		if limit, ok := out[name]; ok && !limit.IsZero() {
-			limit.Add(q)
+			quantity.Add(&limit, q)
 			out[name] = limit
 		}
 	}
@@ -159,7 +161,7 @@ func add(to, list corev1.ResourceList) {
 	for name, q := range list {
 		sum, ok := to[name]
 		if ok {
-			sum.Add(q)
+			quantity.Add(&sum, q)
 		} else {
 			sum = q.DeepCopy()
 		}
@@ -170,7 +172,7 @@ func add(to, list corev1.ResourceList) {
 // raise makes each amount of to at least that of list.
 func raise(to, list corev1.ResourceList) {
 	for name, q := range list {
-		if has, ok := to[name]; !ok || q.Cmp(has) > 0 {
+		if has, ok := to[name]; !ok || quantity.Cmp(q, has) > 0 {
 			to[name] = q.DeepCopy()
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 func limitRangeKind() rule.Kind {
@@ -116,7 +117,7 @@ func inLimitOrder(val *rule.Validation, all map[string]map[string]resource.Quant
 	ratio, hasRatio := get("maxLimitRequestRatio")
 	// wrong reports that low is above high. shown is one of the two.
 	wrong := func(both bool, low, high resource.Quantity, list string, shown resource.Quantity, format string) {
-		if both && low.Cmp(high) > 0 {
+		if both && quantity.Cmp(low, high) > 0 {
 			val.Invalid(path.Child(list).Key(name), shown.String(), fmt.Sprintf(format, low.String(), high.String()))
 		}
 	}
@@ -130,7 +131,7 @@ func inLimitOrder(val *rule.Validation, all map[string]map[string]resource.Quant
 	wrong(hasLimit && hasMin, least, limit, "default", least, "min value %s is greater than default value %s")
 	wrong(hasLimit && hasMax, limit, most, "default", most, "default value %s is greater than max value %s")
 	at := path.Child("maxLimitRequestRatio").Key(name)
-	if one := resource.MustParse("1"); hasRatio && ratio.Cmp(one) < 0 {
+	if one := resource.MustParse("1"); hasRatio && quantity.Cmp(ratio, one) < 0 {
 		val.Invalid(at, ratio.String(), fmt.Sprintf("ratio %s is less than 1", ratio.String()))
 	}
 	if hasRatio && hasMin && hasMax {
@@ -142,7 +143,7 @@ func inLimitOrder(val *rule.Validation, all map[string]map[string]resource.Quant
 			val.Invalid(at, ratio.String(), fmt.Sprintf("ratio %s is greater than max/min = %f", ratio.String(), whole))
 		}
 	}
-	if !pod.Overcommits(name) && hasLimit && hasRequest && limit.Cmp(request) != 0 {
+	if !pod.Overcommits(name) && hasLimit && hasRequest && quantity.Cmp(limit, request) != 0 {
 		val.Invalid(path.Child("defaultRequest").Key(name), request.String(),
 			fmt.Sprintf("default value %s must equal to defaultRequest value %s in %s", limit.String(),
 				request.String(), name))

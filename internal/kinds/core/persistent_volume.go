@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -204,7 +203,7 @@ func capacity(val *rule.Validation, p rule.Value) {
 	}
 	for _, name := range object.Keys(all) {
 		basic(val, all[name], at.Key(name))
-		if q := rule.Quantity(all[name]); q.Cmp(resource.Quantity{}) <= 0 {
+		if q := rule.Quantity(all[name]); q.Sign() <= 0 {
 			val.Invalid(at.Key(name), q.String(), "must be greater than zero")
 		}
 	}

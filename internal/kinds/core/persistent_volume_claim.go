@@ -12,6 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 func persistentVolumeClaimKind() rule.Kind {
@@ -105,8 +106,8 @@ func claimUpdate(val *rule.Validation, _ rule.Value) {
 	}
 	size, oldSize := rule.Quantity(object.Map(spec, "resources", "requests")["storage"]),
 		rule.Quantity(object.Map(was, "resources", "requests")["storage"])
-	if granted := rule.Quantity(object.Map(val.Old, "status", "capacity")["storage"]); size.Cmp(oldSize) < 0 &&
-		size.Cmp(granted) <= 0 {
+	granted := rule.Quantity(object.Map(val.Old, "status", "capacity")["storage"])
+	if quantity.Cmp(size, oldSize) < 0 && quantity.Cmp(size, granted) <= 0 {
 		val.Forbidden(path.Child("resources", "requests", "storage"), "field can not be less than status.capacity")
 	}
 	if !rule.Equivalent(spec["volumeMode"], was["volumeMode"]) {

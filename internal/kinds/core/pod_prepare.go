@@ -4,11 +4,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // preparePodCreate sets the initial status of a pod: Pending, with its QoS class, and with the condition for scheduling
@@ -61,7 +61,7 @@ func qosOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
 		return corev1.PodQOSBurstable
 	}
 	for name, request := range requests {
-		if limit := limits[name]; limit.Cmp(request) != 0 {
+		if limit := limits[name]; quantity.Cmp(limit, request) != 0 {
 			return corev1.PodQOSBurstable
 		}
 	}
@@ -77,9 +77,9 @@ func counted(list corev1.ResourceList) corev1.ResourceList {
 
 func addTo(sum, list corev1.ResourceList) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		if q, ok := list[name]; ok && q.Cmp(resource.Quantity{}) > 0 {
+		if q, ok := list[name]; ok && q.Sign() > 0 {
 			total := sum[name].DeepCopy()
-			total.Add(q)
+			quantity.Add(&total, q)
 			sum[name] = total
 		}
 	}

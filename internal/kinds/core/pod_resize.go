@@ -7,6 +7,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // podResize allows changes of CPU and memory of a pod's containers, but not of its QoS class.
@@ -190,7 +191,7 @@ func classOf(spec object.Object) string {
 		for _, name := range []string{"cpu", "memory"} {
 			request, limit := rule.Quantity(object.Map(r, "requests")[name]),
 				rule.Quantity(object.Map(r, "limits")[name])
-			guaranteed = guaranteed && limit.Sign() > 0 && request.Cmp(limit) == 0
+			guaranteed = guaranteed && limit.Sign() > 0 && quantity.Cmp(request, limit) == 0
 		}
 	}
 	switch {

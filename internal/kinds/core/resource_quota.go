@@ -12,6 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 func resourceQuotaKind() rule.Kind {
@@ -63,7 +64,7 @@ func warnResourceQuota(w *rule.Warnings) {
 			continue
 		}
 		least, most := rule.Quantity(hard[request]), rule.Quantity(hard[limit])
-		if least.Cmp(most) > 0 {
+		if quantity.Cmp(least, most) > 0 {
 			w.AddText(fmt.Sprintf("ResourceQuota %s (%s) should be less than %s (%s)", request, &least, limit, &most))
 		}
 	}

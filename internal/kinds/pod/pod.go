@@ -12,6 +12,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 const ownUsersDevices rule.Exception = "who has users of its own has no devices"
@@ -139,7 +140,7 @@ func withinPod(val *rule.Validation, spec, r object.Object, path *field.Path) {
 	requests, limits := object.Map(r, "requests"), object.Map(r, "limits")
 	for name, sum := range Total(spec, "requests") {
 		if v, ok := requests[name]; ok {
-			if q := rule.Quantity(v); sum.Cmp(q) > 0 {
+			if q := rule.Quantity(v); quantity.Cmp(sum, q) > 0 {
 				val.Invalid(path.Child("requests").Key(name), q.String(),
 					fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", sum.String()))
 			}
@@ -147,7 +148,7 @@ func withinPod(val *rule.Validation, spec, r object.Object, path *field.Path) {
 	}
 	for name, sum := range Total(spec, "limits") {
 		if v, ok := limits[name]; ok && strings.HasPrefix(name, hugePages) {
-			if q := rule.Quantity(v); sum.Cmp(q) > 0 {
+			if q := rule.Quantity(v); quantity.Cmp(sum, q) > 0 {
 				val.Invalid(path.Child("limits").Key(name), q.String(),
 					fmt.Sprintf("must be greater than or equal to aggregate container limits of %s", sum.String()))
 			}
@@ -157,7 +158,7 @@ func withinPod(val *rule.Validation, spec, r object.Object, path *field.Path) {
 		own := object.Map(c, "resources", "limits")
 		for _, name := range object.Keys(own) {
 			if v, ok := limits[name]; ok {
-				if q, most := rule.Quantity(own[name]), rule.Quantity(v); q.Cmp(most) > 0 {
+				if q, most := rule.Quantity(own[name]), rule.Quantity(v); quantity.Cmp(q, most) > 0 {
 					val.Invalid(path.Child("containers").Index(i).Key(name).Child("limits"), q.String(),
 						fmt.Sprintf("must be less than or equal to pod limits of %s", most.String()))
 				}

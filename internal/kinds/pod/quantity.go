@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // RoundUp rounds quantities up to thousandths, as Kubernetes' defaulting does. The fields are the names of lists in
@@ -19,7 +20,7 @@ func RoundUp(obj object.Object, fields ...string) {
 			if !ok || !strings.ContainsAny(text, ".nueE") {
 				continue
 			}
-			if q, err := resource.ParseQuantity(text); err == nil && !q.RoundUp(resource.Milli) {
+			if q, err := quantity.Parse(text); err == nil && !q.RoundUp(resource.Milli) {
 				list[key] = q.String()
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 const brokenPages rule.Exception = "huge pages come in whole pages"
@@ -143,9 +144,9 @@ func withinLimit(val *rule.Validation, name string, request any, limits object.O
 	case !ok && !Overcommits(name):
 		val.Required(limitPath, "Limit must be set for non overcommitable resources")
 	case !ok:
-	case q.Cmp(most) != 0 && !Overcommits(name):
+	case quantity.Cmp(q, most) != 0 && !Overcommits(name):
 		val.Invalid(requestPath, q.String(), fmt.Sprintf("must be equal to %s limit of %s", name, most.String()))
-	case q.Cmp(most) > 0:
+	case quantity.Cmp(q, most) > 0:
 		val.Invalid(requestPath, q.String(),
 			fmt.Sprintf("must be less than or equal to %s limit of %s", name, most.String()))
 	}
@@ -153,7 +154,7 @@ func withinLimit(val *rule.Validation, name string, request any, limits object.O
 
 // wholePages reports whether an amount is a multiple of the size of pages that the resource is named after.
 func wholePages(name string, q resource.Quantity) bool {
-	size, err := resource.ParseQuantity(strings.TrimPrefix(name, hugePages))
+	size, err := quantity.Parse(strings.TrimPrefix(name, hugePages))
 	if err != nil || size.Sign() <= 0 || size.MilliValue()%1000 != 0 {
 		return false
 	}
@@ -208,7 +209,7 @@ func claimRequest(val *rule.Validation, seen map[string]bool, name, request stri
 // CheckQuantity validates an amount of a resource.
 func CheckQuantity(val *rule.Validation, name string, v any, path *field.Path) {
 	q := rule.Quantity(v)
-	if q.Cmp(resource.Quantity{}) < 0 {
+	if q.Sign() < 0 {
 		val.Invalid(path, q.String(), "must be greater than or equal to 0")
 	}
 	if counted(name) && q.MilliValue()%1000 != 0 {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // Total returns the maximum total of "requests" or "limits" of a pod's containers: the larger of the sum of concurrent
@@ -51,14 +52,14 @@ func Overhead(spec object.Object) map[string]resource.Quantity {
 func addAll(to, from map[string]resource.Quantity) {
 	for name, q := range from {
 		sum := to[name].DeepCopy()
-		sum.Add(q)
+		quantity.Add(&sum, q)
 		to[name] = sum
 	}
 }
 
 func largest(to, from map[string]resource.Quantity) {
 	for name, q := range from {
-		if have, ok := to[name]; !ok || q.Cmp(have) > 0 {
+		if have, ok := to[name]; !ok || quantity.Cmp(q, have) > 0 {
 			to[name] = q.DeepCopy()
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 func resourceSliceKind() rule.Kind {
@@ -355,17 +356,17 @@ func validValues(val *rule.Validation, usual, most resource.Quantity, values []a
 	found := false
 	for i, v := range values {
 		amounts[i] = rule.Quantity(v)
-		if i > 0 && amounts[i-1].Cmp(amounts[i]) > 0 {
+		if i > 0 && quantity.Cmp(amounts[i-1], amounts[i]) > 0 {
 			val.Invalid(path.Index(i), amounts[i].String(), "values must be sorted in ascending order")
 		}
 	}
 	set(val, amounts, mostValidValues, path,
 		func(q resource.Quantity) string { return strconv.FormatInt(q.Value(), 10) },
 		func(q resource.Quantity, at *field.Path) {
-			if q.Cmp(most) > 0 {
+			if quantity.Cmp(q, most) > 0 {
 				val.Invalid(at, q.String(), "option is larger than capacity value: "+most.String())
 			}
-			found = found || q.Cmp(usual) == 0
+			found = found || quantity.Cmp(q, usual) == 0
 		})
 	if !found {
 		val.Invalid(path, usual.String(), "default value is not valid according to the requestPolicy")
@@ -383,19 +384,19 @@ func validRange(val *rule.Validation, usual, most resource.Quantity, amounts obj
 			val.Invalid(path.Child(name), q.String(), detail+than.String())
 		}
 	}
-	refuse(low.Cmp(most) > 0, "min", low, "min is larger than capacity value: ", most)
-	refuse(usual.Cmp(low) < 0, "min", usual, "default is less than min: ", low)
+	refuse(quantity.Cmp(low, most) > 0, "min", low, "min is larger than capacity value: ", most)
+	refuse(quantity.Cmp(usual, low) < 0, "min", usual, "default is less than min: ", low)
 	if amounts["max"] != nil {
-		refuse(low.Cmp(high) > 0, "max", low, "min is larger than max: ", high)
-		refuse(high.Cmp(most) > 0, "max", high, "max is larger than capacity value: ", most)
-		refuse(usual.Cmp(high) > 0, "max", usual, "default is more than max: ", high)
+		refuse(quantity.Cmp(low, high) > 0, "max", low, "min is larger than max: ", high)
+		refuse(quantity.Cmp(high, most) > 0, "max", high, "max is larger than capacity value: ", most)
+		refuse(quantity.Cmp(usual, high) > 0, "max", usual, "default is more than max: ", high)
 	}
 	if amounts["step"] == nil {
 		return
 	}
 	next := low.DeepCopy()
-	next.Add(step)
-	if next.Cmp(most) > 0 {
+	quantity.Add(&next, step)
+	if quantity.Cmp(next, most) > 0 {
 		val.Invalid(path.Child("step"), step.String(),
 			fmt.Sprintf("one step %s is larger than capacity value: %s", &next, &most))
 	}

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // DecodeAs is the Decode rule of every built-in kind: it converts obj to the form that it has after being decoded into
@@ -19,6 +21,9 @@ import (
 // It returns the paths of the unknown fields ("spec.foo"). An error has the text of encoding/json, for example "json:
 // cannot unmarshal number into Go struct field ConfigMap.data of type string"; obj is then unchanged.
 func DecodeAs[T any](obj object.Object) (unknown []string, err error) {
+	if err := quantity.Object(reflect.TypeFor[T](), obj); err != nil {
+		return nil, err
+	}
 	// It goes through JSON, which produces the errors that clients know. Assigning the fields directly, as
 	// runtime.DefaultUnstructuredConverter does, would take half the time and accept a number that is too large for an
 	// int32.

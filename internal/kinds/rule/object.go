@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // Objects returns the objects of a list.
@@ -49,7 +50,7 @@ func StringMap(v any) map[string]string {
 func Quantity(v any) resource.Quantity {
 	switch v := v.(type) {
 	case string:
-		q, _ := resource.ParseQuantity(v)
+		q, _ := quantity.Parse(v)
 		return q
 	case int64:
 		return *resource.NewQuantity(v, resource.DecimalSI)

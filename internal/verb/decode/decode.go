@@ -9,6 +9,7 @@ import (
 	"context"
 	"math"
 	"mime"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -51,6 +53,9 @@ func HasWholeFloat(v any) bool {
 func Into(
 	obj object.Object, into any, want schema.GroupVersionKind, body Body, found []string,
 ) (problems []string, err error) {
+	if err := quantity.Object(reflect.TypeOf(into), obj); err != nil {
+		return nil, quantity.Refused(err, want.GroupKind(), "")
+	}
 	unknown, err := kjson.UnmarshalStrict(codec.AppendJSON(nil, obj), into, kjson.DisallowUnknownFields)
 	if err != nil {
 		return nil, codec.Unhandled(obj, err, want)
@@ -72,7 +77,11 @@ func IsJSON(contentType string) bool {
 
 // StrictProblems returns the field problems of a body of into's type, in the order of the body. A repeated unknown
 // field is reported only once. found holds the same problems without order and type.
+// They are all there is to return about a body with quantities that take long to decode: a repeated field may hide one.
 func StrictProblems(body []byte, into any, found []string) []string {
+	if !quantity.Plain(body) {
+		return found
+	}
 	errs, err := kjson.UnmarshalStrict(body, into)
 	if err != nil || len(errs) == 0 {
 		return found
@@ -101,6 +110,9 @@ func Read(
 		obj, err = codec.DecodeCBOR(body.Data, want)
 		return obj, nil, err
 	case mediaType == codec.Protobuf && message != nil:
+		if err := measure(body.Data, message(), want); err != nil {
+			return nil, nil, err
+		}
 		if body.Data, err = codec.ReadProtobuf(body.Data, message(), want); err != nil {
 			return nil, nil, err
 		}
@@ -110,6 +122,15 @@ func Read(
 		return codec.DecodeTyped(body.Data, body.Type, strict, want)
 	}
 	return codec.DecodeObject(body.Data, body.Type, strict, want)
+}
+
+// measure returns the answer to a protobuf body of a kind with a quantity that takes too long to decode, or nil.
+func measure(data []byte, into any, want schema.GroupVersionKind) error {
+	envelope, err := codec.OpenEnvelope(data)
+	if err != nil {
+		return nil // decoding returns it too
+	}
+	return quantity.Refused(quantity.Message(reflect.TypeOf(into), envelope.Raw), want.GroupKind(), "")
 }
 
 // Documents returns the texts of the documents (codec.Documents) in a body decoded by Read. It includes only fields
@@ -122,6 +143,7 @@ func Documents(ctx context.Context, body Body, v *catalog.Version, subresource s
 	mediaType, err := codec.BodyType(ctx, body.Type)
 	switch {
 	case err != nil:
+	case mediaType == codec.JSON && !quantity.Plain(body.Data):
 	case mediaType == codec.JSON:
 		err = kjson.UnmarshalCaseSensitivePreserveInts(body.Data, into)
 	case mediaType == codec.Protobuf:

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // The annotations that set the usage of a pod's containers: one quantity for all, or quantities by container
@@ -78,7 +80,7 @@ func read(annotation string, otherwise resource.Quantity) said {
 		if _, known := s.named[name]; named && known {
 			continue
 		}
-		q, err := resource.ParseQuantity(strings.TrimSpace(value))
+		q, err := quantity.Parse(strings.TrimSpace(value))
 		switch {
 		case err != nil || q.Sign() < 0:
 		case named:
@@ -102,8 +104,8 @@ func (s *said) of(container string) resource.Quantity {
 func Sum(all []Container) corev1.ResourceList {
 	cpu, memory := resource.Quantity{Format: resource.DecimalSI}, resource.Quantity{Format: resource.BinarySI}
 	for _, one := range all {
-		cpu.Add(one.Usage[corev1.ResourceCPU])
-		memory.Add(one.Usage[corev1.ResourceMemory])
+		quantity.Add(&cpu, one.Usage[corev1.ResourceCPU])
+		quantity.Add(&memory, one.Usage[corev1.ResourceMemory])
 	}
 	return corev1.ResourceList{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 	"github.com/bowsprit/bowsprit/internal/workload/stage"
 )
 
@@ -57,7 +58,7 @@ func check(key, value string) error {
 			return fmt.Errorf("use a number up to %d", mostNodes)
 		}
 	case "cpu", "memory":
-		if q, err := resource.ParseQuantity(value); err != nil || q.Sign() <= 0 {
+		if q, err := quantity.Parse(value); err != nil || q.Sign() <= 0 {
 			return errors.New("use a quantity such as 8 or 32Gi")
 		}
 	case "name":
@@ -88,8 +89,12 @@ func (s Settings) read() plan {
 		}
 		return otherwise
 	}
+	amount := func(key, otherwise string) resource.Quantity {
+		q, _ := quantity.Parse(text(key, otherwise)) // check has accepted it
+		return q
+	}
 	return plan{
 		nodes: number("nodes", 1), zones: number("zones", 0), pods: number("pods", 110), name: text("name", "node-%d"),
-		cpu: resource.MustParse(text("cpu", "8")), memory: resource.MustParse(text("memory", "32Gi")),
+		cpu: amount("cpu", "8"), memory: amount("memory", "32Gi"),
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
@@ -164,4 +164,4 @@ func (l *life) ready(containers corev1.PodCondition) corev1.PodCondition {
 	}
 }
 
-func equal(a, b *corev1.PodStatus) bool { return equality.Semantic.DeepEqual(a, b) }
+func equal(a, b *corev1.PodStatus) bool { return quantity.Semantic.DeepEqual(a, b) }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	helper "k8s.io/component-helpers/storage/volume"
 
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
@@ -80,7 +81,7 @@ func (s *scheduler) volumesOf(p *podInfo) (*volumes, string) {
 		v.all = s.allVolumes()
 		slices.SortStableFunc(v.open, func(a, b *corev1.PersistentVolumeClaim) int {
 			size := a.Spec.Resources.Requests[corev1.ResourceStorage]
-			return size.Cmp(b.Spec.Resources.Requests[corev1.ResourceStorage])
+			return quantity.Cmp(size, b.Spec.Resources.Requests[corev1.ResourceStorage])
 		})
 	}
 	v.limits = s.limitsOf(p)

@@ -13,6 +13,7 @@ import (
 	helper "k8s.io/component-helpers/storage/volume"
 
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
@@ -171,7 +172,7 @@ func (p *provisioner) remove(ctx context.Context, v *corev1.PersistentVolume) er
 // grow enlarges the volume of a claim. Admission has checked that its class allows expansion.
 func (p *provisioner) grow(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	wants, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
-	if claim.Status.Phase != corev1.ClaimBound || wants.Cmp(has) <= 0 {
+	if claim.Status.Phase != corev1.ClaimBound || quantity.Cmp(wants, has) <= 0 {
 		return nil
 	}
 	v := cluster.PersistentVolumes.Read(p.index, "", claim.Spec.VolumeName)
@@ -179,7 +180,7 @@ func (p *provisioner) grow(ctx context.Context, claim *corev1.PersistentVolumeCl
 		return nil
 	}
 	about := cluster.PersistentVolumeClaims.Ref(claim)
-	if size := v.Spec.Capacity[corev1.ResourceStorage]; size.Cmp(wants) < 0 {
+	if size := v.Spec.Capacity[corev1.ResourceStorage]; quantity.Cmp(size, wants) < 0 {
 		p.Normal(ctx, about, "Resizing", "External resizer is resizing volume %s", v.Name)
 		_, err := cluster.PersistentVolumes.Update(ctx, p.Cluster, v, func(now *corev1.PersistentVolume) error {
 			now.Spec.Capacity[corev1.ResourceStorage] = wants

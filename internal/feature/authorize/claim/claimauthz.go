@@ -15,12 +15,12 @@ import (
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/verb"
@@ -63,8 +63,8 @@ type write struct {
 
 // binding checks changes of the claim's allocation and consumers. The permission covers all claims.
 func (w *write) binding() field.ErrorList {
-	if equality.Semantic.DeepEqual(w.now.Allocation, w.was.Allocation) &&
-		equality.Semantic.DeepEqual(w.now.ReservedFor, w.was.ReservedFor) {
+	if quantity.Semantic.DeepEqual(w.now.Allocation, w.was.Allocation) &&
+		quantity.Semantic.DeepEqual(w.now.ReservedFor, w.was.ReservedFor) {
 		return nil
 	}
 	err := w.require(w.call.Verb, resourcev1.SubresourceBinding, "", "")
@@ -140,7 +140,7 @@ func changedDrivers(now, was []resourcev1.AllocatedDeviceStatus) (drivers []stri
 	for _, d := range now {
 		old, known := before[keyOf(d)]
 		delete(before, keyOf(d))
-		if !known || !equality.Semantic.DeepEqual(old, d) {
+		if !known || !quantity.Semantic.DeepEqual(old, d) {
 			drivers = append(drivers, d.Driver)
 		}
 	}

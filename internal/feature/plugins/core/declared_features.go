@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -60,13 +60,13 @@ func (d declaredFeatures) check(ctx context.Context, a *admit.Attributes) error 
 
 // featuresToUpdate returns the sorted features that a kubelet needs to apply the change.
 func featuresToUpdate(old, now *corev1.PodSpec) (features []string) {
-	if !equality.Semantic.DeepEqual(old.Resources, now.Resources) {
+	if !quantity.Semantic.DeepEqual(old.Resources, now.Resources) {
 		features = append(features, "InPlacePodLevelResourcesVerticalScaling")
 	}
 	for i := range min(len(old.InitContainers), len(now.InitContainers)) {
 		c := &old.InitContainers[i]
 		sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		if !sidecar && !equality.Semantic.DeepEqual(c.Resources, now.InitContainers[i].Resources) {
+		if !sidecar && !quantity.Semantic.DeepEqual(c.Resources, now.InitContainers[i].Resources) {
 			return append(features, "InPlacePodVerticalScalingInitContainers")
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
@@ -17,6 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/authorize/node"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
 	"github.com/bowsprit/bowsprit/internal/kinds/certificates"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -107,7 +107,7 @@ func (n nodeLimits) node(_ context.Context, name string, a *admit.Attributes) er
 	if err != nil {
 		return err
 	}
-	same := equality.Semantic.DeepEqual
+	same := quantity.Semantic.DeepEqual
 	switch {
 	//lint:ignore SA1019 clients may still send it
 	case now.Spec.ConfigSource != nil && !same(now.Spec.ConfigSource, old.Spec.ConfigSource):

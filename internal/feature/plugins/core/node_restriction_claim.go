@@ -4,12 +4,12 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/diff"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // claim lets a kubelet report the new size of a claim's volume, and nothing else.
@@ -28,7 +28,7 @@ func (n nodeLimits) claim(_ context.Context, node string, a *admit.Attributes) e
 	if err != nil {
 		return err
 	}
-	if !equality.Semantic.DeepEqual(old, now) {
+	if !quantity.Semantic.DeepEqual(old, now) {
 		return refuse(a, "node %q is not allowed to update fields other than status.quantity and status.conditions: %v",
 			node, diff.Diff(old, now))
 	}

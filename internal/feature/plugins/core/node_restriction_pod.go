@@ -6,7 +6,6 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/authorize/node"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // pod lets a kubelet create mirror pods, report the status of the pods on its node, and delete them.
@@ -217,7 +217,7 @@ func podStatus(node string, a *admit.Attributes) error {
 	if err != nil {
 		return err
 	}
-	same := equality.Semantic.DeepEqual
+	same := quantity.Semantic.DeepEqual
 	switch {
 	case !maps.Equal(old.Labels, now.Labels):
 		return refuse(a, "node %q cannot update labels through pod status", node)

@@ -15,6 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
 	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -44,14 +45,14 @@ func (p podResizes) check(ctx context.Context, a *admit.Attributes) error {
 	needs := podTotal(catalog.At(a.Object, "spec"), "requests")
 	for name, q := range pod.Overhead(catalog.At(a.Object, "spec")) {
 		sum := needs[name].DeepCopy()
-		sum.Add(q)
+		quantity.Add(&sum, q)
 		needs[name] = sum
 	}
 	var short []string
-	if need, has := needs["cpu"], node.Status.Allocatable.Cpu(); need.Cmp(*has) > 0 {
+	if need, has := needs["cpu"], node.Status.Allocatable.Cpu(); quantity.Cmp(need, *has) > 0 {
 		short = append(short, fmt.Sprintf("cpu, requested: %d, allocatable: %d", need.MilliValue(), has.MilliValue()))
 	}
-	if need, has := needs["memory"], node.Status.Allocatable.Memory(); need.Cmp(*has) > 0 {
+	if need, has := needs["memory"], node.Status.Allocatable.Memory(); quantity.Cmp(need, *has) > 0 {
 		short = append(short, fmt.Sprintf("memory, requested: %d, allocatable: %d", need.Value(), has.Value()))
 	}
 	if len(short) > 0 {

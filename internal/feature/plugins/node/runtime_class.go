@@ -9,13 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -50,7 +50,7 @@ func (r runtimeClasses) set(ctx context.Context, a *admit.Attributes) error {
 		return err
 	}
 	if class.Overhead != nil {
-		if have := pod.Overhead; len(have) > 0 && !equality.Semantic.DeepEqual(class.Overhead.PodFixed, have) {
+		if have := pod.Overhead; len(have) > 0 && !quantity.Semantic.DeepEqual(class.Overhead.PodFixed, have) {
 			return admit.Forbidden(a, errMismatch)
 		}
 		amounts := object{}
@@ -108,7 +108,7 @@ func mergeTolerations(all []corev1.Toleration) []corev1.Toleration {
 	for i, t := range all {
 		redundant := slices.ContainsFunc(out, func(other corev1.Toleration) bool { return covers(other, t) }) ||
 			slices.ContainsFunc(all[i+1:], func(other corev1.Toleration) bool {
-				return covers(other, t) && !equality.Semantic.DeepEqual(other, t)
+				return covers(other, t) && !quantity.Semantic.DeepEqual(other, t)
 			})
 		if !redundant {
 			out = append(out, t)
@@ -120,7 +120,7 @@ func mergeTolerations(all []corev1.Toleration) []corev1.Toleration {
 // covers reports whether by tolerates everything that t tolerates.
 func covers(by, t corev1.Toleration) bool {
 	switch {
-	case equality.Semantic.DeepEqual(by, t):
+	case quantity.Semantic.DeepEqual(by, t):
 		return true
 	case t.Key != by.Key && (by.Key != "" || by.Operator != corev1.TolerationOpExists):
 		return false
@@ -159,7 +159,7 @@ func (r runtimeClasses) check(ctx context.Context, a *admit.Attributes) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object{"overhead": overhead}, &pod); err != nil {
 		return err
 	}
-	if !equality.Semantic.DeepEqual(class.Overhead.PodFixed, pod.Overhead) {
+	if !quantity.Semantic.DeepEqual(class.Overhead.PodFixed, pod.Overhead) {
 		return admit.Forbidden(a, errMismatch)
 	}
 	return nil

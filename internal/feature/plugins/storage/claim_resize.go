@@ -12,6 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
 	"github.com/bowsprit/bowsprit/internal/kinds/pod"
+	"github.com/bowsprit/bowsprit/internal/object/quantity"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -27,7 +28,7 @@ func ClaimResize(c plugin.Config) []plugin.Rule {
 
 func (c claimResizes) check(ctx context.Context, a *admit.Attributes) error {
 	was, now := storageOf(a.Old), storageOf(a.Object)
-	if now.Cmp(was) <= 0 {
+	if quantity.Cmp(now, was) <= 0 {
 		return nil
 	}
 	if catalog.Text(a.Old, "status", "phase") != string(corev1.ClaimBound) {

@@ -32,7 +32,15 @@ type environment struct {
 // not use features that the previous release lacks.
 var (
 	// kubeEnvironments returns the environments for rollback to a release.
-	kubeEnvironments = ForReleases(func(v *version.Version) *kubeenv.EnvSet { return kubeenv.MustBaseEnvSet(v) })
+	kubeEnvironments = ForReleases(func(v *version.Version) *kubeenv.EnvSet {
+		set, err := kubeenv.MustBaseEnvSet(v).Extend(kubeenv.VersionedOptions{
+			IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: Quantities(),
+		})
+		if err != nil {
+			panic(fmt.Errorf("cel environment: %w", err))
+		}
+		return set
+	})
 	// newExpressions returns the environment for new expressions.
 	newExpressions = ForReleases(func(*version.Version) *environment {
 		return newEnvironment(kubeEnvironments().NewExpressionsEnv())
