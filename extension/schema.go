@@ -47,7 +47,7 @@ func (d *derivation) of(t reflect.Type, path string) (*apiextensionsv1.JSONSchem
 		return s.DeepCopy(), nil
 	}
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-		return nil, fmt.Errorf("%s: what the JSON of %s looks like is not known: use another type", path, t)
+		return nil, fmt.Errorf("%s: the JSON form of %s is not known: use another type", path, t)
 	}
 	switch t.Kind() {
 	case reflect.String:

@@ -77,9 +77,9 @@ func (cs *Controllers) Check(context.Context) error {
 	case cs.config.Identity == "", cs.working.Load(), recent:
 		return nil
 	case heard != 0:
-		return errors.New("the server whose controllers work has been silent; another one will take over")
+		return errors.New("the leader of the controllers has been silent; another server will take over")
 	}
-	return errors.New("no server is known yet whose controllers work")
+	return errors.New("no server leads the controllers yet")
 }
 
 // New returns the controllers of the core, listening to the view.

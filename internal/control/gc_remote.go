@@ -317,7 +317,7 @@ func (g *collector) remoteState(
 	}
 	switch f := g.heard(k); {
 	case f == nil:
-		return dangling, fmt.Errorf("owner %s %s of %s, of whose server nothing is known yet: %w", ref.Kind, ref.Name,
+		return dangling, fmt.Errorf("owner %s %s of %s, on a server that has not been discovered yet: %w", ref.Kind, ref.Name,
 			ref.APIVersion, errUnknownKind)
 	case !f.has(key, string(ref.UID)): // it may be newer than the watch
 		return g.lookUp(ctx, k, namespace, ref)

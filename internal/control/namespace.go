@@ -111,7 +111,7 @@ func (n *namespaces) hangs(ns *watchcache.Entry, left []remains, failures []erro
 	for _, r := range left {
 		what = append(what, fmt.Sprint(r.resource, " ", slices.Sorted(maps.Keys(r.finalizers))))
 	}
-	n.Log.Warn("deletion of a namespace hangs; it goes on when what is left is gone", "namespace", ns.Name,
+	n.Log.Warn("deletion of a namespace hangs; it continues when the remaining objects are gone", "namespace", ns.Name,
 		"since", deleted, "left", what, "error", errors.Join(failures...))
 }
 

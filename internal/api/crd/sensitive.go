@@ -132,7 +132,7 @@ func checkSensitivePaths(version map[string]any, all *sensitive.Fields, at *fiel
 		case sensitive.Within:
 			errs = append(errs, field.Invalid(at, path, "must not point to a sensitive field"))
 		case sensitive.Above:
-			errs = append(errs, field.Invalid(at, path, "must not point to what has a sensitive field in it"))
+			errs = append(errs, field.Invalid(at, path, "must not point to a value with a sensitive field in it"))
 		}
 	}
 	for _, list := range []string{"additionalPrinterColumns", "selectableFields"} {

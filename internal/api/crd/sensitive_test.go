@@ -71,7 +71,7 @@ func TestSensitiveKeywordPlaces(t *testing.T) {
 			{name: c, type: string, jsonPath: ..x}, {name: d, type: string, jsonPath: .b}], `,
 			schema: `{type: object, properties: {a: {type: string, ` + mark + `}, b: {type: string}, m: {type: object, properties: {x: {type: string, ` + mark + `}}}}}`,
 			want: `spec.versions[0].additionalPrinterColumns[0].jsonPath: Invalid value: ".a": must not point to a sensitive field
-spec.versions[0].additionalPrinterColumns[1].jsonPath: Invalid value: ".m": must not point to what has a sensitive field in it
+spec.versions[0].additionalPrinterColumns[1].jsonPath: Invalid value: ".m": must not point to a value with a sensitive field in it
 spec.versions[0].additionalPrinterColumns[2].jsonPath: Invalid value: "..x": must not point to a sensitive field`},
 		"the replicas": {version: `subresources: {scale: {specReplicasPath: .spec.reps, statusReplicasPath: .status.reps}}, `,
 			schema: `{type: object, properties: {spec: {type: object, properties: {reps: {type: integer, ` + mark + `}}},

@@ -36,10 +36,10 @@ func NewPeers() *Peers {
 	}
 	return &Peers{
 		hits: counter("peer_aggregated_cache_hits_total",
-			"Requests for discovery of all servers whose answer was there."),
+			"Requests for discovery of all servers that the cache answered."),
 		misses: counter("peer_aggregated_cache_misses_total",
-			"Requests for discovery of all servers whose answer had to be put together."),
-		noPeer: counter("nopeer_requests_total", "Requests for what this server alone serves (profile=nopeer)."),
+			"Requests for discovery of all servers that needed a new merged document."),
+		noPeer: counter("nopeer_requests_total", "Requests for discovery of this server alone (profile=nopeer)."),
 	}
 }
 

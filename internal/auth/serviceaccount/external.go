@@ -165,7 +165,7 @@ func (k *Keys) lookFor(ctx context.Context, id string, pause time.Duration) *key
 	ctx, cancel := context.WithTimeout(ctx, externalCall)
 	defer cancel()
 	if err := k.fetchLocked(ctx); err != nil {
-		k.config.Log.Error("keys of service accounts cannot be fetched; those before stay in use", "error", err)
+		k.config.Log.Error("keys of service accounts cannot be fetched; the previous keys stay in use", "error", err)
 	}
 	return k.current.Load()
 }
@@ -199,7 +199,7 @@ func (k *Keys) runExternal(ctx context.Context) {
 		next := k.external.hint
 		k.external.mu.Unlock()
 		if err != nil && ctx.Err() == nil {
-			k.config.Log.Error("keys of service accounts cannot be fetched; those before stay in use", "error", err)
+			k.config.Log.Error("keys of service accounts cannot be fetched; the previous keys stay in use", "error", err)
 			next = externalRetry
 		}
 		timer.Reset(next)

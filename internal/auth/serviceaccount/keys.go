@@ -307,7 +307,7 @@ func (k *Keys) Run(ctx context.Context) {
 			return
 		case <-ticker.C:
 			if err := k.Refresh(); err != nil {
-				k.config.Log.Error("keys of service accounts are not usable; those before stay in use", "error", err)
+				k.config.Log.Error("keys of service accounts are not usable; the previous keys stay in use", "error", err)
 			}
 		}
 	}

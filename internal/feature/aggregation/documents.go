@@ -49,7 +49,7 @@ func (a *aggregator) learn(ctx context.Context, r *remote, listed []byte) {
 	}
 	failures := r.learned(err == nil)
 	if failures == 1 {
-		a.host.Log.Warn("the resources of an aggregated API cannot be read; those last seen go on being shown as stale",
+		a.host.Log.Warn("the resources of an aggregated API cannot be read; discovery shows the last known ones as stale",
 			"apiService", r.name, "error", err)
 	}
 	switch {

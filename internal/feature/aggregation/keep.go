@@ -119,7 +119,7 @@ func (k *keeper) remove(name string) {
 func (a *aggregator) save(r *remote, d *documents) {
 	err := a.keep.write(r.name, &file{UID: r.uid, Resources: d.raw, V3: d.v3, V2: d.v2})
 	if err != nil {
-		a.host.Log.Warn("what an aggregated API says of itself is not kept, and not known after a restart",
+		a.host.Log.Warn("the documents of an aggregated API cannot be saved, and will be missing after a restart",
 			"apiService", r.name, "error", err)
 	}
 }

@@ -68,7 +68,7 @@ func (a *aggregator) handler(remote *remote) front.Handler {
 		defer request.Wait(r.Context())()
 		if scope := request.ScopeOf(r.Context()); scope != nil && scope.Visible != nil {
 			codec.WriteError(w, r,
-				apierrors.NewBadRequest("another server answers for this resource, which cannot show what is visible"))
+				apierrors.NewBadRequest("another server serves this resource and cannot filter it by visibility"))
 			return
 		}
 		if s := a.await(r.Context(), remote); !s.available() {

@@ -84,7 +84,7 @@ func (k *keeper) follow(ctx context.Context, c changes) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			k.host.Log.Warn("a storage cannot be followed; it is listed again, and what is served may be old until then",
+			k.host.Log.Warn("a storage cannot be followed; it is listed again, and served objects may be old until then",
 				"resource", k.resource.Resource, "error", err)
 			if time.Since(began) > followAgainMost {
 				pause = followAgainFirst
@@ -139,7 +139,7 @@ func (k *keeper) run(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if err := k.sync(ctx); err != nil && ctx.Err() == nil {
-			k.host.Log.Warn("a storage cannot be listed; what is served may be old, and it is tried again",
+			k.host.Log.Warn("a storage cannot be listed; served objects may be old, and the server tries again",
 				"resource", k.resource.Resource, "error", err)
 		}
 	}

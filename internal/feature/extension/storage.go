@@ -110,7 +110,7 @@ func (k *keeper) repair(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), repairLimit)
 	defer cancel()
 	if err := k.sync(ctx); err != nil {
-		k.host.Log.Warn("a storage cannot be listed after a write that went wrong; what is served may be old until it is",
+		k.host.Log.Warn("a storage cannot be listed after a failed write; served objects may be old until it can be",
 			"resource", k.resource.Resource, "name", name, "error", err)
 	}
 }

@@ -62,7 +62,7 @@ func bootstrapRange(ctx context.Context, r *verb.Verbs, ranges []netip.Prefix) e
 	case ready:
 		return defaultRangeReady(ctx, r)
 	case !slices.Equal(stored.Spec.CIDRs, cidrs):
-		r.Log().Warn("the ServiceCIDR kubernetes is not what --service-cluster-ip-range says; it stays as it is",
+		r.Log().Warn("the ServiceCIDR kubernetes differs from --service-cluster-ip-range; it stays unchanged",
 			"ServiceCIDR", stored.Spec.CIDRs, "flag", cidrs)
 	}
 	return nil

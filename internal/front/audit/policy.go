@@ -46,7 +46,7 @@ func parsePolicy(text []byte) (audit.PolicyRuleEvaluator, error) {
 			continue
 		}
 		if p.Rules[i].Level != auditapi.LevelRequestResponse {
-			return nil, fmt.Errorf("rules[%d].changes: a patch shows what was stored, so the level must be %s", i,
+			return nil, fmt.Errorf("rules[%d].changes: a patch shows the stored object, so the level must be %s", i,
 				auditapi.LevelRequestResponse)
 		}
 		p.Rules[i].Level = levelPatch

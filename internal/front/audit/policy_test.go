@@ -53,7 +53,7 @@ func TestPolicyErrors(t *testing.T) {
 		{"kind: Policy\nrules:\n- level: Metadata\n", "unknown group version field"},
 		{head + "rules:\n- level: RequestResponse\n  changes: Diff\n", "rules[0].changes: Diff is not known"},
 		{head + "rules:\n- level: None\n- level: Request\n  changes: JSONPatch\n",
-			"rules[1].changes: a patch shows what was stored, so the level must be RequestResponse"},
+			"rules[1].changes: a patch shows the stored object, so the level must be RequestResponse"},
 		{head + "rules:\n- level: Metadata\n  nonResourceURLs: [healthz]\n", "must begin with a '/' character"},
 	} {
 		if _, err := parsePolicy([]byte(c.policy)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -75,7 +75,7 @@ func Open(
 	ctx context.Context, c *Config, instance string, dial egress.Dial, log *slog.Logger,
 ) (*Provider, error) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		log.Warn("traces could not be sent to the collector; those of the batch are lost", "error", err)
+		log.Warn("traces could not be sent to the collector; the batch is lost", "error", err)
 	}))
 	options := []otlptracegrpc.Option{otlptracegrpc.WithInsecure()} // as in Kubernetes: a collector beside the server
 	if c.Endpoint != nil {

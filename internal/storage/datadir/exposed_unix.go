@@ -83,7 +83,7 @@ func keepTreePrivate(part, dir string, log *slog.Logger) error {
 		}
 		by := owner(info)
 		if by != os.Geteuid() && by != owner(whole) && by != 0 {
-			return fmt.Errorf("%s belongs to another user (%d), who may change it: if it is what the server has written, "+
+			return fmt.Errorf("%s belongs to another user (%d), who may change it: if the server has written it, "+
 				"make it this user's with chown", at, by)
 		}
 		mode := info.Mode()
@@ -91,7 +91,7 @@ func keepTreePrivate(part, dir string, log *slog.Logger) error {
 			return nil
 		}
 		if mode&0o002 != 0 {
-			log.Warn("every user could write to a part of the data directory; this ends now. Look at what it holds",
+			log.Warn("every user could write to a part of the data directory; this ends now. Check its contents",
 				"path", at, "mode", fmt.Sprintf("%#o", mode.Perm()))
 		}
 		return os.Chmod(at, mode&^closed)

@@ -79,7 +79,7 @@ func keepPrivate(dir string) error {
 		}
 		if len(entries) > 0 || !mine {
 			return fmt.Errorf("may be written by every user (mode %#o), so that keys in it may be anybody's: "+
-				"look at what it holds and make it private with chmod 700, or choose another --data-dir", mode)
+				"check its contents and make it private with chmod 700, or choose another --data-dir", mode)
 		}
 	}
 	if !mine || mode&0o077 == 0 {

@@ -62,8 +62,8 @@ func (e *Encryption) Reload(
 	}
 	now := e.current.Load()
 	encryptionmetrics.RecordEncryptionConfigAutomaticReloadSuccess(e.config.Server, now.hash)
-	e.config.Log.Info("new encryption configuration in force; what is stored is read again, and encrypted anew when it "+
-		"is written", "file", e.config.File)
+	e.config.Log.Info("new encryption configuration in force; stored objects are read again, and encrypted anew at their "+
+		"next write", "file", e.config.File)
 	changed(ctx, func(prefix string) bool { return e.reads(old, prefix) || e.reads(now, prefix) })
 	return nil
 }

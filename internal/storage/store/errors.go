@@ -18,11 +18,11 @@ var (
 	ErrNotFound = errors.New("key not found")
 	ErrConflict = errors.New("key was changed meanwhile")
 	// ErrFenced: the key's container is being deleted (Options.UnlessFenced).
-	ErrFenced = errors.New("what the key belongs to is being deleted")
+	ErrFenced = errors.New("the owner of the key is being deleted")
 	// ErrOvertaken: another write of the same sequence came before (Options.Sequence); read again and retry.
 	ErrOvertaken = errors.New("another write came before that must be seen first")
 	// ErrTaken: a key of Options.Also does not have the required revision.
-	ErrTaken     = errors.New("what must be written with it was changed meanwhile")
+	ErrTaken     = errors.New("a key that must be written with it was changed meanwhile")
 	ErrCompacted = errors.New("the requested revision has been compacted")
 	// ErrFuture: the requested revision has not been reached yet.
 	ErrFuture = errors.New("the requested revision is in the future")

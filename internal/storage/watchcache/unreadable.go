@@ -120,7 +120,7 @@ func (ev *Event) Readable() *Event {
 
 // warn logs that an entry has become unreadable.
 func (v *View) warn(err *ReadError) {
-	v.log.Warn("object in the store cannot be read; reads of it fail, and what depends on it stays, until it can be "+
+	v.log.Warn("object in the store cannot be read; reads of it fail, and its dependents stay, until it can be "+
 		"read or is deleted", "key", err.Key, "error", err.Err)
 }
 
@@ -131,7 +131,7 @@ func (v *View) warnAll(c *Collection) {
 		return
 	}
 	first := s.FirstUnreadable("", "", 1)[0].Unreadable()
-	v.log.Warn("objects in the store cannot be read; reads of them fail, and what depends on them stays, until they "+
+	v.log.Warn("objects in the store cannot be read; reads of them fail, and their dependents stay, until they "+
 		"can be read or are deleted", "collection", c.prefix, "objects", s.Unreadable(), "first", first.Key,
 		"error", first.Err)
 }

@@ -50,7 +50,7 @@ func (s Session) Run(t *testing.T, file string, words map[string]string) {
 		}
 		got, _, _ := strings.Cut(rest, end)
 		if missing := missingLine(got, want.Text); missing != "" {
-			t.Errorf("%s:%d: %q is not in what was printed:\n%s", name, want.Line, missing, got)
+			t.Errorf("%s:%d: %q is not in the output:\n%s", name, want.Line, missing, got)
 		}
 	}
 	if !strings.Contains(out, mark(len(expected))) {
@@ -132,7 +132,7 @@ func terminal(t *testing.T, name string, blocks []Block) string {
 	t.Helper()
 	command := strings.TrimSpace(blocks[0].Text)
 	if len(blocks) < 2 || blocks[1].Language != "text" {
-		t.Fatalf("%s:%d: what does this terminal print when it is ready?", name, blocks[0].Line)
+		t.Fatalf("%s:%d: the page has no output that shows that the terminal is ready", name, blocks[0].Line)
 	}
 	if strings.Contains(strings.ReplaceAll(command, "\\\n", ""), "\n") {
 		t.Fatalf("%s:%d: more than one command for a terminal", name, blocks[0].Line)

@@ -49,7 +49,7 @@ func TestReadiness(t *testing.T) {
 		if code, text := ask(t, s, "/readyz"); code != http.StatusInternalServerError {
 			t.Errorf("before any server works: %d %s", code, text)
 		}
-		if code, text := ask(t, s, "/readyz/simulation"); !strings.Contains(text, "no server is known yet") {
+		if code, text := ask(t, s, "/readyz/simulation"); !strings.Contains(text, "no server leads the controllers yet") {
 			t.Errorf("before any server works: %d %s", code, text)
 		}
 		if code, text := ask(t, s, "/livez"); code != http.StatusOK {

@@ -15,7 +15,7 @@ func Lives(stages []*Stage) (lives map[schema.GroupKind]Life, refused map[string
 		kind := one.Of.GroupKind()
 		switch others := lives[kind]; {
 		case kind.Kind == "Event" && (kind.Group == "" || kind.Group == "events.k8s.io"):
-			refused[one.Name] = errors.New("no Stage can be about events, by which it is told what goes wrong")
+			refused[one.Name] = errors.New("no Stage can apply to events, which report its errors")
 		case len(others) > 0 && others[0].Of.Version != one.Of.Version:
 			refused[one.Name] = fmt.Errorf("it is about version %s of %s, and stage %s about %s: all must be about one",
 				one.Of.Version, kind, others[0].Name, others[0].Of.Version)

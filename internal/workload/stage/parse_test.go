@@ -109,7 +109,7 @@ func TestRead(t *testing.T) {
 		twice:                                                                          "both.yaml too",
 		wrong:                                                                          `wrong.yaml, document 1: stage "s": unknown field "spec.x"`,
 		file("twice.yaml", "kind: Stage\nkind: Stage\n"):                          "already set in map",
-		file("event.yaml", document1("resourceRef: {kind: Event}\nselector: {}")): "event.yaml: stage s: no Stage can be about",
+		file("event.yaml", document1("resourceRef: {kind: Event}\nselector: {}")): "event.yaml: stage s: no Stage can apply to",
 		both + string(os.PathListSeparator) + file("v2.yaml",
 			strings.Replace(document1("resourceRef: {kind: Pod, apiGroup: v2}\nselector: {}"), "name: s", "name: z", 1)): "v2.yaml: stage z: it is about version v2 of Pod, and stage r about v1",
 	} {

@@ -11,7 +11,7 @@ import (
 
 // Part brings the loops, that of groups of pods if their feature gate is open.
 func Part(openGates []string) part.Part {
-	return part.Part{Name: "protection of what is in use", Loops: []part.Loop{
+	return part.Part{Name: "protection of objects in use", Loops: []part.Loop{
 		{
 			Name: "persistentvolumeclaim-protection-controller", Workers: 1,
 			New: func(h *part.Host) control.Reconciler { return newClaimProtection(h) },

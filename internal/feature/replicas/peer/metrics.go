@@ -18,7 +18,7 @@ func newMetrics() *metrics {
 	return &metrics{
 		rerouted: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_rerouted_request_total",
-			Help: "Requests that another server has answered because this one does not serve the resource; those " +
+			Help: "Requests that another server has answered because this one does not serve the resource; requests " +
 				"without a group, version and resource are for its discovery.",
 		}, []string{"code", "group", "version", "resource"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -27,7 +27,7 @@ func newMetrics() *metrics {
 		}, []string{"type", "group", "version", "resource"}),
 		syncErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_peer_discovery_sync_errors_total",
-			Help: "Failures to find out what another server serves.",
+			Help: "Failed requests for the resources of another server.",
 		}, []string{"type"}),
 	}
 }

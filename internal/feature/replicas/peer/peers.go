@@ -232,7 +232,7 @@ func (p *peers) ask(ctx context.Context) bool {
 			s.due = p.host.Now().Add(s.wait)
 			if ctx.Err() == nil || !errors.Is(ctx.Err(), context.Canceled) {
 				p.metrics.syncErrors.WithLabelValues("fetch_discovery").Inc()
-				p.host.Log.Info("another server does not say what it serves; asked again later", "server", s.name,
+				p.host.Log.Info("another server does not return its resources; the request is repeated later", "server", s.name,
 					"address", s.address, "error", err)
 			}
 		})

@@ -129,7 +129,7 @@ func (p *peers) failed(w http.ResponseWriter, r *http.Request, err error) {
 	d := deliveryOf(r)
 	p.metrics.count(http.StatusServiceUnavailable, d.resource)
 	p.metrics.errors.WithLabelValues("proxy_transport", d.resource.Group, d.resource.Version, d.resource.Resource).Inc()
-	p.host.Log.Info("a request for what another server serves has failed", "resource", d.resource.String(),
+	p.host.Log.Info("a request to another server has failed", "resource", d.resource.String(),
 		"server", d.servers[0].name, "address", d.servers[0].address, "error", err)
 	codec.WriteError(w, r, apierrors.NewServiceUnavailable(fmt.Sprintf(
 		"%s is served by another API server, which cannot be reached", d.resource.GroupResource())))

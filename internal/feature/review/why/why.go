@@ -265,7 +265,7 @@ func (e *Explanation) summary(who user.Info, what *request.Info) string {
 	wish := fmt.Sprintf("%s may not %s", who.GetName(), Describe(what))
 	switch {
 	case len(e.Nearest) > 0:
-		return fmt.Sprintf("%s: what comes nearest is %s, which lacks %s", wish, e.Nearest[0].Role,
+		return fmt.Sprintf("%s: the nearest rule is in %s, which lacks %s", wish, e.Nearest[0].Role,
 			listed(e.Nearest[0].Missing))
 	case len(e.Hidden) > 0:
 		return fmt.Sprintf("%s; the rules that come near are not shown to who may not list %s", wish,

@@ -146,7 +146,7 @@ func TestExplain(t *testing.T) {
 		want string
 	}{
 		{alice, about("get", "", "pods/log", "dev", "a"), `alice may not get pods/log "a" in the namespace dev: ` +
-			`what comes nearest is Role dev/pods, which lacks the resource pods/log
+			`the nearest rule is in Role dev/pods, which lacks the resource pods/log
 near Role dev/pods by RoleBinding dev/looks to dev: the resource pods/log
 near Role prod/all by RoleBinding prod/all to alice: the namespace dev
 by Role dev/logs: RoleBinding dev
@@ -156,7 +156,7 @@ by ClusterRole cluster-admin: RoleBinding dev
 dangling RoleBinding dev/gone
 `},
 		{alice, about("delete", "", "pods", "dev", "a"), `alice may not delete pods "a" in the namespace dev: ` +
-			`what comes nearest is Role dev/pods, which lacks the verb delete
+			`the nearest rule is in Role dev/pods, which lacks the verb delete
 near Role dev/pods by RoleBinding dev/looks to dev: the verb delete
 near Role prod/all by RoleBinding prod/all to alice: the namespace dev
 by ClusterRole edit: RoleBinding dev
