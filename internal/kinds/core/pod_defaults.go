@@ -59,7 +59,7 @@ func publishPorts(container object.Object) {
 	}
 }
 
-// mirrorPodIP sets podIPs from podIP, which older kubelets write.
+// mirrorPodIP synchronizes podIP and the first of podIPs: older kubelets write only podIP, which takes precedence.
 func mirrorPodIP(status object.Object) {
 	ips, _ := status["podIPs"].([]any)
 	first := ""

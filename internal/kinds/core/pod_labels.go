@@ -12,8 +12,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// spreadByLabels adds to the selectors of a new pod's constraints the values of its own labels under matchLabelKeys, so
-// that the pods of one revision spread, or gather, among each other.
+// spreadByLabels adds to the selectors of a new pod's constraints the values of its own labels under matchLabelKeys and
+// mismatchLabelKeys, so that the pods of one revision spread, or gather, among each other.
 func spreadByLabels(pod object.Object) {
 	labels := object.Map(pod, "metadata", "labels")
 	for _, c := range object.Objects(object.Map(pod, "spec")["topologySpreadConstraints"]) {
@@ -88,8 +88,8 @@ func profileOf(annotation string) object.Object {
 	return nil
 }
 
-// keepObserved keeps the observed generations of the status and the conditions, if the reporting client does not send
-// them.
+// keepObserved keeps the QoS class, and the observed generations of the status and the conditions, if the reporting
+// client does not send them.
 func keepObserved(status, was object.Object) {
 	if status["qosClass"] == nil {
 		rule.Keep(status, was, "qosClass")

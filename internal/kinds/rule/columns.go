@@ -40,7 +40,7 @@ func NameColumn() catalog.Column {
 	}
 }
 
-// CreatedColumn is the second column of kinds without columns of their own; unlike ageColumn it is an absolute time.
+// CreatedColumn is the second column of kinds without columns of their own; unlike the age it is an absolute time.
 func CreatedColumn() catalog.Column {
 	return catalog.Column{
 		Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],

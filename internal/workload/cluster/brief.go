@@ -41,7 +41,7 @@ type PodCount struct{ Active, Ready, Terminating int32 }
 
 // Count counts the pods of a controller, which are the pods that selects matches. ok is false in the cases that need
 // adoption or release: a matching pod without a controller, or a pod of the controller that selects or template does
-// not match, and if template itself does not match.
+// not match.
 func (x *Index) Count(namespace, uid string, selects, template labels.Selector) (n PodCount, ok bool) {
 	for _, e := range x.entries(Pods.Prefix, namespace, "", false) {
 		if selects.Matches(labels.Set(e.Labels)) {

@@ -1,5 +1,5 @@
-// Package marks warns authors of CustomResourceDefinitions with sensitive fields: that an omitted keyword is lost, and
-// that values are encrypted although nothing encrypts.
+// Package marks warns authors of CustomResourceDefinitions with sensitive fields about two wrong expectations: that an
+// omitted keyword is removed, and that values are encrypted at rest without an encryption configuration.
 package marks
 
 import (
