@@ -15,8 +15,8 @@ type Chain struct {
 	Metrics *Metrics
 }
 
-// Mutate calls the mutators in order and stops at the first refusal. If one of them requests reinvocation (Reinvocation),
-// all are called once more.
+// Mutate calls the mutators in order and stops at the first refusal. If one of them requests reinvocation
+// (Reinvocation), all are called once more.
 func (c Chain) Mutate(ctx context.Context, a *Attributes) error {
 	watch := c.Metrics.start(admitting, a.Operation)
 	err := c.mutate(ctx, a, &watch)

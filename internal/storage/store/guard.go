@@ -45,7 +45,7 @@ func once(ctx context.Context, client *clientv3.Client, t transaction) (outcome,
 //
 //   - The transaction has the condition that the guard's mod revision is still the known one, and puts the write's mark
 //     into the guard. Mod revisions only grow, so at most one attempt takes place, however late.
-//   - An attempt that is refused looks at the guard. If the mark is there, an earlier attempt took place, at the guard's
+//   - An attempt that is refused reads the guard. If the mark is there, an earlier attempt took place, at the guard's
 //     mod revision.
 //   - A refusal is final once no attempt can take place any more. If others are unanswered, a put into the guard, under
 //     the same condition, ends them first; its own refusal says that one of them took place.
@@ -77,8 +77,8 @@ type guards struct {
 
 const (
 	guardPrefix = "/bowsprit/writes/"
-	// guardTTL is the time after which etcd deletes the guards of a process that is gone. It is far beyond the time that
-	// a write may take.
+	// guardTTL is the time after which etcd deletes the guards of a process that is gone. It is far beyond the time
+	// that a write may take.
 	guardTTL = 24 * time.Hour
 	// maxAttempts bounds the attempts of one write. They begin hedgeAfter after each other at first, so that one begins
 	// soon after an election, and twice as late each time from the eighth on.

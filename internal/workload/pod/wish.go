@@ -17,7 +17,7 @@ const (
 	unready     = "bowsprit.dev/simulate-unready"      // "true", or a container: it runs and is not ready
 	exitCode    = "bowsprit.dev/simulate-exit-code"    // "1": containers end with this code
 	runTime     = "bowsprit.dev/simulate-run-time"     // "5s": time until containers end
-	stopTime    = "bowsprit.dev/simulate-stop-time"    // "5s": time that containers take to stop when the pod is deleted
+	stopTime    = "bowsprit.dev/simulate-stop-time"    // "5s": time to stop after the deletion of the pod
 )
 
 // ofContainer returns the variant of an annotation key for one container.

@@ -18,8 +18,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
-// trackingConfigMap holds, under the key trackingSince, the day from which the use of tokens in secrets is recorded: an older
-// token without a record has not been used since. Kubernetes' cleaner of such tokens reads it.
+// trackingConfigMap holds, under the key trackingSince, the day from which the use of tokens in secrets is recorded: an
+// older token without a record has not been used since. Kubernetes' cleaner of such tokens reads it.
 const (
 	trackingConfigMap = "kube-apiserver-legacy-service-account-token-tracking"
 	trackingSince     = "since"

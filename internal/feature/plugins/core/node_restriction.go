@@ -96,7 +96,7 @@ func (n nodeLimits) node(_ context.Context, name string, a *admit.Attributes) er
 	if a.Operation == admit.Create {
 		//lint:ignore SA1019 clients may still send it
 		if now.Spec.ConfigSource != nil {
-			return refuse(a, "node %q is not allowed to create pods with a non-nil configSource", name) // Kubernetes' text
+			return refuse(a, "node %q is not allowed to create pods with a non-nil configSource", name)
 		}
 		if labels := forbiddenLabels(now.Labels, nil); len(labels) > 0 {
 			return refuse(a, "node %q is not allowed to set the following labels: %s", name, strings.Join(labels, ", "))
