@@ -27,7 +27,7 @@ const (
 	most = 64 << 20
 )
 
-// Account is what one request has been charged. Its zero value is charged nothing.
+// Account has the bytes charged to one request. The zero value has none.
 type Account struct {
 	ledger *Ledger
 	who    user.Info
@@ -49,7 +49,7 @@ func (a *Account) Body(size int, weight int64) error {
 	return a.Hold(weight)
 }
 
-// Hold charges for memory whose amount the client does not choose: that of a stored object. The error is a 429.
+// Hold charges for the memory of a stored object, an amount that the client does not choose. The error is a 429.
 func (a *Account) Hold(weight int64) error {
 	a.weight += weight
 	if a.ledger == nil || a.weight <= free {

@@ -44,7 +44,7 @@ type Ledger struct {
 	byUser map[string]int64
 }
 
-// New returns a ledger whose requests may hold so many bytes together, Least at the least.
+// New returns a ledger with a bound for the bytes of all requests together, at least Least.
 func New(bound int64) *Ledger {
 	return &Ledger{
 		bound: max(bound, Least), large: make(chan struct{}, 1), byUser: map[string]int64{},

@@ -23,7 +23,7 @@ func Protobuf(data []byte, t reflect.Type) int64 {
 	return perByte*int64(len(data)) + planOf(t).weigh(data, deepest)
 }
 
-// plan is what a message costs, and its fields that hold messages or repeat.
+// plan has the cost of a message, and its fields that hold messages or repeat.
 type plan struct {
 	cost   int64 // of an empty message: the Go value, its JSON, and the object that the JSON becomes
 	fields map[uint64]part
