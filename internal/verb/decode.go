@@ -49,6 +49,9 @@ func (d *decoder) decode(ctx context.Context, c *Call, body decode.Body, validat
 	if err != nil {
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	typedJSON := c.Version.New != nil && decode.IsJSON(body.Type)
 	whole := typedJSON && decode.HasWholeFloat(obj)
 	unknown, err := c.normalize(obj)
@@ -63,6 +66,9 @@ func (d *decoder) decode(ctx context.Context, c *Call, body decode.Body, validat
 	}
 	if err != nil {
 		return nil, codec.Unhandled(obj, err, c.Kind())
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	problems = append(problems, unknown...)
 	if len(problems) > 0 && typedJSON {

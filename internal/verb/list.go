@@ -40,6 +40,9 @@ func (p *Page) ResourceVersion() string {
 	return strconv.FormatInt(p.Revision, 10)
 }
 
+// lookEvery is the number of entries after which a list checks whether its request has ended.
+const lookEvery = 1024
+
 // List finds the entries of one page. The page points into an immutable snapshot: nothing is locked or copied.
 func (r *Reader) List(ctx context.Context, c *Call, o *metainternal.ListOptions) (*Page, error) {
 	sel, err := r.selector(c, o)
@@ -72,10 +75,13 @@ func (r *Reader) List(ctx context.Context, c *Call, o *metainternal.ListOptions)
 	if sel.All() && o.Limit == 0 && c.Namespace == "" {
 		p.Entries = make([]*watchcache.Entry, 0, start.snapshot.Len())
 	}
-	more := false
+	more, seen := false, 0
 	sel.Scan(start.snapshot, start.after, func(e *watchcache.Entry) bool {
-		if !sel.Matches(e) {
-			return true
+		if seen++; seen%lookEvery == 0 {
+			err = ctx.Err()
+		}
+		if err != nil || !sel.Matches(e) {
+			return err == nil
 		}
 		if o.Limit > 0 && int64(len(p.Entries)) == o.Limit {
 			more = true
@@ -87,7 +93,7 @@ func (r *Reader) List(ctx context.Context, c *Call, o *metainternal.ListOptions)
 	if more {
 		r.toBeContinued(c, p, start, sel)
 	}
-	return p, nil
+	return p, err
 }
 
 // listStart is the start of a list.
