@@ -93,8 +93,8 @@ func endpointsOf(svc *corev1.Service, pods []*corev1.Pod) *corev1.Endpoints {
 		out.Labels[corev1.IsHeadlessService] = ""
 	}
 	out.Labels[managedEndpoints] = "endpoint-controller"
-	subsets := map[string]*corev1.EndpointSubset{}
-	left := mostAddresses
+	subsets := map[*portList]*corev1.EndpointSubset{}
+	left, known := mostAddresses, newPorts(svc)
 	for _, p := range pods {
 		if !hasPlace(p) || p.DeletionTimestamp != nil && !svc.Spec.PublishNotReadyAddresses {
 			continue
@@ -107,16 +107,15 @@ func endpointsOf(svc *corev1.Service, pods []*corev1.Pod) *corev1.Endpoints {
 			out.Annotations = map[string]string{corev1.EndpointsOverCapacity: "truncated"}
 			break
 		}
-		ports := corePorts(svc, p)
-		if len(ports) == 0 && len(svc.Spec.Ports) > 0 {
+		ports := known.of(p)
+		if len(ports.list) == 0 && len(svc.Spec.Ports) > 0 {
 			continue
 		}
 		left--
-		key, _ := json.Marshal(ports) // it holds only strings and numbers
-		set := subsets[string(key)]
+		set := subsets[ports]
 		if set == nil {
-			set = &corev1.EndpointSubset{Ports: ports}
-			subsets[string(key)] = set
+			set = &corev1.EndpointSubset{Ports: corePorts(ports.list)}
+			subsets[ports] = set
 		}
 		if svc.Spec.PublishNotReadyAddresses || replica.IsReady(p) {
 			set.Addresses = append(set.Addresses, address)
@@ -124,8 +123,13 @@ func endpointsOf(svc *corev1.Service, pods []*corev1.Pod) *corev1.Endpoints {
 			set.NotReadyAddresses = append(set.NotReadyAddresses, address)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(subsets)) {
-		set := subsets[key]
+	byKey := map[string]*corev1.EndpointSubset{}
+	for _, set := range subsets {
+		key, _ := json.Marshal(set.Ports) // it holds only strings and numbers
+		byKey[string(key)] = set
+	}
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		set := byKey[key]
 		byAddress(set.Addresses)
 		byAddress(set.NotReadyAddresses)
 		out.Subsets = append(out.Subsets, *set)
@@ -156,8 +160,8 @@ func addressOf(svc *corev1.Service, p *corev1.Pod) (corev1.EndpointAddress, bool
 	return out, true
 }
 
-func corePorts(svc *corev1.Service, p *corev1.Pod) (out []corev1.EndpointPort) {
-	for _, port := range portsOf(svc, p) {
+func corePorts(list []discoveryv1.EndpointPort) (out []corev1.EndpointPort) {
+	for _, port := range list {
 		out = append(out, corev1.EndpointPort{
 			Name: *port.Name, Port: *port.Port, Protocol: *port.Protocol, AppProtocol: port.AppProtocol,
 		})
@@ -168,10 +172,18 @@ func corePorts(svc *corev1.Service, p *corev1.Pod) (out []corev1.EndpointPort) {
 
 // byHash sorts ports as Kubernetes does, by their hash, so that clients see them in the same order.
 func byHash[T corev1.EndpointPort | discoveryv1.EndpointPort](ports []T) {
-	hash := func(port T) []byte {
+	type hashed struct {
+		hash []byte
+		port T
+	}
+	list := make([]hashed, len(ports))
+	for i, port := range ports {
 		h := fnv.New128a()
 		_, _ = fmt.Fprintf(h, "%v", dump.ForHash(port))
-		return h.Sum(nil)
+		list[i] = hashed{h.Sum(nil), port}
 	}
-	slices.SortFunc(ports, func(a, b T) int { return bytes.Compare(hash(a), hash(b)) })
+	slices.SortFunc(list, func(a, b hashed) int { return bytes.Compare(a.hash, b.hash) })
+	for i := range list {
+		ports[i] = list[i].port
+	}
 }

@@ -52,6 +52,11 @@ func (m *mirrors) Reconcile(ctx context.Context, key string) error {
 	if of == nil || svc == nil || len(svc.Spec.Selector) > 0 || !isMirrored(of) {
 		return m.apply(ctx, svc, changes{remove: alive})
 	}
+	if n := pairs(of.Subsets); n > pairsMost {
+		m.Warning(ctx, cluster.Endpoints.Ref(of), "TooManyAddressesToMirror", "Endpoints with at most %d pairs of an "+
+			"address and a port can be mirrored to EndpointSlices. These have %d", pairsMost, n)
+		return nil
+	}
 	p := mirror(of, alive)
 	if p.invalid > 0 {
 		m.Warning(ctx, cluster.Endpoints.Ref(of), "InvalidIPAddress",

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -194,6 +195,17 @@ type served struct {
 	ready map[host]bool
 }
 
+// pairsMost is the largest number of pairs of an address and a port in mirrored Endpoints.
+const pairsMost = 1_000_000
+
+// pairs returns the number of pairs of an address and a port, which the work of repack grows with.
+func pairs(subsets []corev1.EndpointSubset) (n int) {
+	for _, s := range subsets {
+		n += (len(s.Addresses) + len(s.NotReadyAddresses)) * max(1, len(s.Ports))
+	}
+	return n
+}
+
 // repack normalizes subsets so that no two of them share a port, or all of their addresses.
 func repack(subsets []corev1.EndpointSubset) (out []corev1.EndpointSubset) {
 	addresses, ports := map[host]corev1.EndpointAddress{}, map[string]*served{}
@@ -220,11 +232,11 @@ func repack(subsets []corev1.EndpointSubset) (out []corev1.EndpointSubset) {
 		list := slices.SortedFunc(maps.Keys(p.ready), func(a, b host) int {
 			return cmp.Or(cmp.Compare(a.ip, b.ip), cmp.Compare(a.uid, b.uid))
 		})
-		text := ""
+		var text strings.Builder
 		for _, h := range list {
-			text += h.ip + " " + string(h.uid) + "\n"
+			text.WriteString(h.ip + " " + string(h.uid) + "\n")
 		}
-		g := groups[text]
+		g := groups[text.String()]
 		if g == nil {
 			g = &corev1.EndpointSubset{}
 			for _, h := range list {
@@ -234,7 +246,7 @@ func repack(subsets []corev1.EndpointSubset) (out []corev1.EndpointSubset) {
 					g.NotReadyAddresses = append(g.NotReadyAddresses, addresses[h])
 				}
 			}
-			groups[text] = g
+			groups[text.String()] = g
 		}
 		if p.port != nil {
 			g.Ports = append(g.Ports, *p.port)

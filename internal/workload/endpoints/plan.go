@@ -2,7 +2,6 @@ package endpoints
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"net/netip"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
@@ -95,17 +93,17 @@ func planFamily(
 	svc *corev1.Service, pods []*corev1.Pod, zones map[string]string, existing []*discoveryv1.EndpointSlice,
 	family discoveryv1.AddressType,
 ) (c changes) {
-	groups := map[string]*group{}
+	groups, known := map[string]*group{}, newPorts(svc)
 	for _, p := range pods {
 		zone, there := zones[p.Spec.NodeName]
 		if !hasPlace(p) || !there && !svc.Spec.PublishNotReadyAddresses {
 			continue
 		}
-		ports := portsOf(svc, p)
-		g := groups[portsKey(ports)]
+		ports := known.of(p)
+		g := groups[ports.key]
 		if g == nil {
-			g = &group{ports: ports}
-			groups[portsKey(ports)] = g
+			g = &group{ports: ports.list}
+			groups[ports.key] = g
 		}
 		if e := endpoint(svc, p, zone, family); len(e.Addresses) > 0 {
 			g.endpoints = append(g.endpoints, e)
@@ -246,54 +244,6 @@ func samePlace(a, b *discoveryv1.Endpoint) bool {
 		return false
 	}
 	return a.TargetRef == nil || a.TargetRef.Namespace == b.TargetRef.Namespace && a.TargetRef.Name == b.TargetRef.Name
-}
-
-// portsOf returns the ports of a service on a pod, without named ports that its containers lack.
-func portsOf(svc *corev1.Service, p *corev1.Pod) []discoveryv1.EndpointPort {
-	out := []discoveryv1.EndpointPort{}
-	for i := range svc.Spec.Ports {
-		port := &svc.Spec.Ports[i]
-		if n, ok := targetPort(p, port); ok {
-			out = append(out, discoveryv1.EndpointPort{
-				Name: &port.Name, Port: &n, Protocol: &port.Protocol, AppProtocol: port.AppProtocol,
-			})
-		}
-	}
-	byHash(out)
-	return out
-}
-
-// targetPort returns the number of a service's port at a pod.
-func targetPort(p *corev1.Pod, port *corev1.ServicePort) (int32, bool) {
-	if port.TargetPort.Type == intstr.Int {
-		return port.TargetPort.IntVal, true
-	}
-	containers := slices.Clone(p.Spec.Containers)
-	for _, c := range p.Spec.InitContainers {
-		if replica.IsSidecar(p, c.Name) {
-			containers = append(containers, c)
-		}
-	}
-	for _, c := range containers {
-		for _, own := range c.Ports {
-			if own.Name == port.TargetPort.StrVal && own.Protocol == port.Protocol {
-				return own.ContainerPort, true
-			}
-		}
-	}
-	return 0, false
-}
-
-// portsKey returns a key for a port list that does not depend on its order.
-func portsKey(ports []discoveryv1.EndpointPort) string {
-	var texts []string
-	for _, p := range ports {
-		text, _ := json.Marshal(p) // it holds only strings and numbers
-		texts = append(texts, string(text))
-	}
-	slices.Sort(texts)
-	key, _ := json.Marshal(texts)
-	return string(key)
 }
 
 // belongs reports whether a slice belongs to the service, and not to an earlier one of its name.

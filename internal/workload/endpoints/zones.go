@@ -22,14 +22,14 @@ type quota struct {
 // shares returns the CPU shares of zones, over all ready nodes outside the control plane. It returns nil if a node
 // lacks a zone or CPU, or if there is only one zone.
 func shares(nodes []*corev1.Node) map[string]float64 {
-	cpu, total := map[string]int64{}, int64(0)
+	cpu, total := map[string]float64{}, 0.0 // integers would overflow
 	for _, n := range nodes {
 		_, main := n.Labels["node-role.kubernetes.io/control-plane"]
 		_, master := n.Labels["node-role.kubernetes.io/master"]
 		if main || master || !nodeIsReady(n) {
 			continue
 		}
-		zone, has := n.Labels[corev1.LabelTopologyZone], n.Status.Allocatable.Cpu().MilliValue()
+		zone, has := n.Labels[corev1.LabelTopologyZone], float64(n.Status.Allocatable.Cpu().MilliValue())
 		if zone == "" || has == 0 {
 			return nil
 		}
@@ -41,7 +41,7 @@ func shares(nodes []*corev1.Node) map[string]float64 {
 	}
 	out := map[string]float64{}
 	for zone, has := range cpu {
-		out[zone] = float64(has) / float64(total)
+		out[zone] = has / total
 	}
 	return out
 }
