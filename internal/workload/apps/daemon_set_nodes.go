@@ -50,7 +50,11 @@ func tolerate(spec *corev1.PodSpec) {
 
 // shouldRun reports whether a pod of the set should run on a node, and whether a running one may stay.
 func shouldRun(set *appsv1.DaemonSet, node *corev1.Node) (run, stay bool) {
-	spec := set.Spec.Template.Spec.DeepCopy()
+	spec := &corev1.PodSpec{ // only these fields count; a copy of all would cost as much as the template, for each node
+		NodeName: set.Spec.Template.Spec.NodeName, NodeSelector: set.Spec.Template.Spec.NodeSelector,
+		Affinity: set.Spec.Template.Spec.Affinity, HostNetwork: set.Spec.Template.Spec.HostNetwork,
+		Tolerations: slices.Clone(set.Spec.Template.Spec.Tolerations),
+	}
 	if spec.NodeName != "" && spec.NodeName != node.Name {
 		return false, false
 	}

@@ -154,3 +154,17 @@ func TestSetStatus(t *testing.T) {
 		t.Errorf("after six seconds: %+v", st)
 	}
 }
+
+// TestShouldRunCopiesLittle checks a template with many containers against a node. A copy of the whole template, made
+// for each node, cost as much as the nodes times the template.
+func TestShouldRunCopiesLittle(t *testing.T) {
+	set := &appsv1.DaemonSet{}
+	set.Spec.Template.Spec.Containers = make([]corev1.Container, 1000)
+	for i := range set.Spec.Template.Spec.Containers {
+		set.Spec.Template.Spec.Containers[i].Env = make([]corev1.EnvVar, 10)
+	}
+	node := &corev1.Node{}
+	if n := testing.AllocsPerRun(10, func() { shouldRun(set, node) }); n > 100 {
+		t.Errorf("it allocates %v times", n)
+	}
+}

@@ -290,20 +290,23 @@ func (r *ordered) identify(p *corev1.Pod) (changed bool) {
 		p.Labels[appsv1.PodIndexLabel] = strconv.Itoa(n)
 		changed = true
 	}
+	had := make(map[string]*corev1.PersistentVolumeClaimVolumeSource, len(p.Spec.Volumes))
+	for i := range p.Spec.Volumes {
+		had[p.Spec.Volumes[i].Name] = p.Spec.Volumes[i].PersistentVolumeClaim
+	}
 	var volumes []corev1.Volume
-	for _, template := range r.set.Spec.VolumeClaimTemplates {
+	own := map[string]bool{}
+	for i := range r.set.Spec.VolumeClaimTemplates {
+		template := &r.set.Spec.VolumeClaimTemplates[i]
 		name := claimName(r.set, template.Name, n)
-		at := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == template.Name })
-		if at < 0 || p.Spec.Volumes[at].PersistentVolumeClaim == nil ||
-			p.Spec.Volumes[at].PersistentVolumeClaim.ClaimName != name {
-			changed = true
-		}
+		own[template.Name] = true
+		changed = changed || had[template.Name] == nil || had[template.Name].ClaimName != name
 		volumes = append(volumes, corev1.Volume{Name: template.Name, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
 		}})
 	}
 	for _, v := range p.Spec.Volumes {
-		if !slices.ContainsFunc(volumes, func(own corev1.Volume) bool { return own.Name == v.Name }) {
+		if !own[v.Name] {
 			volumes = append(volumes, v)
 		}
 	}

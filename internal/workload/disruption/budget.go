@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
@@ -33,6 +35,15 @@ func Desired(b *policyv1.PodDisruptionBudget, expected int32) (int32, error) {
 		return int32(n), err
 	}
 	return 0, nil
+}
+
+// total returns the sum of the scales of controllers, at most the largest number.
+func total(scales map[types.UID]int32) int32 {
+	sum := int64(0)
+	for _, n := range scales {
+		sum += int64(n)
+	}
+	return int32(min(sum, math.MaxInt32))
 }
 
 // Disrupted returns the disrupted pods of a budget with a pending deletion, the earliest time at which one of them

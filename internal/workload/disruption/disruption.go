@@ -178,10 +178,7 @@ func (b *budgets) expected(ctx context.Context, pods []*corev1.Pod) (n int32, un
 		}
 		scales[s.UID] = s.Spec.Replicas
 	}
-	for _, s := range scales {
-		n += s
-	}
-	return n, unmanaged, nil
+	return total(scales), unmanaged, nil
 }
 
 // scale returns the scale of a pod's controller, or of its Deployment if there is one; nil if it does not exist.

@@ -17,12 +17,14 @@ type affinity struct {
 	together map[domain]int
 	apart    map[domain]int
 	repelled map[domain]bool // domains that the anti-affinity of existing pods excludes
+	keys     map[string]bool // the keys of repelled: a node has one domain for each
 	own      bool            // the pod matches its own terms of near
 }
 
 func newAffinity(m *model, p *podInfo, labelsOf func(string) map[string]string) *affinity {
 	a := &affinity{
 		near: p.near, away: p.away, together: map[domain]int{}, apart: map[domain]int{}, repelled: map[domain]bool{},
+		keys: map[string]bool{},
 	}
 	if len(a.near)+len(a.away) > 0 {
 		for _, other := range m.pods {
@@ -37,7 +39,7 @@ func newAffinity(m *model, p *podInfo, labelsOf func(string) map[string]string) 
 		}
 		for _, t := range other.away {
 			if value, ok := n.Labels[t.key]; ok && t.matches(p, labelsOf) {
-				a.repelled[domain{t.key, value}] = true
+				a.repelled[domain{t.key, value}], a.keys[t.key] = true, true
 			}
 		}
 	}
@@ -85,8 +87,8 @@ func (a *affinity) check(n *corev1.Node) (reasons []string, mendable bool) {
 			return []string{"node(s) didn't match pod anti-affinity rules"}, true
 		}
 	}
-	for d := range a.repelled {
-		if value, ok := n.Labels[d.key]; ok && value == d.value {
+	for key := range a.keys {
+		if value, ok := n.Labels[key]; ok && a.repelled[domain{key, value}] {
 			return []string{"node(s) didn't satisfy existing pods anti-affinity rules"}, true
 		}
 	}

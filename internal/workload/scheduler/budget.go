@@ -1,8 +1,6 @@
 package scheduler
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -14,13 +12,18 @@ type budget struct {
 	namespace string
 	selector  labels.Selector
 	left      int32
-	evicted   []string // pods with evictions that are already counted
+	evicted   map[string]metav1.Time // pods with evictions that are already counted, by name
 }
 
 // covers reports whether the removal of a pod counts against the budget.
 func (b *budget) covers(p *podInfo) bool {
 	return b.namespace == p.namespace && len(p.labels) > 0 && b.selector.Matches(labels.Set(p.labels)) &&
-		!slices.Contains(b.evicted, p.name)
+		!b.isEvicted(p)
+}
+
+func (b *budget) isEvicted(p *podInfo) bool {
+	_, evicted := b.evicted[p.name]
+	return evicted
 }
 
 // budgets returns all budgets with a non-empty selector; an empty selector selects nothing here.
@@ -30,11 +33,9 @@ func (s *scheduler) budgets() (out []budget) {
 		if err != nil || selector.Empty() {
 			continue
 		}
-		one := budget{namespace: b.Namespace, selector: selector, left: b.Status.DisruptionsAllowed}
-		for name := range b.Status.DisruptedPods {
-			one.evicted = append(one.evicted, name)
-		}
-		out = append(out, one)
+		out = append(out, budget{
+			namespace: b.Namespace, selector: selector, left: b.Status.DisruptionsAllowed, evicted: b.Status.DisruptedPods,
+		})
 	}
 	return out
 }

@@ -64,6 +64,7 @@ type round struct {
 	spread   []*constraint
 	taken    bool // another pod uses a ReadWriteOncePod claim of the pod
 	labelsOf func(namespace string) map[string]string
+	guards   []budget // the disruption budgets, once preemption has read them
 	// dependsOnPods is set if the removal of pods can change the state of the round.
 	dependsOnPods bool
 }

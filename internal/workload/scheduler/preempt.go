@@ -153,7 +153,10 @@ func (r *round) guarded(pods []*podInfo) (guarded, others []*podInfo) {
 	if r.budgets == nil {
 		return nil, pods
 	}
-	all := r.budgets()
+	if r.guards == nil {
+		r.guards = r.budgets()
+	}
+	all := slices.Clone(r.guards)
 	for _, p := range pods {
 		violated := false
 		for i := range all {

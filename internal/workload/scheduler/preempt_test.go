@@ -25,10 +25,14 @@ func named(team string) func(*corev1.Pod) {
 
 // guarding returns budgets that allow so many disruptions of pods with the label team.
 func guarding(team string, left int32, evicted ...string) func() []budget {
+	gone := map[string]metav1.Time{}
+	for _, name := range evicted {
+		gone[name] = metav1.Time{}
+	}
 	return func() []budget {
 		return []budget{{
 			namespace: "default", selector: labels.SelectorFromSet(labels.Set{"team": team}), left: left,
-			evicted: evicted,
+			evicted: gone,
 		}}
 	}
 }
