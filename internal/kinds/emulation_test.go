@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// The errors are those of kube-apiserver 1.36.3.
+// TestParseEmulation checks errors against kube-apiserver 1.36.3.
 func TestParseEmulation(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ emulated, compatible, want string }{
@@ -56,8 +56,8 @@ func TestParseEmulation(t *testing.T) {
 	}
 }
 
-// changed returns what is served with a configuration, compared with that of nothing at all: "-" what is not there,
-// "+" what is more. serve's own versions, which kube-apiserver has off by default, are left out.
+// changed returns the difference in served versions between a configuration and the default: "-" for missing, "+" for
+// additional ones. It omits serve's own versions, which are off by default in kube-apiserver.
 func changed(t *testing.T, config, release string, forward, runtimeForward bool) (string, error) {
 	t.Helper()
 	e, err := kinds.ParseEmulation([]string{release}, nil)
@@ -84,8 +84,8 @@ func changed(t *testing.T, config, release string, forward, runtimeForward bool)
 		Replace(strings.Join(out, " ")), err
 }
 
-// What is served is what discovery of kube-apiserver 1.36.3 with the same flags shows, of the versions that are here;
-// storagemigration.k8s.io is on by default here.
+// TestEmulation compares the served versions with the discovery of kube-apiserver 1.36.3 with the same flags, as far as
+// this server has them; storagemigration.k8s.io is on by default here.
 func TestEmulation(t *testing.T) {
 	t.Parallel()
 	const (

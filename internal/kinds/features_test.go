@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// TestFeatureFields looks each path of features.txt up in the Go types of its resource.
+// TestFeatureFields checks that each path of features.txt exists in the Go types of its resource.
 func TestFeatureFields(t *testing.T) {
 	t.Parallel()
 	types := map[string]reflect.Type{}
@@ -77,7 +77,7 @@ func fieldOf(t reflect.Type, name string) (reflect.Type, bool) {
 	return nil, false
 }
 
-// dropped returns what is left of an object when features are off; old is "" for a new object.
+// dropped returns the remaining object when features are disabled; old is "" for a new object.
 func dropped(t *testing.T, plural string, e Emulation, given map[string]bool, obj, old string) object.Object {
 	t.Helper()
 	resources := Resources()
@@ -152,7 +152,8 @@ func TestDropDisabled(t *testing.T) {
 	}
 }
 
-// TestDropDisabledOfDevices has new devices with what no release has by default, and with the gates for it.
+// TestDropDisabledOfDevices tests new devices with fields that are off by default in every release, and with their
+// gates.
 func TestDropDisabledOfDevices(t *testing.T) {
 	t.Parallel()
 	const slice = `{metadata: {}, spec: {devices: [{name: d, attributes: {a: {ints: [1, 2]}, b: {int: 3}},
@@ -202,7 +203,7 @@ func TestServiceNames(t *testing.T) {
 	}
 }
 
-// TestDropNothing leaves the strategies of resources as they are that lose nothing.
+// TestDropNothing checks that the strategies of resources that lose no fields stay unchanged.
 func TestDropNothing(t *testing.T) {
 	t.Parallel()
 	resources := Resources()
@@ -231,7 +232,7 @@ func TestDropNothing(t *testing.T) {
 	}
 }
 
-// TestFeatureGates sets features as flags do, and looks at what hangs on two of them.
+// TestFeatureGates sets features as flags do, and checks the effect of two of them.
 func TestFeatureGates(t *testing.T) {
 	t.Parallel()
 	var given map[string]bool

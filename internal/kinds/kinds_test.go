@@ -59,7 +59,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestSchemasStandAlone expands every schema and wants no reference left, and metadata empty.
+// TestSchemasStandAlone checks that every expanded schema has no references, and empty metadata.
 func TestSchemasStandAlone(t *testing.T) {
 	t.Parallel()
 	for _, r := range kinds.Resources() {
@@ -87,7 +87,7 @@ func TestSchemasStandAlone(t *testing.T) {
 	}
 }
 
-// TestListTypes names the lists and maps whose kind decides how field ownership sees them.
+// TestListTypes lists the lists and maps with a type that determines field ownership.
 func TestListTypes(t *testing.T) {
 	t.Parallel()
 	at := func(kind string, path ...string) apiextensionsv1.JSONSchemaProps {
@@ -156,7 +156,7 @@ func TestKeepEvents(t *testing.T) {
 	}
 }
 
-// TestMinimal makes a catalog of the kinds that a server cannot be without.
+// TestMinimal creates a catalog of only the kinds that a server needs.
 func TestMinimal(t *testing.T) {
 	t.Parallel()
 	var names []string

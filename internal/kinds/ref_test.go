@@ -21,7 +21,7 @@ func TestRefs(t *testing.T) {
 	all := kinds.Resources()
 	all = aggregation.Part(aggregation.Settings{}).Resources(&part.Host{}, all)
 	for _, r := range all {
-		if r.Group != "events.k8s.io" { // the same objects as the core group's
+		if r.Group != "events.k8s.io" { // an alias of the core group's events
 			want[r.Kind] = ref.Names{
 				Group: r.Group, Version: r.Versions[0].Name, Resource: r.Plural, Kind: r.Kind, Prefix: r.Prefix,
 			}

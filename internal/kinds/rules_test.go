@@ -18,8 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expectations under testdata")
 
-// step is one case of a script: a write of object, over old if there is one, goes through the rules in the
-// order in which the server calls them.
+// step is one case of a script: a write of object, over old if there is one, passes the rules in the server's order.
 type step struct {
 	Name        string         `json:"name"`
 	Kind        string         `json:"kind"`
@@ -31,16 +30,16 @@ type step struct {
 	// Coordinated is true if the feature gate of Leases is on.
 	Coordinated bool `json:"coordinated,omitempty"`
 
-	// What is expected.
+	// The expected results.
 	DecodeError string         `json:"decodeError,omitempty"`
 	Unknown     []string       `json:"unknown,omitempty"`
 	Errors      []string       `json:"errors,omitempty"`
 	Warnings    []string       `json:"warnings,omitempty"`
-	Result      map[string]any `json:"result,omitempty"` // left out if there are errors
+	Result      map[string]any `json:"result,omitempty"` // omitted if there are errors
 }
 
-// TestRules runs the scripts that stand beside the kinds, as batch/testdata/job.yaml does. With -update it rewrites
-// what they expect; test/oracle-builtins says whether Kubernetes does the same.
+// TestRules runs the scripts in the kinds' packages, such as batch/testdata/job.yaml. With -update it rewrites their
+// expected results; test/oracle-builtins compares them with Kubernetes.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*/testdata/*.yaml")
@@ -100,7 +99,8 @@ func runScript(t *testing.T, file string) {
 	}
 }
 
-// strategyOf returns the rules of the version that an object names, those of the stored one if there is none such.
+// strategyOf returns the rules of the version that an object names, or of the storage version if there is no such
+// version.
 func strategyOf(r *catalog.Resource, obj map[string]any) *catalog.Strategy {
 	for _, v := range r.Versions {
 		if r.APIVersion(v) == obj["apiVersion"] {

@@ -9,7 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// parse reads what a command line says.
+// parse parses a command line.
 func parse(text string) kinds.RuntimeConfig {
 	c := kinds.RuntimeConfig{}
 	for pair := range strings.SplitSeq(text, ",") {
@@ -20,8 +20,8 @@ func parse(text string) kinds.RuntimeConfig {
 	return c
 }
 
-// The errors are those of kube-apiserver 1.36.3, which has "runtime-config" in some of them instead of the flag's name
-// before.
+// TestRuntimeConfigErrors compares errors with kube-apiserver 1.36.3, which has "runtime-config" in some of them in the
+// place of the flag's name.
 func TestRuntimeConfigErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ config, err string }{
@@ -61,7 +61,7 @@ func TestRuntimeConfigErrors(t *testing.T) {
 // emulateNothing is a server of its own release.
 var emulateNothing kinds.Emulation
 
-// served returns "group/version/plural" of what a catalog of the kinds serves.
+// served returns "group/version/plural" of the served versions in a catalog of the kinds.
 func served(kinds []*catalog.Resource) []string {
 	var out []string
 	for _, r := range kinds {
@@ -173,7 +173,8 @@ func TestRuntimeConfig(t *testing.T) {
 	}
 }
 
-// Kinds behind feature gates are served only if the gate is open, too; what is asked for by name in vain is reported.
+// TestRuntimeConfigGates checks that kinds behind feature gates are served only with an open gate, and that missing
+// requested ones are reported.
 func TestRuntimeConfigGates(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ config, open, absent, served string }{
@@ -198,7 +199,7 @@ func TestRuntimeConfigGates(t *testing.T) {
 	}
 }
 
-// Events of one group are not shown as those of the other when that is off.
+// TestRuntimeConfigTwins checks that events of one group are not served as the other's if that one is off.
 func TestRuntimeConfigTwins(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]bool{"": true, "events.k8s.io/v1=false": false, "/v1/events=false": false} {

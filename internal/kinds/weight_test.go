@@ -22,14 +22,14 @@ import (
 // elements is the number of elements of each list and map.
 const elements = 400
 
-// place is a field that takes any number of elements, with the fields that lead to it.
+// place is a field with any number of elements, with the path to it.
 type place struct {
 	path []reflect.StructField
-	name string // of the struct that has it, and its own
+	name string // of its struct, and its own
 }
 
-// placesIn returns the fields of a kind that take any number of elements. One that another kind has too, in the same
-// struct, is in seen and left out.
+// placesIn returns the fields of a kind with any number of elements. It skips fields in seen, which another kind has in
+// the same struct.
 func placesIn(t reflect.Type, path []reflect.StructField, seen map[string]bool) (out []place) {
 	if len(path) > 12 {
 		return nil
@@ -87,7 +87,7 @@ func inJSON(path []reflect.StructField) string {
 		value = inJSON(path[1:])
 	}
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	if name == "" { // embedded: its fields are those of the struct around it
+	if name == "" { // embedded: its fields belong to the struct around it
 		return value
 	}
 	return fmt.Sprintf("{%q:%s}", name, value)
@@ -131,7 +131,7 @@ func inProtobuf(path []reflect.StructField) ([]byte, bool) {
 		return []byte(strings.Repeat(string(append(head, 0)), elements)), true
 	}
 	inner, ok := inProtobuf(path[1:])
-	if path[0].Type.Kind() == reflect.Map { // an entry whose value, field 2, is the message
+	if path[0].Type.Kind() == reflect.Map { // a map entry with the message as value, field 2
 		inner = append(binary.AppendUvarint([]byte{2<<3 | 2}, uint64(len(inner))), inner...)
 	}
 	return append(binary.AppendUvarint(head, uint64(len(inner))), inner...), ok
@@ -175,7 +175,7 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// extreme is the body whose memory comes nearest to its weight.
+// extreme is the body with the highest ratio of memory to weight.
 type extreme struct {
 	name string
 	part float64
@@ -197,17 +197,17 @@ func (c *comparison) compare(t *testing.T, body decode.Body, weight int64) {
 	read := func() {
 		obj, _, err := decode.Read(ctx, body, true, c.kind, c.v.New)
 		if err != nil {
-			return // some kinds have texts that must not be empty
+			return // some kinds have strings that must not be empty
 		}
 		if rules := c.res.StrategyFor(c.v); rules != nil && rules.Decode != nil {
 			_, _ = rules.Decode(obj)
 		}
 	}
-	read() // what is made once for a type is not counted
+	read() // caches of the type are not counted
 	used := int64(allocated(read))
-	// Half of what the decoder allocates is garbage by the time that it is done.
+	// Half of the decoder's allocations are garbage when it is done.
 	most := 2 * weight
-	const beside = 64 << 10 // for what does not depend on the elements
+	const beside = 64 << 10 // for allocations that do not depend on the elements
 	name := fmt.Sprintf("%s %s in %s", c.kind.Kind, c.place, body.Type)
 	if part := float64(used-beside) / float64(most); part > c.worst.part {
 		*c.worst = extreme{name, part}

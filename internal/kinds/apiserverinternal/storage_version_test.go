@@ -25,7 +25,8 @@ func TestStorageVersionName(t *testing.T) {
 	}
 }
 
-// What servers say must fit together; test/oracle-builtins compares the texts with Kubernetes'.
+// TestStorageVersionStatus checks the consistency rules of servers' entries; test/oracle-builtins compares the texts
+// with Kubernetes'.
 func TestStorageVersionStatus(t *testing.T) {
 	t.Parallel()
 	k := Kinds()[0]

@@ -12,8 +12,9 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// A job that the server names has the labels of its template as they were sent; one with a name gets those that the
-// server adds to the template too. As in Kubernetes, where the first is a copy.
+// TestLabelsOfJobs checks that a job with a generated name has the labels of its template as they were sent, and that
+// one with a name also gets the labels that the server adds to the template. As in Kubernetes, where the first is a
+// copy.
 func TestLabelsOfJobs(t *testing.T) {
 	client, err := kubernetes.NewForConfig(testserver.Start(t).RESTConfig())
 	if err != nil {

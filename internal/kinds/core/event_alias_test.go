@@ -9,7 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/core"
 )
 
-// TestUpdateOfNewerEvent: what events.k8s.io lets a recorder change, and what not.
+// TestUpdateOfNewerEvent checks which fields of an event a recorder may change through events.k8s.io.
 func TestUpdateOfNewerEvent(t *testing.T) {
 	t.Parallel()
 	var events *catalog.Resource

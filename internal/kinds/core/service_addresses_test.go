@@ -7,7 +7,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// A service may ask for an address with leading zeros only where the feature is off that forbids them.
+// TestClusterAddresses checks that a service may request an address with leading zeros only if the strict feature is
+// off.
 func TestClusterAddresses(t *testing.T) {
 	t.Parallel()
 	service := object.Object{"spec": object.Object{

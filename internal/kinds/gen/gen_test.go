@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestFresh holds the committed schemas to what the command writes now.
+// TestFresh compares the committed schemas with the output of the command.
 func TestFresh(t *testing.T) {
 	t.Parallel()
 	want, err := generate()

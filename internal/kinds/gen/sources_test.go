@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A type that is declared as another one has a schema of its own, with the fields of the other.
+// TestStructOf checks that a type declared as another one has its own schema, with the fields of the other.
 func TestStructOf(t *testing.T) {
 	t.Parallel()
 	s := newSources()

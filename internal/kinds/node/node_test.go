@@ -2,7 +2,7 @@ package node
 
 import "testing"
 
-// TestText parses the texts: each rule names a function that is there, and each function is named.
+// TestText checks that each rule names an existing function, and that each function is used.
 func TestText(t *testing.T) {
 	t.Parallel()
 	if err := text().Verify(Kinds()); err != nil {

@@ -46,7 +46,7 @@ func TestBudgetForm(t *testing.T) {
 	}
 }
 
-// The label is of no use beside anything else.
+// TestDefaultBudget checks that the label is removed from selectors with other requirements.
 func TestDefaultBudget(t *testing.T) {
 	t.Parallel()
 	old := func(operator string) catalog.Object {

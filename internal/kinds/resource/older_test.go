@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// TestOlderForms reads what Kubernetes 1.32 and 1.33 have stored, as protobuf and as JSON. test/oracle-builtins
-// compares random objects with what kube-apiserver reads.
+// TestOlderForms decodes objects stored by Kubernetes 1.32 and 1.33, as protobuf and as JSON. test/oracle-builtins
+// compares random objects with kube-apiserver.
 func TestOlderForms(t *testing.T) {
 	t.Parallel()
 	storing := convert.NewStoring(Kinds(), convert.StoringOptions{})

@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// files makes a file system of one text.
+// oneFile makes a file system with one text.
 func oneFile(text string) fstest.MapFS { return fstest.MapFS{"a.txt": {Data: []byte(text)}} }
 
 func decoded(t *testing.T, text string) object.Object {
@@ -103,7 +103,7 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// TestParts: what is checked in a creation, an update and an update through a subresource.
+// TestParts checks which parts run in a creation, an update and an update through a subresource.
 func TestParts(t *testing.T) {
 	t.Parallel()
 	rules, err := newText(oneFile("rules A\n\ta required\nrules A/create\n\tb required\nrules A/update\n\tc required\n"+
@@ -127,7 +127,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestRatchet: an object that broke a rule before an update may go on doing so, and one that did not may not begin.
+// TestRatchet checks that an object that violated a rule before an update may keep doing so, and that another one may
+// not begin.
 func TestRatchet(t *testing.T) {
 	t.Parallel()
 	const ugly Exception = "a is not ugly"
@@ -152,7 +153,7 @@ func TestRatchet(t *testing.T) {
 	}
 }
 
-// TestTextErrors: what is wrong with a text is said when it is made, or by Verify.
+// TestTextErrors checks that errors in a text are reported when it is parsed, or by Verify.
 func TestTextErrors(t *testing.T) {
 	t.Parallel()
 	f := func(*Validation, Value) {}
@@ -193,7 +194,7 @@ func TestTextErrors(t *testing.T) {
 	}
 }
 
-// TestImports: a text leads to the types of those that it imports, and has none of their names.
+// TestImports checks that a text can refer to types of its imports, and must not redefine their names.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	shared, err := newText(oneFile("rules Part\n\tx required\ndefaults Part\n\tx = 1\n"), nil)
@@ -253,7 +254,7 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return Equivalent(decoded(t, a), decoded(t, b)) && a == b
 }
 
-// TestValidationEnds: rules look at no more values once the request's time is over, wherever they are.
+// TestValidationEnds checks that rules stop once the request has ended, wherever they are.
 func TestValidationEnds(t *testing.T) {
 	t.Parallel()
 	const many = 5000

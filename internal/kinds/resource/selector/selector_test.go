@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNew wants each kind of verdict once; test/oracle-builtins compares the words with Kubernetes'.
+// TestNew checks each kind of verdict once; test/oracle-builtins compares the words with Kubernetes'.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string]string{
