@@ -27,7 +27,7 @@ func listenUnix(t *testing.T) (net.Listener, string) {
 	return listener, socket
 }
 
-// open returns what dials the cluster over a connection.
+// open returns a Dial for the cluster over a transport.
 func open(t *testing.T, transport *apiserver.Transport) Dial {
 	t.Helper()
 	c := &Configuration{EgressSelections: []apiserver.EgressSelection{{Name: "cluster",
@@ -93,7 +93,7 @@ func TestConnect(t *testing.T) {
 	checkEcho(t, open(t, &apiserver.Transport{TCP: over}))
 }
 
-// TestConnectErrors has users read what the proxy says.
+// TestConnectErrors checks that errors contain the proxy's text.
 func TestConnectErrors(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ answer, want string }{
@@ -121,7 +121,7 @@ func TestConnectErrors(t *testing.T) {
 	}
 }
 
-// TestConnectEndsWithContext has a proxy that does not answer hold up a dial no longer than its context.
+// TestConnectEndsWithContext checks that a silent proxy delays a dial no longer than its context.
 func TestConnectEndsWithContext(t *testing.T) {
 	t.Parallel()
 	listener, socket := listenUnix(t)

@@ -28,17 +28,17 @@ func (l *counted) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// double is a Konnectivity server and its agent in one, as far as a client sees it.
+// double is a Konnectivity server and its agent in one, as seen by a client.
 type double struct {
 	client.UnimplementedProxyServiceServer
 	socket   string
 	listener *counted
 	server   *grpc.Server
-	// hold has requests for connections, which asked says, wait until their caller is gone, which gone then says.
+	// hold makes requests for connections, signalled by asked, wait until their caller is gone, which gone signals.
 	hold  bool
 	asked chan struct{}
 	gone  chan struct{}
-	// closed says that the server has been told to close a connection.
+	// closed signals that the server was told to close a connection.
 	closed chan struct{}
 }
 
@@ -116,8 +116,8 @@ func (k *double) Proxy(stream client.ProxyService_ProxyServer) error {
 	}
 }
 
-// startConnect starts a proxy of HTTP CONNECT. answer gets what was asked for and writes the answer; it returns the
-// connection to go on with, nil for none.
+// startConnect starts an HTTP CONNECT proxy. answer gets the request and writes the response; it returns the connection
+// to continue with, nil for none.
 func startConnect(t *testing.T, listener net.Listener, answer func(w io.Writer, r *http.Request) net.Conn) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -151,7 +151,7 @@ func startConnect(t *testing.T, listener net.Listener, answer func(w io.Writer, 
 	t.Cleanup(func() { listener.Close(); wg.Wait() })
 }
 
-// forward is the answer of a proxy that works.
+// forward is the answer of a working proxy.
 func forward(w io.Writer, r *http.Request) net.Conn {
 	far, err := net.Dial("tcp", r.Host)
 	if err != nil {
@@ -162,7 +162,7 @@ func forward(w io.Writer, r *http.Request) net.Conn {
 	return far
 }
 
-// echo starts a server that sends back what it gets.
+// echo starts a server that sends back its input.
 func echo(t *testing.T) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

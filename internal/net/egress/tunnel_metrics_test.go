@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 )
 
-// measured opens an Egress with metrics, and returns what reads one of Konnectivity's: the values of its series by the
-// values of their labels, those that are 0 left out.
+// measured opens an Egress with metrics, and returns a function that reads one of Konnectivity's metrics: the values of
+// its series by label values, without zeros.
 func measured(t *testing.T, socket string) (*Egress, func(name string) map[string]float64) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -58,7 +58,7 @@ func expect(t *testing.T, when string, got, want map[string]float64) {
 }
 
 // TestTunnelMetrics follows one connection from its dial to its end, and one that the agent cannot open. Names, labels
-// and values are those of Kubernetes' konnectivity-client.
+// and values equal those of Kubernetes' konnectivity-client.
 func TestTunnelMetrics(t *testing.T) {
 	t.Parallel()
 	k := startKonnectivity(t, false)
@@ -75,7 +75,7 @@ func TestTunnelMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = made.Close()
-	<-made.(*conn).over // the other end has said so
+	<-made.(*conn).over // the other end has confirmed it
 	expect(t, "closed", of("client_connections"), nil)
 	expect(t, "packets", of("stream_packets_total"), map[string]float64{
 		"packet_type=DIAL_REQ segment=from_client": 1, "packet_type=DIAL_RSP segment=to_client": 1,
@@ -131,7 +131,7 @@ func TestTunnelMetricsBroken(t *testing.T) {
 	})
 }
 
-// TestTunnelFailures has what comes in the place of an answer, and the dial that is late.
+// TestTunnelFailures tests unexpected responses, and a late dial.
 func TestTunnelFailures(t *testing.T) {
 	t.Parallel()
 	late, cancel := context.WithCancelCause(t.Context())
@@ -154,7 +154,7 @@ func TestTunnelFailures(t *testing.T) {
 	}
 }
 
-// scripted is a call that has one answer, or none and an end.
+// scripted is a call with one response, or none and an end.
 type scripted struct {
 	client.ProxyService_ProxyClient
 	answer *client.Packet

@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// through opens an Egress whose cluster is behind a Konnectivity server.
+// through opens an Egress with a cluster behind a Konnectivity server.
 func through(t *testing.T, socket string) *Egress {
 	t.Helper()
 	c, err := decode([]byte(`{"apiVersion":"apiserver.k8s.io/v1beta1","kind":"EgressSelectorConfiguration",
@@ -36,7 +36,7 @@ func through(t *testing.T, socket string) *Egress {
 	return e
 }
 
-// TestTunnel sends much both ways over many connections at once, which share one to the Konnectivity server.
+// TestTunnel sends much data both ways over many concurrent connections, which share one to the Konnectivity server.
 func TestTunnel(t *testing.T) {
 	t.Parallel()
 	k, address := startKonnectivity(t, false), echo(t)
@@ -75,7 +75,7 @@ func TestTunnel(t *testing.T) {
 	}
 }
 
-// TestTunnelClose has what was written before Close arrive, and everything else end.
+// TestTunnelClose checks that data written before Close arrives, and that everything else ends.
 func TestTunnelClose(t *testing.T) {
 	t.Parallel()
 	k := startKonnectivity(t, false)
@@ -116,7 +116,7 @@ func TestTunnelClose(t *testing.T) {
 	}
 }
 
-// TestTunnelDeadlines has reads and writes end at deadlines that are there before, come later, or are taken back.
+// TestTunnelDeadlines checks that reads and writes end at deadlines that are set before, later, or removed.
 func TestTunnelDeadlines(t *testing.T) {
 	t.Parallel()
 	k := startKonnectivity(t, false)
@@ -124,7 +124,7 @@ func TestTunnelDeadlines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close() // what is sent there is not read
+	defer listener.Close() // data sent there is not read
 	conn, err := through(t, k.socket).Dial(Cluster)(t.Context(), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestTunnelDeadlines(t *testing.T) {
 		t.Errorf("read until the deadline: %v", err)
 	}
 	_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-	for err = nil; err == nil; { // until nothing more fits anywhere
+	for err = nil; err == nil; { // until all buffers are full
 		_, err = conn.Write(make([]byte, 1<<20))
 	}
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -160,7 +160,7 @@ func TestTunnelDeadlines(t *testing.T) {
 	}
 }
 
-// TestTunnelErrors has users read what the agent says, and what became of the server.
+// TestTunnelErrors checks that errors contain the agent's text, or the fate of the server.
 func TestTunnelErrors(t *testing.T) {
 	t.Parallel()
 	k := startKonnectivity(t, false)
@@ -201,7 +201,7 @@ func TestTunnelErrors(t *testing.T) {
 	_ = again.Close()
 }
 
-// TestRequestEndsDial has a dial end with the request that it is for, which net/http itself does not do.
+// TestRequestEndsDial checks that a dial ends with its request, which net/http itself does not do.
 func TestRequestEndsDial(t *testing.T) {
 	t.Parallel()
 	k := startKonnectivity(t, true)

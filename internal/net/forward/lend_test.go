@@ -11,12 +11,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/forward"
 )
 
-// pipe is a body whose reads wait for its writer. It tells when one begins.
+// pipe is a body with reads that wait for its writer. It signals the start of a read.
 type pipe struct {
 	*io.PipeReader
 	begun chan struct{}
 	once  sync.Once
-	unit  int // read without a lock, as that of HTTP/2 is: the race detector sees who reads beside another
+	unit  int // read without a lock, as a body of HTTP/2 is: the race detector sees concurrent readers
 }
 
 func (p *pipe) Read(b []byte) (int, error) {
@@ -62,7 +62,7 @@ func TestLend(t *testing.T) {
 	}
 }
 
-// TestLendNothing leaves requests as they are that have no body which a transport could read too long.
+// TestLendNothing checks that requests without a body that a transport could read too long are unchanged.
 func TestLendNothing(t *testing.T) {
 	for name, prepare := range map[string]func(*http.Request){
 		"HTTP/1":     func(r *http.Request) { r.ContentLength = 6 },

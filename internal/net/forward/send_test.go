@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/forward"
 )
 
-// list is a route of addresses that come after the first.
+// list is a route with the addresses after the first.
 type list []string
 
 func (l *list) More() bool { return len(*l) > 0 }
@@ -23,7 +23,7 @@ func (l *list) Next() string {
 	return next
 }
 
-// body is one that says whether it has been closed.
+// body records whether it has been closed.
 type body struct {
 	io.Reader
 	closed bool
@@ -34,7 +34,7 @@ func (b *body) Close() error {
 	return nil
 }
 
-// TestSend sends a request to servers of which some cannot be reached. What sends it closes the body, as transports do.
+// TestSend sends a request to servers of which some are unreachable. The sender closes the body, as transports do.
 func TestSend(t *testing.T) {
 	unreached, broken := forward.Unreached(errors.New("refused")), errors.New("broken")
 	for _, test := range []struct {
@@ -91,7 +91,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestTakeHeaders wants what both sides say once.
+// TestTakeHeaders checks that headers of both sides occur once.
 func TestTakeHeaders(t *testing.T) {
 	client := http.Header{"Audit-Id": {"here"}, "Cache-Control": {"no-cache, private"}}
 	resp := &http.Response{Header: http.Header{"Audit-Id": {"there"}}}
@@ -105,14 +105,14 @@ func TestTakeHeaders(t *testing.T) {
 		t.Errorf("an answer that does: %v, %v", resp.Header, client)
 	}
 	resp.Header.Set("Audit-Id", "there")
-	forward.TakeHeaders(resp, nil) // of no client
+	forward.TakeHeaders(resp, nil) // without a client
 	if resp.Header.Get("Audit-Id") != "" {
 		t.Errorf("an answer to this server itself: %v", resp.Header)
 	}
 }
 
-// TestCleanHeaders enumerates headers of an answer: the server that passes it on keeps those that are its own to send,
-// and an API sets nothing that is for a browser's page.
+// TestCleanHeaders enumerates the headers of a response: the forwarding server keeps its own headers, and an API sets
+// no headers for a browser's page.
 func TestCleanHeaders(t *testing.T) {
 	for name, want := range map[string]struct{ api, page bool }{
 		"Content-Type": {true, true}, "Content-Encoding": {true, true}, "Cache-Control": {true, true},

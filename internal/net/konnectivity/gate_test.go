@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// pipes is a listener whose connections never say anything.
+// pipes is a listener with connections that never send data.
 type pipes struct{ far []net.Conn }
 
 func (p *pipes) Accept() (net.Conn, error) {

@@ -29,13 +29,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
-// The tests of this file count the goroutines of the process, so none of them runs beside others.
+// The tests of this file count the goroutines of the process, so none of them is parallel.
 
-// spare is how many goroutines a server or an agent may have for one peer beside those for its connections.
+// spare is the number of goroutines of a server or an agent for one peer, beyond its connections.
 const spare = 200
 
-// packets returns a source of packets: honest ones in any order, with numbers of connections that are and are not
-// there, and packets that no program of upstream sends.
+// packets returns a source of packets: valid ones in any order, with numbers of existing and missing connections, and
+// packets that no upstream program sends.
 func packets(seed uint64) func() *client.Packet {
 	random := rand.New(rand.NewPCG(seed, 3))
 	junk := strings.Repeat("\x1b[31m\n", 2000)
@@ -60,13 +60,13 @@ func packets(seed uint64) func() *client.Packet {
 		case 7:
 			return &client.Packet{Type: client.PacketType(random.Int32())}
 		case 8:
-			return &client.Packet{Type: client.PacketType(random.Int32N(8))} // without what belongs to it
+			return &client.Packet{Type: client.PacketType(random.Int32N(8))} // without content
 		}
 		return konnectivity.Data(id, []byte(text))
 	}
 }
 
-// floods are what a peer sends and never reads the answers to.
+// floods are the packets of peers that never read the responses.
 func floods() map[string]func() *client.Packet {
 	var number atomic.Int64 // several calls flood at a time
 	next := func() int64 { return 1000 + number.Add(1) }
@@ -85,7 +85,7 @@ func floods() map[string]func() *client.Packet {
 	}
 }
 
-// hostile calls a server as an agent, with a certificate or without one.
+// hostile calls a server as an agent, with or without a certificate.
 func (s *site) hostile(t *testing.T, proves bool) konnectivity.ServerStream {
 	t.Helper()
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.a.Pool}
@@ -109,7 +109,7 @@ func (s *site) hostile(t *testing.T, proves bool) konnectivity.ServerStream {
 	return stream
 }
 
-// flood sends packets until the peer ends the call or there were many, and returns the most goroutines that it saw.
+// flood sends packets until the peer ends the call or there were many, and returns the highest number of goroutines.
 func flood(send func(*client.Packet) error, next func() *client.Packet) (most int) {
 	for i := range 100_000 {
 		if send(next()) != nil {
@@ -151,8 +151,8 @@ func gauge(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	return 0
 }
 
-// TestHostileAgents has agents that send and never read. The server drops each of them, with bounded goroutines and
-// series of metrics, and goes on with an honest one.
+// TestHostileAgents runs agents that send and never read. The server drops each of them, with bounded goroutines and
+// metric series, and keeps serving a valid one.
 func TestHostileAgents(t *testing.T) {
 	for _, proves := range []bool{true, false} {
 		for name, next := range floods() {
@@ -188,7 +188,7 @@ func TestHostileAgents(t *testing.T) {
 	}
 }
 
-// works has one connection go through.
+// works checks one connection end to end.
 func (s *site) works(t *testing.T, protocol string) {
 	t.Helper()
 	address, open := greeter(t, "hello")
@@ -203,7 +203,7 @@ func (s *site) works(t *testing.T, protocol string) {
 	until(t, "the far side is closed", func() bool { return open.Load() == 0 })
 }
 
-// TestReusedNumber has an agent answer every dial with the same number. It is dropped, and nothing is left.
+// TestReusedNumber runs an agent that answers every dial with the same number. It is dropped, without leftovers.
 func TestReusedNumber(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := start(t, func(c *server.Config, _ *server.Options) { c.Metrics = server.NewMetrics(registry) })
@@ -259,7 +259,7 @@ func TestHostileFronts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i%2 == 0 { // an honest beginning
+		if i%2 == 0 { // a valid start
 			_ = stream.Send(konnectivity.DialRequest(address, 5))
 			p, err := stream.Recv()
 			if err != nil {
@@ -291,7 +291,7 @@ func TestHostileFronts(t *testing.T) {
 	})
 }
 
-// TestHostileConnects sends what is no honest CONNECT.
+// TestHostileConnects sends invalid CONNECT requests.
 func TestHostileConnects(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := start(t, func(c *server.Config, o *server.Options) {
@@ -325,7 +325,7 @@ func TestHostileConnects(t *testing.T) {
 					t.Fatal(err)
 				}
 				all = append(all, conn)
-				writing.Go(func() { _, _ = io.WriteString(conn, text) }) // the server need not take it all
+				writing.Go(func() { _, _ = io.WriteString(conn, text) }) // the server need not read all
 			}
 			if most := runtime.NumGoroutine(); most > before+20*10+spare {
 				t.Errorf("%d goroutines, %d before", most, before)
@@ -367,7 +367,7 @@ func TestHalfOpen(t *testing.T) {
 				go func() { s.stop(); close(stopped) }()
 				select {
 				case <-stopped:
-				case <-time.After(time.Minute): // gRPC's own handshakes may take two
+				case <-time.After(time.Minute): // gRPC's own handshake timeout may be two
 					t.Fatal("the server waits for clients that do not go on")
 				}
 			})
@@ -375,7 +375,7 @@ func TestHalfOpen(t *testing.T) {
 	}
 }
 
-// hostileServer takes agents and sends them packets.
+// hostileServer accepts agents and sends them packets.
 type hostileServer struct {
 	header func() metadata.MD
 	serve  func(konnectivity.AgentStream) error
@@ -411,7 +411,7 @@ func oneServer() metadata.MD {
 	return metadata.Pairs(konnectivity.ServerIDHeader, "one", konnectivity.ServerCountHeader, "1")
 }
 
-// TestHostileServers has servers that send and never read. The agent ends the session, and comes back.
+// TestHostileServers runs servers that send and never read. The agent ends the session, and reconnects.
 func TestHostileServers(t *testing.T) {
 	for name, next := range floods() {
 		t.Run(name, func(t *testing.T) {
@@ -431,10 +431,10 @@ func TestHostileServers(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			stop := s.agentOf(t, address, registry)
 			most := <-sessions
-			if name != "anything" && name != "unasked connections" { // an agent has no answer to these
+			if name != "anything" && name != "unasked connections" { // an agent does not respond to these
 				most = max(most, <-sessions)
 			}
-			if most > before+1000+spare { // dials that are under way have a goroutine each
+			if most > before+1000+spare { // each pending dial has a goroutine
 				t.Errorf("%d goroutines, %d before", most, before)
 			}
 			if n := series(t, registry); n > 200 {
@@ -445,7 +445,7 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// agentOf runs an agent whose metrics are in a registry, until stop is called.
+// agentOf runs an agent with metrics in a registry, until stop is called.
 func (s *site) agentOf(t *testing.T, address string, registry *prometheus.Registry) (stop func()) {
 	t.Helper()
 	a := agent.New(agent.Config{
@@ -456,7 +456,7 @@ func (s *site) agentOf(t *testing.T, address string, registry *prometheus.Regist
 	return run(t, func(ctx context.Context) { a.Run(ctx, context.Background()) })
 }
 
-// TestManyServers has servers that report more servers than there can be, each time with another name.
+// TestManyServers runs servers that report more servers than there can be, each time with another name.
 func TestManyServers(t *testing.T) {
 	for _, count := range []string{"1000000000", "-1", "100", "99999999999999999999", "many"} {
 		t.Run(fmt.Sprintf("%q", count), func(t *testing.T) {
@@ -493,7 +493,7 @@ func TestManyServers(t *testing.T) {
 	}
 }
 
-// TestDialsOfHostileServers has a server ask for sockets of the agent's host.
+// TestDialsOfHostileServers runs a server that requests sockets of the agent's host.
 func TestDialsOfHostileServers(t *testing.T) {
 	s := start(t, nil)
 	socket := filepath.Join(t.TempDir(), "s")
@@ -502,7 +502,7 @@ func TestDialsOfHostileServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	sink, err := net.Listen("tcp", "127.0.0.1:0") // takes connections in the kernel
+	sink, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections in the kernel
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,12 +32,12 @@ import (
 type site struct {
 	a      *authority.Authority
 	socket string
-	agents string // where agents connect to
+	agents string // the address for agents
 	server *server.Server
 	stop   func() // ends the server
 }
 
-// start runs a server. change may change what it is made from.
+// start runs a server. change may change its configuration.
 func start(t *testing.T, change func(*server.Config, *server.Options)) *site {
 	t.Helper()
 	s := &site{a: authority.New(t), socket: filepath.Join(t.TempDir(), "k.socket")}
@@ -74,7 +74,7 @@ func run(t *testing.T, f func(context.Context)) (stop func()) {
 	return stop
 }
 
-// agent runs an agent until stop is called; drain has it drain, and ended is closed when it is over.
+// agent runs an agent until stop is called; drain drains it, and ended is closed at its end.
 func (s *site) agent(t *testing.T, address, identifiers string) (stop, drain func(), ended <-chan struct{}) {
 	t.Helper()
 	a := agent.New(agent.Config{
@@ -95,7 +95,7 @@ func (s *site) agent(t *testing.T, address, identifiers string) (stop, drain fun
 	return stop, drain, over
 }
 
-// dial returns what dials through the server.
+// dial returns a Dial through the server.
 func (s *site) dial(t *testing.T, protocol string) egress.Dial {
 	t.Helper()
 	c, err := egress.Read(file(t, `{"apiVersion":"apiserver.k8s.io/v1beta1","kind":"EgressSelectorConfiguration",
@@ -122,7 +122,7 @@ func until(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// greeter starts a server that answers what comes first on a connection with text, and counts those that are open.
+// greeter starts a server that answers the first data on a connection with text, and counts open connections.
 func greeter(t *testing.T, text string) (address string, open *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -163,7 +163,7 @@ func hear(t *testing.T, conn net.Conn) string {
 	return strings.TrimSpace(line)
 }
 
-// TestBothModes has connections go through in both modes, and end at all sides when one side ends them.
+// TestBothModes checks that connections work in both modes, and that all sides end when one side ends them.
 func TestBothModes(t *testing.T) {
 	t.Parallel()
 	for mode, protocol := range map[string]string{
@@ -194,7 +194,7 @@ func TestBothModes(t *testing.T) {
 	}
 }
 
-// TestNoAgent says so at once, unless one was there a moment ago: then it is waited for.
+// TestNoAgent checks that a dial without an agent fails at once, but waits if the last one disconnected a moment ago.
 func TestNoAgent(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -221,7 +221,7 @@ func TestNoAgent(t *testing.T) {
 	}
 }
 
-// TestDrain gives a draining agent nothing more, and has it end with its last connection.
+// TestDrain checks that a draining agent gets no more connections, and ends with its last one.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -249,7 +249,7 @@ func TestDrain(t *testing.T) {
 	until(t, "nothing is open", func() bool { return open.Load() == 0 })
 }
 
-// TestStrategies has agents chosen by what they are near to.
+// TestStrategies checks that agents are chosen by their identifiers.
 func TestStrategies(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config, _ *server.Options) {
@@ -264,7 +264,7 @@ func TestStrategies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopNear() // the connection was that agent's
+	stopNear() // it was that agent's connection
 	until(t, "the connection is over", func() bool { return open.Load() == 0 })
 	_ = conn.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -288,7 +288,7 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
-// TestSeveralServers has an agent find all servers behind one address, and find them again.
+// TestSeveralServers checks that an agent finds all servers behind one address, also after restarts.
 func TestSeveralServers(t *testing.T) {
 	t.Parallel()
 	first := start(t, func(c *server.Config, _ *server.Options) { c.Count = 2 })
@@ -301,7 +301,7 @@ func TestSeveralServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
-	all.Go(func() { // takes turns, as what balances between servers does
+	all.Go(func() { // alternates like a load balancer
 		for i := 0; ; i++ {
 			near, err := listener.Accept()
 			if err != nil {
@@ -327,7 +327,7 @@ func TestSeveralServers(t *testing.T) {
 	})
 }
 
-// TestStrangers are agents whose token or certificate is not good.
+// TestStrangers tests agents with an invalid token or certificate.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 100)
@@ -338,7 +338,7 @@ func TestStrangers(t *testing.T) {
 			return errors.New("lookup failed: service account jwt not valid")
 		}
 	})
-	s.agent(t, s.agents, "") // shows no token
+	s.agent(t, s.agents, "") // sends no token
 	a := agent.New(agent.Config{
 		ID: "a", Server: s.agents, Interval: time.Millisecond, MaxInterval: time.Millisecond, Keepalive: time.Hour,
 		TokenFile: file(t, "secret\n"), Log: slog.New(slog.DiscardHandler),
@@ -370,7 +370,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestPages says whether there is an agent.
+// TestPages checks that the pages report whether there is an agent.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	why := atomic.Pointer[string]{}

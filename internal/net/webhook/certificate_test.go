@@ -18,7 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// annotations are what a request.Record is asked to note.
+// annotations records the annotations of a request.Record.
 type annotations struct {
 	request.Record
 	noted map[string]string

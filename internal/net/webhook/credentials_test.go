@@ -21,8 +21,8 @@ func kubeconfig(t *testing.T, text string) string {
 	return file
 }
 
-// The user is the one whose name is closest to the webhook's. Source: "Authenticate apiservers" in "Dynamic Admission
-// Control".
+// TestCredentialsTo checks that the user with the name closest to the webhook's is chosen. Source: "Authenticate
+// apiservers" in "Dynamic Admission Control".
 func TestCredentialsTo(t *testing.T) {
 	t.Parallel()
 	named := `
@@ -74,7 +74,7 @@ current-context: now
 	}
 }
 
-// A webhook sees who calls it.
+// TestCallWithCredentials checks the credentials that a webhook receives.
 func TestCallWithCredentials(t *testing.T) {
 	t.Parallel()
 	var header, issuer string
@@ -128,7 +128,7 @@ func TestCallWithCredentials(t *testing.T) {
 		header != "Bearer new" {
 		t.Errorf("the webhook saw %q, %v", header, err)
 	}
-	// One whose file has gone is used on.
+	// A token with a deleted file stays in use.
 	if err := os.Remove(filepath.Join(dir, "token")); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// What is in a data directory, running or not, comes back in another one.
+// TestDirToDir restores a snapshot of a data directory, in use or not, in another one.
 func TestDirToDir(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -57,7 +57,7 @@ func TestDirToDir(t *testing.T) {
 	}
 }
 
-// A source that fails leaves nothing, and what was there stays.
+// TestSaveFails checks that a failing source leaves no file, and keeps an existing one.
 func TestSaveFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
 
-// Data directories hold keys: other users lose what access they have, and a directory in which they may have put
-// something is refused.
+// TestDataDirIsPrivate checks that other users lose their access to a data directory, which contains keys, and that a
+// directory in which they may have put files is rejected.
 func TestDataDirIsPrivate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -147,7 +147,8 @@ func TestExposed(t *testing.T) {
 	}
 }
 
-// An entry of a user who is neither the server's, nor root, nor the owner of the directory is refused.
+// TestEntryOfAnotherUser checks that an entry of a user other than the server's, root and the directory's owner is
+// rejected.
 func TestEntryOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -172,8 +173,7 @@ func TestEntryOfAnotherUser(t *testing.T) {
 	}
 }
 
-// The directories of servers that were killed go at the next start; those of servers that run stay, and what is not
-// ours.
+// TestStaleDirectoriesAreRemoved checks that the next start removes the directories of killed servers, and only these.
 func TestStaleDirectoriesAreRemoved(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	running, cleanup, err := Prepare("", nil)
@@ -186,7 +186,7 @@ func TestStaleDirectoriesAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(killed, holdFile), nil, 0o600); err != nil { // and no process has it locked
+	if err := os.WriteFile(filepath.Join(killed, holdFile), nil, 0o600); err != nil { // not locked by any process
 		t.Fatal(err)
 	}
 	next, cleanupNext, err := Prepare("", nil)

@@ -14,7 +14,7 @@ func TestFormat(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		file      string // "" for none
-		want      string // what is there afterwards
+		want      string // the content afterwards
 		newer     bool
 		wantError string
 	}{

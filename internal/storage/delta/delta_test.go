@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// FuzzDelta has texts told against others and back.
+// FuzzDelta encodes texts against others and decodes them.
 func FuzzDelta(f *testing.F) {
 	f.Add([]byte(""), []byte(""))
 	f.Add([]byte("short"), []byte("short"))
@@ -27,7 +27,7 @@ func FuzzDelta(f *testing.F) {
 	})
 }
 
-// FuzzUnpack reads what Pack has not made, and what something happened to: the answer has the size, or is an error.
+// FuzzUnpack decodes arbitrary and damaged input: the result has the given size, or is an error.
 func FuzzUnpack(f *testing.F) {
 	b := New(realistic("a", 2000), 12)
 	f.Add(b.Pack(nil, realistic("b", 2500)), 2500, 0, byte(0))
@@ -45,7 +45,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// What was cut short, or is of another size, is refused.
+// TestUnpackRefuses checks that truncated input, or a wrong size, is rejected.
 func TestUnpackRefuses(t *testing.T) {
 	t.Parallel()
 	b, src := New(realistic("a", 2000), 12), realistic("b", 2500)
@@ -60,7 +60,7 @@ func TestUnpackRefuses(t *testing.T) {
 			t.Errorf("as %d bytes: %v", size, err)
 		}
 	}
-	bomb := appendOwn(nil, []byte("ab")) // twice as much with each piece
+	bomb := appendOwn(nil, []byte("ab")) // doubles with each piece
 	for length, next := int64(2), int64(2); length < 1<<40; length, next = 2*length, next+length {
 		bomb = binary.AppendVarint(binary.AppendUvarint(bomb, uint64(length)), int64(len(b.Text()))-next)
 		bomb = appendOwn(bomb, nil)
@@ -73,7 +73,7 @@ func TestUnpackRefuses(t *testing.T) {
 	}
 }
 
-// Of objects that differ in names and values little is told.
+// TestDeltaIsSmall checks that objects that differ only in names and values are small.
 func TestDeltaIsSmall(t *testing.T) {
 	t.Parallel()
 	b := New(realistic("first-name", 3000), 12)
@@ -83,7 +83,7 @@ func TestDeltaIsSmall(t *testing.T) {
 	}
 }
 
-// A uid takes half its digits, and the second time three bytes.
+// TestDeltaOfUID checks that a uid takes half its digits, and three bytes the second time.
 func TestDeltaOfUID(t *testing.T) {
 	t.Parallel()
 	const uid = "3bbd3da4-e529-4368-9d3a-0357fbcb53b8"

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// files returns what is in dir, and what each file says.
+// files returns the content of the files in dir.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -31,7 +31,7 @@ func TestWriteFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte("old"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	before, err := os.Open(file) // a reader has the old content as long as it reads
+	before, err := os.Open(file) // an open reader keeps the old content
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// What cannot be written leaves what was there, and nothing beside it.
+// TestWriteFileFails checks that a failed write leaves the old content, and no other files.
 func TestWriteFileFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -44,7 +44,7 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// kind knows a few resources as the server does.
+// kind maps a few prefixes to resources, as the server does.
 func kind(prefix string) (schema.GroupResource, bool) {
 	switch prefix {
 	case "secrets", "configmaps":
@@ -117,7 +117,7 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestNamed has resources that the file names by a wildcard, and such that it does not.
+// TestNamed tests resources that the file names by a wildcard, and others.
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	all := open(t, configuration("'*.*'", provider("secretbox", "k", keyA)))
@@ -126,7 +126,7 @@ func TestNamed(t *testing.T) {
 		"secrets": {true, true}, "configmaps": {true, true}, "deployments": {true, true},
 		"example.com/tabs": {true, true}, "example.com/pens": {true, false}, "masterleases": {false, false},
 	} {
-		for range 2 { // also as it is remembered
+		for range 2 { // also from the cache
 			if got := [2]bool{all.Covers(prefix), some.Covers(prefix)}; got != want {
 				t.Errorf("%s: %v, want %v", prefix, got, want)
 			}
@@ -145,7 +145,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// TestReload rotates a key, then writes files that are refused.
+// TestReload rotates a key, then writes invalid files.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	e := open(t, configuration("secrets", provider("aescbc", "a", keyA)))
@@ -189,8 +189,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadInstead rotates the key of secrets, as which objects with sensitive fields are encrypted that the file does
-// not name: they have to be read again, too.
+// TestReloadInstead rotates the key of secrets, which also encrypts objects with sensitive fields that the file does
+// not name: they must be read again, too.
 func TestReloadInstead(t *testing.T) {
 	t.Parallel()
 	e := open(t, configuration("secrets", provider("aescbc", "a", keyA)))
@@ -230,7 +230,7 @@ func TestReloadInstead(t *testing.T) {
 	}
 }
 
-// TestPlugin encrypts by a KMS plugin that fails and comes back.
+// TestPlugin encrypts by a KMS plugin that fails and recovers.
 func TestPlugin(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "kms") // a socket's path is short
@@ -254,7 +254,7 @@ func TestPlugin(t *testing.T) {
 	if plain, err := e.Decrypt("secrets", "secrets/x", stored); err != nil || string(plain) != "{}" {
 		t.Errorf("%v, %s", err, plain)
 	}
-	// Another server has met the plugin, but not what the first one has encrypted; then the plugin goes.
+	// Another server knows the plugin, but not the values of the first one; then the plugin fails.
 	late := open(t, text)
 	plugin.CleanUp()
 	for range 50 {
@@ -314,14 +314,14 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestOpenFails has files that cannot be used, and no key in what is said of them.
+// TestOpenFails tests invalid files, and checks that errors contain no keys.
 func TestOpenFails(t *testing.T) {
 	t.Parallel()
 	var log logtest.Log
 	for _, text := range []string{
 		"", configuration("secrets"), configuration("secrets", provider("aescbc", "k", keyA+"x")),
 		configuration("secrets", "  - kms: {apiVersion: v1, name: old, endpoint: 'unix:///none'}\n"),
-		// an element with two providers, of which the library shows everything
+		// an element with two providers, which the library prints in full
 		configuration("secrets", provider("aescbc", "k", keyA),
 			strings.Replace(provider("aesgcm", "k", keyA), "-", " ", 1)),
 	} {
@@ -347,7 +347,7 @@ func TestPluginOf(t *testing.T) {
 	}
 }
 
-// FuzzDecrypt has stored values of any bytes: each is an error or comes back as it was written.
+// FuzzDecrypt decrypts arbitrary stored values: each is an error or equals the written value.
 func FuzzDecrypt(f *testing.F) {
 	for _, seed := range []string{
 		"", "{}", "k8s:enc:", "k8s:enc:aescbc:v1:k:", "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef",

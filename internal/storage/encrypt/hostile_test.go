@@ -22,7 +22,7 @@ import (
 // pluginV1 is a plugin of the first version of the KMS API. Its way to encrypt can be changed while it serves.
 type pluginV1 struct {
 	kmsv1.UnimplementedKeyManagementServiceServer
-	mark   byte // which plugin has encrypted a key
+	mark   byte // identifies the plugin that has encrypted a key
 	answer atomic.Pointer[func(ctx context.Context, in []byte) ([]byte, error)]
 	calls  atomic.Int64
 }
@@ -94,8 +94,8 @@ func kmsProvider(name, socket string) string {
 	return fmt.Sprintf("  - kms: {apiVersion: v1, name: %s, cachesize: 1, timeout: 1s, endpoint: 'unix://%s'}\n", name, socket)
 }
 
-// TestHostilePluginV1 has a plugin of the first version answer in all ways that do not help. Each write and read fails
-// with a short error, without the value, and the plugin's next good answer is used.
+// TestHostilePluginV1 runs a KMS v1 plugin with invalid responses of all kinds. Each write and read fails with a short
+// error, without the value, and the plugin's next valid response is used.
 func TestHostilePluginV1(t *testing.T) {
 	p, socket, _ := startV1(t, 'a')
 	e := openV1(t, kmsProvider("box", socket))
@@ -105,7 +105,7 @@ func TestHostilePluginV1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The cache has one key; another value takes its place, so that reading the first asks the plugin.
+	// The cache has one key; another value replaces it, so that reading the first asks the plugin.
 	spoil := func() {
 		t.Helper()
 		if _, err := e.Encrypt(t.Context(), "secrets", "secrets/b", []byte("{}")); err != nil {
@@ -148,7 +148,7 @@ func TestHostilePluginV1(t *testing.T) {
 	}
 }
 
-// TestDeadPluginV1 has a plugin of the first version end and come back.
+// TestDeadPluginV1 stops and restarts a KMS v1 plugin.
 func TestDeadPluginV1(t *testing.T) {
 	_, socket, stop := startV1(t, 'a')
 	e := openV1(t, kmsProvider("box", socket), identity)
