@@ -47,14 +47,24 @@ var hostileQueries = []string{
 	`[range(50000)] as $a | [recurse($a[])]`, `[range(50000)] as $a | until(false; $a[])`,
 	`def f(g): [g | f(g), f(g)]; f(.)`,
 	`def tojson: 1; [range(1000000)]`, `(def tojson: 1; 2) | reduce range(34) as $i (1; [., .]) | tojson`,
+	`("a" * 100000) | gsub(""; "x" * 100)`, `("a" * 400) | gsub("a"; "x" * 10000)`, `("a" * 1000000) | [match("a"; "g")]`,
+	`("a" * 300) | [match("(((((((((a)))))))))"; "g")]`, `("a" * 400) | gsub("a"; range(1000000) | tostring)`,
+	`("a" * 100000) | [scan("a")]`, `("a" * 100000) | [splits("a")]`, `("a" * 100000) | sub("(a{1000}){1000}"; "b")`,
+	`reduce range(34) as $i (1; [., .]) | walk(.)`, `reduce range(34) as $i (1; [., .]) | [paths]`,
+	`reduce range(34) as $i (1; [., .]) | group_by(.)`, `[range(60000)] | sort_by([range(1000)])`,
+	`[range(60000)] | walk(., .)`, `[range(100) | [range(100)]] | walk(.[]?)`,
+	`reduce range(199) as $i (1; [.]) | [paths]`,
+	`reduce range(100000) as $i (1; [.]) | walk(.)`, `[range(60000)] | group_by(1e9 | [range(.)])`,
+	`del(.spec.list[1000000000])`, `del(.spec.list[-1000000000])`, `null | del(.[1000000000])`,
 	`[range(300)] | reduce range(300) as $i (.; map([.]))`,
 }
 
 // refusedQueries are expressions that a Stage cannot have.
 var refusedQueries = []string{
 	`.[1000000000] = 1`, `setpath([1000000000]; 1)`, `.a |= 1`, `.a += 1`, `input`, `inputs`, `env`, `$ENV | env`,
-	`walk(.)`, `gsub(""; "x")`, `[splits("")]`, `import "a" as a; 1`, `halt`, `debug`, `ltrimstr`, `getpath`,
-	`(def tojson: 1; 2) | gsub("a"; "b")`, `combinations`, `path(..)`, `paths`, `del(.a)`, `input_filename`,
+	`del(.a[])`, `del(..)`, `del(.["a" + "b"])`, `del(.a; .b)`, `_matches("a"; "g")`, `_sort_by(.)`, `_delpaths([])`,
+	`import "a" as a; 1`, `halt`, `debug`, `ltrimstr`, `getpath`,
+	`combinations`, `path(..)`, `input_filename`, `delpaths([["a"]])`, `gsub("a"; "b"; "g"; "x")`,
 	`"\(1)" as {"\(2)": $x} | 1`,
 	"(" + strings.Repeat("(", 5000), strings.Repeat(". as $a | ", 65) + ".", `@base32d`, `tojson | @text "\(1)"`,
 	`builtins`,
@@ -291,7 +301,16 @@ func TestBoundedJQ(t *testing.T) {
 		`.spec.list | all(. > 0)`,
 		`[true, false] | any, all`, `def map(f): f; 1 | map(. + 1)`,
 		`.spec.list | length`, `.metadata | has("name")`, `"é" | explode | implode`, `[splits("a")]?`,
-		`.spec.list[.metadata.name]?`,
+		`.spec.list[.metadata.name]?`, `"abcabc" | gsub("b"; "x")`, `"abcabc" | sub("(?<y>b)"; "<\(.y)>")`,
+		`"aéc" | gsub("(?<y>.)"; .y + "-")`, `"abc" | gsub(""; "-")`, `"abc" | [gsub("(?<y>.)"; .y, "z")]`,
+		`"abc" | gsub("x"; "z")`, `"aBc" | gsub("b"; "z"; "i")`, `"abc" | [gsub("b"; empty)]`, `"a1b2" | [scan("[0-9]")]`,
+		`"a1b2" | [scan("([a-z])([0-9])")]`, `"a1" | capture("(?<l>[a-z])(?<d>[0-9])")`, `"abab" | [match("b"; "g").offset]`,
+		`"a, b" | [splits(", *"; "g")]`, `"a1b" | split("[0-9]"; "g")`, `.spec | walk(if type == "number" then . + 1 end)`,
+		`.spec | walk(if type == "object" then del(.text) else . end)`, `{a: [1, {b: 2}]} | [walk(numbers)]`,
+		`[paths]`, `[paths(type == "number")]`, `del(.spec.list[1], .metadata["labels"])`, `del(.)`, `del(.x.y)`,
+		`[{a: 2}, {a: 1}, {a: 2}] | sort_by(.a), group_by(.a), unique_by(.a), min_by(.a), max_by(.a)`,
+		`[{a: 2, b: 1}, {a: 1}] | sort_by(.b, .a)`, `"x" | test("X"; "i")`, `"abc" | [match("(z)?b").captures]`,
+		`def length: 7; def match($a; $b): 8; "abc" | gsub("b"; "d")`, `def sub(a; b): 5; sub(1; 2), ("a" | gsub("a"; "b"))`,
 	} {
 		own, err := gojq.Parse(text)
 		if err != nil {
@@ -300,7 +319,7 @@ func TestBoundedJQ(t *testing.T) {
 		o := objectOf(hostileObject)
 		q, err := compileJQ(text)
 		if err != nil {
-			if !strings.Contains(err.Error(), "cannot use") {
+			if !strings.Contains(err.Error(), "cannot use") || strings.Contains(text, "gsub") {
 				t.Errorf("%s: %v", text, err)
 			}
 			continue

@@ -16,13 +16,21 @@ const variablesMost = 64
 type binder struct {
 	variables int
 	own       []string // the functions that the expression defines, and their parameters, as name/arity
+
+	defs    []*gojq.FuncDef // of derived functions, each after those that it calls
+	has     map[string]bool // the derived functions with a definition
+	derives bool            // it binds the definition of a derived function
 }
 
 // bind makes an expression call bounded functions, and rejects one with unbounded constructs: updates, and functions
 // that are neither free nor bounded.
 func bind(q *gojq.Query) error {
-	b := &binder{}
-	return b.query(q)
+	b := &binder{has: map[string]bool{}}
+	if err := b.query(q); err != nil {
+		return err
+	}
+	q.FuncDefs = append(b.defs, q.FuncDefs...)
+	return nil
 }
 
 func (b *binder) query(q *gojq.Query) error {
@@ -230,6 +238,8 @@ func (b *binder) call(t *gojq.Term) error {
 	case "map/1":
 		t.Type, t.Func, t.Array = gojq.TermTypeArray, nil, &gojq.Array{Query: piped(items(), f.Args[0])}
 		return b.head(t)
+	case "del/1":
+		return b.deletion(t)
 	case "any/0", "all/0":
 		f.Args = []*gojq.Query{items(), {Term: &gojq.Term{Type: gojq.TermTypeIdentity}}}
 	case "any/1", "all/1":
@@ -239,9 +249,12 @@ func (b *binder) call(t *gojq.Term) error {
 		return err
 	}
 	switch {
-	case bounded[name] != nil && !strings.HasPrefix(name, "_"):
+	case bounded[name] != nil && (b.derives || !strings.HasPrefix(name, "_")):
 		f.Name = boundName(name)
 		return nil
+	case derived[name] != "":
+		f.Name = derivedName(name)
+		return b.derive(name)
 	case slices.Contains(free, name):
 		return nil
 	}

@@ -39,7 +39,9 @@ var bounded = compileBounded(map[string]string{
 	"getpath/1": "getpath($a)", "to_entries/0": "to_entries", "from_entries/0": "from_entries", "test/1": "test($a)",
 	"test/2": "test($a; $b)", "_text/0": "@text", "_json/0": "@json", "_base64/0": "@base64",
 	"_base64d/0": "@base64d", "_html/0": "@html", "_uri/0": "@uri", "_csv/0": "@csv", "_tsv/0": "@tsv",
-	"_sh/0": "@sh",
+	"_sh/0": "@sh", "_matches/2": "[match($a; $b)]", "_captures/0": "_captures", "split/2": "split($a; $b)",
+	"_sort_by/1": "_sort_by($a)", "_group_by/1": "_group_by($a)", "_unique_by/1": "_unique_by($a)",
+	"_min_by/1": "_min_by($a)", "_max_by/1": "_max_by($a)", "_delpaths/1": "delpaths($a)",
 })
 
 // operators are the bounded names of jq's operators.
@@ -129,6 +131,20 @@ func estimateFunctions(out map[string]*boundedFunction) {
 			in, _ := v.(string)
 			pattern, _ := args[0].(string)
 			return matching(pattern, in, size)
+		}
+	}
+	for _, name := range []string{"_matches/2", "split/2"} {
+		out[name].estimate = func(v any, args []any, size int) int {
+			in, _ := v.(string)
+			pattern, _ := args[0].(string)
+			flags, _ := args[1].(string)
+			matches := 1.0
+			if name == "split/2" || strings.Contains(flags, "g") {
+				matches += float64(len(in))
+			}
+			captures := float64(1 + strings.Count(pattern, "("))
+			// Each match copies the text before it, and each of its captures too.
+			return sum(matching(pattern, in, size), product(matches*captures, 64+12*float64(len(in))))
 		}
 	}
 	for _, name := range []string{"explode/0", "fromjson/0", "to_entries/0"} {
