@@ -11,13 +11,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
-// announce says how to go on, and what becomes of workloads.
+// announce prints the server's URL, the next commands, and whether workloads run.
 func announce(out io.Writer, server *bowsprit.Server, simulated bool) {
 	fmt.Fprintf(out, "Bowsprit is ready at %s\n", server.URL())
 	kubectl := "kubectl"
 	if config, err := clientcmd.LoadFromFile(server.Kubeconfig()); err == nil &&
 		config.CurrentContext != pki.ContextName {
-		kubectl += " --context=" + pki.ContextName // of a file that has other contexts too
+		kubectl += " --context=" + pki.ContextName // the kubeconfig also has other contexts
 	}
 	fmt.Fprintf(out, "\nIn another terminal:\n\n  export KUBECONFIG=%s\n  %s get namespaces\n\n",
 		connect.Quote(server.Kubeconfig()), kubectl)

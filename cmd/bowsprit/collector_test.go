@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A heap that is large is collected sooner from the next collection on; one that is not stays as it is.
+// TestCollectSooner checks that a large heap lowers the GOGC value at the next collection, and a small heap does not.
 func TestCollectSooner(t *testing.T) {
 	was := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(was)

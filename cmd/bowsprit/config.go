@@ -76,7 +76,7 @@ func configCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// printSettings prints settings as the file that --config reads. Those that the environment or a file has set say so.
+// printSettings prints settings as a file for --config. Settings from the environment or a file name their source.
 func printSettings(out io.Writer, f *pflag.FlagSet, from map[string]string, all bool) error {
 	var b strings.Builder
 	var failures []error

@@ -112,7 +112,7 @@ func siteHandler(pages *site.Site) http.Handler {
 	})
 }
 
-// startPage shows the thing working, and where to go on.
+// startPage shows Bowsprit at work and links to the next pages.
 const startPage = `# Bowsprit
 
 The Kubernetes API, extended by your own kinds, in one program: no cluster, no nodes, etcd inside. kubectl, client-go,

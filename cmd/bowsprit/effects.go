@@ -11,9 +11,9 @@ import (
 type effect int
 
 const (
-	// none is a command that contacts no server: it works on files, or prints.
+	// none marks a command that contacts no server: it works on files, or prints.
 	none effect = iota + 1
-	// serves is a command that is itself a server, or a part of one. Its flags name the servers that it contacts.
+	// serves marks a command that runs a server or a part of a server. Its flags name the servers that it contacts.
 	serves
 	// reads is a command that changes no server. KUBECONFIG may select its server.
 	reads
@@ -28,8 +28,8 @@ const (
 	asKubectl
 )
 
-// effects has the effect of every command that does something, by its path below bowsprit. TestEveryCommand runs each
-// of them beside a server that must not be reached; a command that is missing here fails it.
+// effects maps the path of each command below bowsprit to its effect. TestEveryCommand runs each command next to a
+// server that no command may reach, and fails for a command that is missing here.
 var effects = map[string]effect{
 	"backup":              ofDataDir,
 	"config check":        none,
@@ -91,7 +91,7 @@ func explainServers(root *cobra.Command) {
 	}
 }
 
-// pathBelow returns the names of a command and of its parents, without the root's.
+// pathBelow returns the names of a command and its parents, without the root's name.
 func pathBelow(root, cmd *cobra.Command) string {
 	if cmd == root {
 		return ""

@@ -31,13 +31,13 @@ import (
 
 // invocation is a command line that does the work of a command, in a directory that landscape.work makes.
 type invocation struct {
-	path string // of the command, as effects has it
+	path string // of the command, as a key of effects
 	args string
-	// until is the beginning of a line that ends a command which runs until it is stopped: at once if it is "*".
+	// until is the beginning of a line of output that ends a long-running command. "*" ends it at once.
 	until string
-	// fails marks a command line that fails beside a server without the objects that it names.
+	// fails marks a command line that fails because the server has no objects with the names it gives.
 	fails bool
-	// effect is that of the flags, if it differs from the command's.
+	// effect is the effect of the flags, if it differs from the command's.
 	effect effect
 }
 
@@ -261,8 +261,8 @@ func (u *user) run(t *testing.T, i invocation, flags ...string) (out string, err
 	return all.String(), cmd.Wait()
 }
 
-// each runs all command lines, or only the ones of some effects, and has check look at each, with the requests that
-// have reached production meanwhile.
+// each runs all command lines, or only the lines with the given effects. It passes each result to check, with the
+// requests that reached production meanwhile.
 func (l *landscape) each(
 	t *testing.T, u *user, check func(i invocation, out string, err error, reached []string) (problem string),
 	only ...effect,
@@ -282,8 +282,8 @@ func (l *landscape) each(
 	}
 }
 
-// TestEveryCommand runs every command on a machine with a local server and a kubeconfig for another server,
-// production, without a terminal. Nothing reaches production unasked.
+// TestEveryCommand runs every command on a machine with a local server and a kubeconfig for another server, production,
+// without a terminal. No request reaches production without an explicit flag.
 func TestEveryCommand(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t)
@@ -349,7 +349,7 @@ func TestEveryCommand(t *testing.T) {
 			if effects[i.path] != writes || i.effect != 0 {
 				continue
 			}
-			failed := i.path == "user delete" // there is no such user
+			failed := i.path == "user delete" // the user does not exist
 			l.take()
 			out, err := u.run(t, i, "--context=production")
 			// A proxy is stopped before a client comes.
@@ -361,7 +361,7 @@ func TestEveryCommand(t *testing.T) {
 	})
 }
 
-// changesNothing reports whether a request, as landscape notes it, changes nothing on a server.
+// changesNothing reports whether a request, as landscape records it, leaves a server unchanged.
 func changesNothing(request string) bool {
 	method, uri, _ := strings.Cut(request, " ")
 	return method == "connection" || method == http.MethodGet || strings.Contains(uri, "dryRun=All") ||

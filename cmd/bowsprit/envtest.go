@@ -37,8 +37,8 @@ controller-runtime's envtest: it starts what it finds in the directory that KUBE
 	}
 }
 
-// fillAssets links the assets in dir to program and prints what to do with them. It replaces links, its own of an
-// earlier run for example, and nothing else.
+// fillAssets links the assets in dir to program and prints instructions for using them. It replaces links, for example
+// from an earlier run, and no other files.
 func fillAssets(out io.Writer, dir, program string) error {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
@@ -74,8 +74,8 @@ func fillAssets(out io.Writer, dir, program string) error {
 	return err
 }
 
-// temporary reports whether program is gone when this process ends: "go run" builds below a directory of that name and
-// removes it. A link to it would lead nowhere.
+// temporary reports whether program disappears when this process ends: "go run" builds below a directory of that name
+// and removes it. A link to it would dangle.
 func temporary(program string) bool {
 	return strings.Contains(filepath.ToSlash(program), "/go-build")
 }
@@ -86,7 +86,7 @@ func copyProgram(from, to string) (err error) {
 		return err
 	}
 	defer source.Close()
-	// Under another name first: a program that is running cannot be written to, but it can be replaced.
+	// A running program cannot be overwritten, but it can be replaced. So write under another name first.
 	_ = os.Remove(to + ".new") // of a command that was killed, or a link
 	temp, err := os.OpenFile(to+".new", os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
 	if err != nil {

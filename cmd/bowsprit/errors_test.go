@@ -37,7 +37,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// What a user can do wrong ends with code 1 and one line that says what is wrong and what to do.
+// TestErrors checks that a user's mistakes end with code 1 and one line that names the mistake and its repair.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -259,8 +259,8 @@ func TestOneProcessPerDirectory(t *testing.T) {
 	}
 }
 
-// start runs the command until it says that it is ready, and that nothing makes pods, which a newcomer may wait for.
-// stop interrupts it; it must end with code 0.
+// start runs the command until it reports that it is ready and that no controller creates pods. stop interrupts the
+// command, which must end with code 0.
 func start(t *testing.T, args ...string) (stop func()) {
 	t.Helper()
 	cmd := command(t, args...)

@@ -23,7 +23,7 @@ func etcdCommand() *cobra.Command {
 	}
 }
 
-// runEtcd is etcd: the main function of its library, which ends the process.
+// runEtcd runs etcd: the main function of its library, which ends the process.
 func runEtcd(args []string) {
 	endInTime()
 	etcdmain.Main(append([]string{"etcd"}, hurried(args, os.LookupEnv)...))
@@ -48,8 +48,8 @@ func endInTime() {
 	}()
 }
 
-// hurried adds short election times for a member that is alone and whose times are not set: it waits for them once,
-// before it is the leader, and with etcd's defaults that is up to a second of every test suite's start.
+// hurried adds short election times for a member without peers, unless args set them. The member waits for one election
+// before it leads. With etcd's defaults that adds up to a second to the start of every test suite.
 func hurried(args []string, env func(string) (string, bool)) []string {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		return args // gateway, grpc-proxy

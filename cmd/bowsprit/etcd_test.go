@@ -41,8 +41,8 @@ func TestHurriedIsWhoIsAlone(t *testing.T) {
 	}
 }
 
-// TestEtcdAlone starts etcd with everything that can be wrong: it ends by itself, with a code that is not 0, and the
-// reason in its output.
+// TestEtcdAlone starts etcd with every kind of mistake. etcd ends by itself with a code other than 0 and prints the
+// reason.
 func TestEtcdAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -135,7 +135,7 @@ func TestEtcdHalfOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	draining.Wait()
-	err = cmd.Wait() // after a minute it is killed
+	err = cmd.Wait() // after a minute the test kills it
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && (exit.ExitCode() == 130 || exit.String() == "signal: interrupt") {
 		return

@@ -29,7 +29,7 @@ the Go package github.com/bowsprit/bowsprit/extension, or with k8s.io/apiserver.
 	return cmd
 }
 
-// installation is what "extension install" makes.
+// installation holds the values for the objects that "extension install" creates.
 type installation struct {
 	Name, Namespace string
 	APIs            []string // group/version
@@ -37,7 +37,7 @@ type installation struct {
 	GroupPriority   int
 	VersionPriority int
 
-	// What is in the secret: PEM.
+	// CA, Certificate and Key are the contents of the secret, in PEM.
 	CA, Certificate, Key []byte
 }
 
@@ -92,12 +92,12 @@ Run it again to renew the certificate, which it does when a month of its year is
 	return cmd
 }
 
-// check says what is wrong with the flags.
+// check validates the flags.
 func (in *installation) check() error {
 	if len(in.APIs) == 0 {
 		return errors.New("--api is missing: name a version that the server serves, such as sea.example.com/v1")
 	}
-	// The name comes first: without --namespace it is also that of the namespace.
+	// The name comes first: without --namespace the namespace has the same name.
 	for _, label := range []struct{ of, name string }{{"NAME", in.Name}, {"--namespace", in.Namespace}} {
 		if wrong := validation.IsDNS1035Label(label.name); len(wrong) > 0 {
 			return fmt.Errorf("%s %q: %s", label.of, label.name, strings.Join(wrong, "; "))

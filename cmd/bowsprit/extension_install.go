@@ -32,13 +32,13 @@ import (
 //go:embed extension.yaml
 var extensionManifests string
 
-// extensionManager owns the fields of what is installed.
+// extensionManager is the field manager of the installed objects.
 const extensionManager = "bowsprit-extension"
 
 // renewBefore is how long before the end of a certificate a new one is made.
 const renewBefore = 30 * 24 * time.Hour
 
-// manifests returns what is to be there, in the order in which it is made.
+// manifests returns the objects to install, in the order of their creation.
 func (in *installation) manifests() ([]byte, error) {
 	functions := template.FuncMap{
 		"base64": base64.StdEncoding.EncodeToString,
@@ -63,7 +63,7 @@ func (in *installation) print(to io.Writer) error {
 	return err
 }
 
-// install makes what is not there as it should be, and says so of each object.
+// install creates missing objects, corrects the others, and prints a line for each object.
 func (in *installation) install(ctx context.Context, config *rest.Config, to output) error {
 	if err := in.keepCertificate(ctx, config, time.Now()); err != nil {
 		return err
@@ -99,7 +99,7 @@ the secret %s-tls mounted for --tls-cert-file and --tls-private-key-file. They l
 	return nil
 }
 
-// apply makes one object as it should be.
+// apply creates or corrects one object.
 func apply(ctx context.Context, client dynamic.Interface, obj *unstructured.Unstructured, to io.Writer) error {
 	plural, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
 	objects := dynamic.ResourceInterface(client.Resource(plural).Namespace(obj.GetNamespace()))
@@ -124,7 +124,7 @@ func apply(ctx context.Context, client dynamic.Interface, obj *unstructured.Unst
 	return err
 }
 
-// keepCertificate takes the certificate that the secret has, if it is good for a while, and makes one if not.
+// keepCertificate takes the certificate from the secret if it stays valid for renewBefore, else it makes a new one.
 func (in *installation) keepCertificate(ctx context.Context, config *rest.Config, now time.Time) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -145,7 +145,7 @@ func (in *installation) keepCertificate(ctx context.Context, config *rest.Config
 	return in.certify()
 }
 
-// host is the name by which the API server in front knows the server.
+// host is the name by which the API server connects to the extension server.
 func (in *installation) host() string { return in.Name + "." + in.Namespace + ".svc" }
 
 // certified reports whether the certificate is good at a time.
@@ -160,7 +160,7 @@ func (in *installation) certified(at time.Time) bool {
 	return err == nil
 }
 
-// certify makes an authority and, with it, a certificate for a year. The key of the authority is not kept.
+// certify makes an authority and a certificate from it that is valid for a year. It discards the authority's key.
 func (in *installation) certify() error {
 	chain, key, err := cert.GenerateSelfSignedCertKey(in.host(), nil, []string{in.Name + "." + in.Namespace})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// extensionObjects are what an installation makes, in its order.
+// extensionObjects lists the objects of an installation, in the order of their creation.
 var extensionObjects = []string{
 	"namespaces/ship", "secrets/ship-tls", "serviceaccounts/ship",
 	"clusterrolebindings.rbac.authorization.k8s.io/ship:ship:auth-delegator",
@@ -24,8 +24,8 @@ var extensionObjects = []string{
 	"apiservices.apiregistration.k8s.io/v2.sea.example.com",
 }
 
-// TestExtensionInstall installs a server, once more with nothing to do, and once more with a version and a certificate
-// to make. Its service account may do what it must, and no more.
+// TestExtensionInstall installs a server, installs it again unchanged, and again with a new version and a new
+// certificate. Its service account has the permissions it needs, and no others.
 func TestExtensionInstall(t *testing.T) {
 	t.Parallel()
 	server := testserver.Start(t)

@@ -10,12 +10,12 @@ import (
 
 // featureGates is the value of --feature-gates.
 type featureGates struct {
-	known map[string]any  // the gates that mean something here, and where each is kept: *bool, **bool, or func(bool)
-	other *[]string       // what is said of kube-apiserver's other gates; nil refuses it
-	said  map[string]bool // what was said of the gates that are kept by a function
+	known map[string]any  // the supported gates, with the variable of each: *bool, **bool, or func(bool)
+	other *[]string       // receives the settings of kube-apiserver's other gates; nil refuses them
+	said  map[string]bool // the values of gates that a function sets
 }
 
-// names lists the gates that mean something here.
+// names lists the supported gates.
 func (g featureGates) names() string { return strings.Join(slices.Sorted(maps.Keys(g.known)), ", ") }
 
 // Set takes "Name=true,Other=false". The names may follow kube-apiserver's name for itself, as in "kube:Name=true".
@@ -49,7 +49,7 @@ func (g featureGates) Set(text string) error {
 	return nil
 }
 
-// String lists the gates that are not as they are by default, as Set takes them.
+// String lists the gates with other values than their defaults, in the format of Set.
 func (g featureGates) String() string {
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(g.known)) {

@@ -9,12 +9,12 @@ import (
 	"github.com/bowsprit/bowsprit"
 )
 
-// bindSettings declares the flags of a command that are settings of its configuration. otherGates gets what is said of
-// feature gates that mean nothing here; nil refuses them.
+// bindSettings declares flags for the settings of a command's configuration. otherGates receives the settings of
+// unsupported feature gates; nil refuses them.
 func bindSettings(f *pflag.FlagSet, c *bowsprit.Config, command bowsprit.Command, otherGates *[]string) {
 	for _, s := range c.Settings(command) {
 		bind(f, s, otherGates)
-		if flag := f.Lookup(s.Name); s.Form == bowsprit.Explicit && flag.DefValue != "0" { // 0 says 0 then
+		if flag := f.Lookup(s.Name); s.Form == bowsprit.Explicit && flag.DefValue != "0" { // with a default of 0, a given 0 changes nothing
 			flag.Value = explicit{flag.Value, s.Value}
 		}
 	}
@@ -77,7 +77,7 @@ func bindDuration(f *pflag.FlagSet, s bowsprit.Setting, v *time.Duration) {
 	}
 }
 
-// byDefault returns the default of a setting, the zero value if it declares none.
+// byDefault returns the default of a setting, or the zero value.
 func byDefault[T any](s bowsprit.Setting) T {
 	v, _ := s.Default.(T)
 	return v

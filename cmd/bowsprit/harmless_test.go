@@ -19,7 +19,7 @@ import (
 // theirs is a path outside of the working directory, where a user or the system keeps files, as a shell reads it.
 const theirs = `["']?(~|\$\{?(HOME|KUBECONFIG|XDG_\w+)|/(etc|usr|var|home|root|opt|srv|boot|bin|lib)\b)`
 
-// harmful are the commands that destroy files or run programs of others, if a reader takes them as they stand.
+// harmful lists patterns for commands that destroy files or run other projects' programs when a reader copies them.
 var harmful = []struct {
 	why     string
 	pattern *regexp.Regexp
@@ -39,7 +39,7 @@ var harmful = []struct {
 	{"the current context of all terminals changes", regexp.MustCompile(`\bkubectl config use-context\b`)},
 }
 
-// harmless are texts that match and destroy nothing, by the beginning of their file and a part of the line.
+// harmless lists lines that match a pattern and destroy nothing, by the beginning of their file and a part of the line.
 var harmless = []struct{ file, part, why string }{}
 
 // TestHarmful has the patterns find harmful commands, and pass over the usual commands of pages.
@@ -77,7 +77,7 @@ func TestHarmful(t *testing.T) {
 	}
 }
 
-// harm returns the harm that a line does, "" if it does none.
+// harm returns the reason why a line is harmful, or "".
 func harm(line string) string {
 	for _, h := range harmful {
 		if h.pattern.MatchString(line) {
@@ -154,7 +154,7 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
-// literals calls f with each string literal of a Go file that has a space: a command has one.
+// literals calls f with each string literal of a Go file that contains a space, because a command contains one.
 func literals(file string, f func(line int, text string)) error {
 	set := token.NewFileSet()
 	parsed, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)

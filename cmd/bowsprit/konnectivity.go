@@ -28,7 +28,7 @@ func (l *konnectivityLog) open(cmd *cobra.Command) (*slog.Logger, error) {
 	return newLogger(cmd.ErrOrStderr(), l.serveFlags)
 }
 
-// pagePorts are the flags of where a half of Konnectivity shows what it does.
+// pagePorts holds the flags for the pages of a Konnectivity server or agent.
 type pagePorts struct{ profiling, contention bool }
 
 func (p *pagePorts) bind(f *pflag.FlagSet) {
@@ -62,7 +62,7 @@ func poolOf(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// envOr returns the value of an environment variable, or what make makes.
+// envOr returns the value of an environment variable, or make's result.
 func envOr(name string, make func() string) string {
 	if value := os.Getenv(name); value != "" {
 		return value

@@ -23,7 +23,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity/agent"
 )
 
-// konnectivityAgentFlags are those of upstream's proxy-agent.
+// konnectivityAgentFlags holds the flags of upstream's proxy-agent.
 type konnectivityAgentFlags struct {
 	konnectivityLog
 	pagePorts
@@ -80,7 +80,7 @@ func (o *konnectivityAgentFlags) bind(f *pflag.FlagSet) {
 	}
 }
 
-// check returns what is wrong with the flags, in upstream's words.
+// check validates the flags. Its errors have upstream's words.
 func (o *konnectivityAgentFlags) check() error {
 	switch {
 	case o.cert != "" && o.key == "":

@@ -18,7 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity/server"
 )
 
-// konnectivityServerFlags are those of upstream's proxy-server.
+// konnectivityServerFlags holds the flags of upstream's proxy-server.
 type konnectivityServerFlags struct {
 	konnectivityLog
 	pagePorts
@@ -76,14 +76,14 @@ func (o *konnectivityServerFlags) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig by which tokens are reviewed (default: that of the pod)")
 	f.StringVar(&o.strategies, "proxy-strategies", "default", "how an agent is chosen, the first that finds one: destHost, defaultRoute, default")
 	f.StringSliceVar(&o.ciphers, "cipher-suites", nil, "cipher suites of TLS 1.2 (default: Go's)")
-	// What upstream has for the same things as ours: taken, and without effect.
+	// Upstream's flags for functions that this server solves differently: accepted, without effect.
 	for _, name := range []string{"kubeconfig-qps", "kubeconfig-burst", "xfr-channel-size", "kube-api-content-type"} {
 		f.String(name, "", "taken and ignored")
 		_ = f.MarkHidden(name)
 	}
 }
 
-// check returns what is wrong with the flags, in upstream's words.
+// check validates the flags. Its errors have upstream's words.
 func (o *konnectivityServerFlags) check() error {
 	tokens := o.Namespace != "" || o.Name != "" || o.Audience != ""
 	switch {

@@ -25,15 +25,14 @@ type kubeFlags struct {
 	serveFlags
 	certDir                         string
 	enabledPlugins, disabledPlugins []string
-	otherGates                      []string // that mean nothing here, Name=true|false
+	otherGates                      []string // unsupported gates, Name=true|false
 	version                         bool
 }
 
 func kubeAPIServerCommand() *cobra.Command {
-	// Everything that lasts is in etcd, so there is no data directory: what a start needs of files is gone with its
-	// end.
+	// etcd holds all lasting data, so there is no data directory. The server removes its temporary files when it ends.
 	config := bowsprit.Config{Ephemeral: true, Controllers: bowsprit.ControllersConfig{Enabled: []string{"-*"}}}
-	config.Authentication.NoOwnClients = true // as in kube-apiserver, which signs nothing
+	config.Authentication.NoOwnClients = true // as in kube-apiserver, which signs no client certificates
 	flags := kubeFlags{}
 	cmd := &cobra.Command{
 		Use:   "kube-apiserver",
@@ -58,10 +57,10 @@ kube-apiserver ` + bowsprit.Version().Kubernetes + `, and as there nothing delet
 	return cmd
 }
 
-// bindKubeFlags declares all flags of kube-apiserver, with its defaults. Those that are declared here have a meaning;
-// the rest of kube_apiserver_flags.tsv is only checked.
+// bindKubeFlags declares all flags of kube-apiserver, with its defaults. The flags declared here have an effect; the
+// rest of kube_apiserver_flags.tsv is only checked.
 func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
-	// kube-apiserver takes --etcd_servers as well.
+	// kube-apiserver also accepts --etcd_servers.
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		name = strings.ReplaceAll(name, "_", "-")
 		if name == "audit-webhook-batch-initial-backoff" { // the older name
@@ -103,7 +102,7 @@ func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFla
 	if config.Log, err = newLogger(os.Stderr, flags.serveFlags); err != nil {
 		return err
 	}
-	klog.SetSlogLogger(config.Log) // what Kubernetes' libraries say is summed up like the rest
+	klog.SetSlogLogger(config.Log) // messages of Kubernetes' libraries are summed up like the others
 	config.Flags = settings(given)
 	if len(unused) > 0 {
 		config.Log.Warn("these flags have no effect here", slog.Any("flags", unused))
@@ -111,7 +110,7 @@ func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFla
 	return run(ctx, config, func(*bowsprit.Server) {})
 }
 
-// applyTo sets in c what flags say in kube-apiserver's terms, and returns those without effect.
+// applyTo sets the fields of c from kube-apiserver's flags, and returns the flags without effect.
 func (o *kubeFlags) applyTo(c *bowsprit.Config) (unused []string, err error) {
 	if c.TLS.CertFile == "" && c.TLS.PrivateKeyFile == "" && o.certDir != "" {
 		c.TLS.CertFile, c.TLS.PrivateKeyFile, err = servingFiles(o.certDir, c.Listen.BindAddress,
@@ -139,7 +138,7 @@ func (o *kubeFlags) applyTo(c *bowsprit.Config) (unused []string, err error) {
 			}
 		}
 	}
-	// What is not there is off already; wanting it is what the user should know of.
+	// A missing plugin is off already. If the user enables it, a warning names it.
 	plugins("disable-admission-plugins", o.disabledPlugins, func(string) {})
 	plugins("enable-admission-plugins", o.enabledPlugins,
 		func(name string) { unused = append(unused, "--enable-admission-plugins="+name) })
@@ -161,8 +160,8 @@ func (o *kubeFlags) applyTo(c *bowsprit.Config) (unused []string, err error) {
 	return unused, err
 }
 
-// servingFiles returns the serving certificate and key of a --cert-dir, valid for hosts. If it has none of them, they
-// are made.
+// servingFiles returns the serving certificate and key of a --cert-dir, valid for hosts. It makes them if both are
+// missing.
 func servingFiles(dir string, hosts ...string) (cert, key string, err error) {
 	base := filepath.Join(dir, "apiserver")
 	cert, key = base+".crt", base+".key"

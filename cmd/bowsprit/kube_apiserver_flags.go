@@ -29,7 +29,7 @@ func readKubeFlags() []kubeFlag {
 	return all
 }
 
-// declareUnused declares the flag so that it is accepted, its value checked, and nothing done with it.
+// declareUnused declares a flag that has no effect. The flag's value is checked.
 func (k kubeFlag) declareUnused(f *pflag.FlagSet) {
 	flag := f.VarPF(&unusedValue{kind: k.kind, value: k.byDefault}, k.name, "", "accepted, without effect")
 	if k.kind == "bool" {
@@ -43,7 +43,7 @@ type unusedValue struct{ kind, value string }
 func (u *unusedValue) String() string { return u.value }
 func (u *unusedValue) Type() string   { return u.kind }
 
-// Set refuses what kube-apiserver cannot parse either, where the type says so.
+// Set refuses values that kube-apiserver cannot parse, as far as the type determines them.
 func (u *unusedValue) Set(value string) (err error) {
 	switch u.kind {
 	case "bool":
@@ -73,7 +73,7 @@ func (u *unusedValue) Set(value string) (err error) {
 	return err
 }
 
-// kubeAdmissionPlugins are the names that kube-apiserver 1.36.3 knows (AllOrderedPlugins in
+// kubeAdmissionPlugins are the plugin names of kube-apiserver 1.36.3 (AllOrderedPlugins in
 // k8s.io/kubernetes/pkg/kubeapiserver/options), sorted.
 var kubeAdmissionPlugins = strings.Fields(`
 	AlwaysAdmit AlwaysDeny AlwaysPullImages CertificateApproval CertificateSigning CertificateSubjectRestriction
@@ -85,5 +85,5 @@ var kubeAdmissionPlugins = strings.Fields(`
 	PodTopologyLabels Priority ResourceQuota RuntimeClass ServiceAccount StorageObjectInUseProtection TaintNodesByCondition
 	ValidatingAdmissionPolicy ValidatingAdmissionWebhook`)
 
-// offByDefault are the plugins that are here and that kube-apiserver has only if --enable-admission-plugins names them.
+// offByDefault lists the supported plugins that kube-apiserver runs only if --enable-admission-plugins names them.
 var offByDefault = []string{"NodeRestriction"}

@@ -44,7 +44,8 @@ func TestKubeFlags(t *testing.T) {
 	t.Parallel()
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	bindKubeFlags(flags, &bowsprit.Config{}, &kubeFlags{})
-	// Where ours differ: the directory that kube-apiserver writes certificates to, and what --help shows.
+	// differ lists the flags with other defaults: the directory for kube-apiserver's certificates, and flags whose
+	// --help differs.
 	differ := []string{"cert-dir", "v", "version", "etcd-servers", "disable-admission-plugins",
 		"enable-admission-plugins", "api-audiences", "service-account-issuer", "service-account-key-file",
 		"strict-transport-security-directives", "authorization-mode", "tls-cipher-suites", "tls-sni-cert-key", "cors-allowed-origins",
@@ -209,7 +210,7 @@ func TestAssets(t *testing.T) {
 		""); !strings.Contains(body, `"clusterIP":"10.0.0.1"`) {
 		t.Errorf("the service: %s", body)
 	}
-	// As with kube-apiserver alone, nothing empties a namespace.
+	// As with a lone kube-apiserver, no controller empties a namespace.
 	call(t, http.MethodDelete, servers[0]+"/api/v1/namespaces/shared", "")
 	call(t, http.MethodGet, servers[1]+"/api/v1/namespaces/shared", "")
 }
@@ -228,7 +229,7 @@ func TestAssetsRefuses(t *testing.T) {
 	}
 }
 
-// What "go run" has built is gone afterwards, so it is copied.
+// "go run" removes its program afterwards, so the program is copied.
 func TestAssetsOfTemporaryProgram(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "go-build1", "b001", "exe", "bowsprit")
@@ -257,7 +258,8 @@ type linked struct {
 	log *bufio.Scanner
 }
 
-// link starts it; it is interrupted at the end of the test, and must end with code 0.
+// link starts a program under the name of an asset. The end of the test interrupts the program, which must end with
+// code 0.
 func link(t *testing.T, dir, name string, args ...string) linked {
 	t.Helper()
 	cmd := command(t, args...)
@@ -279,7 +281,7 @@ func link(t *testing.T, dir, name string, args ...string) linked {
 		for log.Scan() {
 		}
 		err := cmd.Wait()
-		// etcd gives itself the signal again when it has stopped: that is its way to end.
+		// After its shutdown etcd sends the signal to itself again, and so ends.
 		if err != nil && (name != "etcd" || err.Error() != "signal: interrupt") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -15,7 +15,7 @@ import (
 // defaultPersonDuration is short because a certificate cannot be taken back.
 const defaultPersonDuration = 24 * time.Hour
 
-// personFlags are the flags of "bowsprit kubeconfig" about a kubeconfig that is not the administrator's.
+// personFlags holds the flags of "bowsprit kubeconfig" for the kubeconfig of another user than the administrator.
 type personFlags struct {
 	user     string
 	groups   []string
@@ -43,8 +43,8 @@ func (p personFlags) validate() error {
 	return nil
 }
 
-// kubeconfig makes a certificate with the authority in dataDir, and returns admin, the kubeconfig of the server's
-// administrator, with that certificate. What who asks for it must know goes to notes.
+// kubeconfig makes a certificate with the authority in dataDir. It returns admin, the administrator's kubeconfig, with
+// that certificate. Remarks for the user go to notes.
 func (p personFlags) kubeconfig(dataDir string, admin []byte, notes io.Writer) ([]byte, error) {
 	made, err := pki.PersonalKubeconfig(filepath.Join(dataDir, "pki"), admin, p.person(), time.Now())
 	switch {

@@ -33,7 +33,7 @@ that is called kubectl does the same.`,
 	}
 }
 
-// ownKubectl is "bowsprit kubectl": it knows --data-dir, and says how to start a server if there is none.
+// ownKubectl is "bowsprit kubectl": kubectl with --data-dir, and with a hint how to start a server if none runs.
 func ownKubectl(args []string) int {
 	dataDir, args, err := takeDataDir(args)
 	if err != nil {
@@ -67,8 +67,7 @@ func ownKubectl(args []string) int {
 	return runKubectl(args, dataDir != "")
 }
 
-// takeDataDir takes --data-dir out of kubectl's arguments, as far as they are kubectl's and not those of a program that
-// is to run in a pod.
+// takeDataDir removes --data-dir from kubectl's arguments. It leaves the arguments of a program in a pod alone.
 func takeDataDir(args []string) (dataDir string, rest []string, err error) {
 	const flag = "--data-dir"
 	for i := 0; i < len(args); i++ {
@@ -90,7 +89,7 @@ func takeDataDir(args []string) (dataDir string, rest []string, err error) {
 	return dataDir, rest, nil
 }
 
-// serverHint says how the server is started that kubectl is going to ask, "" if the user has named another one.
+// serverHint returns the command that starts kubectl's server, or "" if the user has selected another server.
 func serverHint(dataDir string, args []string) string {
 	if selectingFlag(args) != "" {
 		return ""
@@ -108,8 +107,8 @@ func serverHint(dataDir string, args []string) string {
 	return "There is no kubeconfig, and no server has run yet. Start one with: bowsprit serve"
 }
 
-// runKubectl runs kubectl and returns its exit code. Without a kubeconfig of the user's own it takes the one that
-// "bowsprit serve" writes. It names its server unless the command line has selected one: by selected, or by a flag of
+// runKubectl runs kubectl and returns its exit code. Without a kubeconfig of the user it uses the kubeconfig of
+// "bowsprit serve". It prints the server's name, unless the command line selects one, by selected or by a flag of
 // kubectl's.
 func runKubectl(args []string, selected bool) int {
 	if !connect.UserHasKubeconfig() {
@@ -125,7 +124,7 @@ func runKubectl(args []string, selected bool) int {
 		Arguments:     os.Args, ConfigFlags: kubectlFlags(streams, selected), IOStreams: streams,
 	})
 	command.SetArgs(args)
-	if err := cli.RunNoErrOutput(command); err != nil { // with -v and the other flags of its log
+	if err := cli.RunNoErrOutput(command); err != nil { // with -v and kubectl's other log flags
 		util.CheckErr(err) // prints and exits as kubectl does
 		return 1
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
-// kubectlFlags returns kubectl's flags about the server, with kubectl's defaults. When kubectl asks them for the
-// server, they print the server's name once, unless --data-dir has selected it.
+// kubectlFlags returns kubectl's flags for the server, with kubectl's defaults. When kubectl first reads the server
+// from them, they print its name, unless --data-dir has selected it.
 func kubectlFlags(streams genericiooptions.IOStreams, selected bool) *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).
 		WithDiscoveryQPS(50).WithWarningPrinter(streams)
@@ -43,7 +43,7 @@ func nameServer(notes io.Writer, flags *genericclioptions.ConfigFlags, config *r
 	fmt.Fprintf(notes, "kubectl: server %s\n", connect.Describe(config, files.CurrentContext))
 }
 
-// selectingFlag returns the first of kubectl's flags in args that selects a server, "" if there is none.
+// selectingFlag returns the first of kubectl's flags in args that selects a server, or "".
 func selectingFlag(args []string) string {
 	for _, arg := range args {
 		name, _, _ := strings.Cut(arg, "=")

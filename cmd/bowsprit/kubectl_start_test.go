@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestOnlyKubectlLoadsTranslations reads what the initialization of the package that asks for the first text allocates:
-// 4 MB with the translations.
+// TestOnlyKubectlLoadsTranslations measures the allocations during the initialization of the first package that reads a
+// translated text: 4 MB if the translations are loaded.
 func TestOnlyKubectlLoadsTranslations(t *testing.T) {
 	t.Parallel()
 	line := regexp.MustCompile(`(?m)^init k8s\.io/kubectl/pkg/cmd/options .* (\d+) bytes`)
@@ -31,7 +31,7 @@ func TestOnlyKubectlLoadsTranslations(t *testing.T) {
 	}
 }
 
-// TestKubectlLogs asks kubectl for the requests that it makes, as its users do who look for a fault.
+// TestKubectlLogs makes kubectl log its requests, as users do to find a fault.
 func TestKubectlLogs(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"-v=7", "--v=7"} {

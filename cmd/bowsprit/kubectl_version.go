@@ -8,14 +8,14 @@ import (
 	"github.com/bowsprit/bowsprit"
 )
 
-// Kubernetes' build stamps its version into these variables with the linker. This program is built with "go build" and
-// "go install" alone, so it sets them itself: kubectl says by them who it is. The design page on private symbols says
-// what to do when they are gone; then the link fails.
+// Kubernetes' build stamps its version into these variables with the linker. "go build" and "go install" build this
+// program without such stamps, so it sets the variables itself, and kubectl reports them. The design page on private
+// symbols describes the repair when a variable is gone and the link fails.
 
 //go:linkname kubectlVersion k8s.io/component-base/version.gitVersion
 var kubectlVersion string
 
-// kubectlDynamic holds a copy of it that is made at init.
+// kubectlDynamic holds a copy of the version. Init makes that copy.
 //
 //go:linkname kubectlDynamic k8s.io/component-base/version.dynamicGitVersion
 var kubectlDynamic atomic.Value
@@ -35,7 +35,7 @@ var clientVersion string
 //go:linkname clientCommit k8s.io/client-go/pkg/version.gitCommit
 var clientCommit string
 
-// stampKubectl has kubectl say that it is the one of the Kubernetes version that is served.
+// stampKubectl makes kubectl report the version of Kubernetes that the server implements.
 func stampKubectl() {
 	info := bowsprit.Version()
 	kubectlVersion, clientVersion = "v"+info.Kubernetes, "v"+info.Kubernetes

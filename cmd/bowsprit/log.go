@@ -13,8 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
-// newLogger returns the logger of a process: what an operator wants to know at the default verbosity, each request at
-// 3.
+// newLogger returns the logger of a process: messages for operators at the default verbosity, each request at 3.
 func newLogger(out io.Writer, o serveFlags) (*slog.Logger, error) {
 	level := o.level
 	if level == nil {
@@ -50,14 +49,14 @@ func withUnits(_ []string, a slog.Attr) slog.Attr {
 }
 
 const (
-	// sumEvery is how often a message that comes again and again is said.
+	// sumEvery is the interval in which repetitions of a message are summed up.
 	sumEvery = time.Minute
-	// sumSubjects is how many things a message is said of within that time, such as webhooks that fail.
+	// sumSubjects is the number of subjects, such as failing webhooks, for which a message is logged within that time.
 	sumSubjects = 5
 )
 
-// summer is a handler that says a message once of each thing that it is about, and then each minute how often it was
-// repeated. Requests at the verbosity for them are all said.
+// summer is a handler that logs a message once for each of its subjects, and then logs each minute the number of
+// repetitions. It logs all requests at the verbosity for requests.
 type summer struct {
 	slog.Handler
 	with  string // attributes of the logger
@@ -73,7 +72,7 @@ type sums struct {
 type sum struct {
 	subjects []string
 	repeated int
-	last     func(repeated int) // says the last one that was held back
+	last     func(repeated int) // logs the last message held back
 }
 
 func summed(h slog.Handler) slog.Handler {
@@ -112,7 +111,7 @@ func (s *summer) holdBack(r slog.Record) bool {
 	return true
 }
 
-// end says how often a message was held back within the last minute. The next one is said again.
+// end logs how often a message was held back within the last minute. The next such message is logged again.
 func (s *sums) end(message string) {
 	s.mu.Lock()
 	m := s.messages[message]
@@ -123,7 +122,7 @@ func (s *sums) end(message string) {
 	}
 }
 
-// details are the attributes that differ each time a message is said of the same thing.
+// details lists the attributes that differ between repetitions of a message with the same subject.
 var details = []string{
 	"error", "took", "after", "auditID", "from", "revision", "used",
 	// of requests

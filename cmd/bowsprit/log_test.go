@@ -12,7 +12,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
 
-// What happens again and again is said once of each thing, and then summed up; durations have units.
+// TestLogSumsUp checks that a repeated message is logged once for each subject and then summed up, and that durations
+// have units.
 func TestLogSumsUp(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"text", "json"} {
@@ -47,7 +48,7 @@ func TestLogSumsUp(t *testing.T) {
 	}
 }
 
-// Many things at once, such as definitions that are installed, are a few lines and a sum.
+// TestLogIsShort checks that many messages at once, such as for installed definitions, make a few lines and a sum.
 func TestLogIsShort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +65,7 @@ func TestLogIsShort(t *testing.T) {
 	})
 }
 
-// Verbosity chooses how much is said; each request is said at 4, also those that are alike.
+// TestVerbosity checks which messages each verbosity includes. At 4 each request is logged, even if it repeats another.
 func TestVerbosity(t *testing.T) {
 	t.Parallel()
 	for verbosity, want := range map[int]int{-1: 1, 0: 2, 2: 2, 4: 4} {

@@ -56,8 +56,8 @@ func main() {
 	}
 }
 
-// invoked returns the subcommand that stands first, or that the program's own name is because it was started by a link
-// of one of the names in assets, which linked reports; "" if neither is one of them.
+// invoked returns the subcommand from the program's own name, if a link with a name of assets started it (linked
+// reports that), or from the first argument. It returns "" if neither is a name of assets.
 func invoked(argv []string) (name string, args []string, linked bool) {
 	own := strings.TrimSuffix(filepath.Base(argv[0]), ".exe")
 	if slices.Contains(assets[:], own) {
@@ -98,10 +98,10 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 	return root
 }
 
-// oneLine returns all that is wrong, on one line: what errors.Join puts on lines of their own is one message to a user.
+// oneLine returns the text of err on one line. errors.Join separates its errors with line breaks.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// flagError says in the user's words what pflag says in Go's.
+// flagError replaces pflag's wording about Go with words for users.
 func flagError(cmd *cobra.Command, err error) error {
 	help := cmd.CommandPath() + " --help"
 	var invalid *pflag.InvalidValueError
@@ -109,7 +109,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		flag, cause := invalid.GetFlag(), invalid.Unwrap()
 		if number := new(strconv.NumError); cause != nil && !errors.As(cause, &number) &&
 			!strings.HasPrefix(cause.Error(), "time: ") {
-			// a value of ours says more than its type
+			// the errors of our own values are more precise than the type
 			return fmt.Errorf("--%s %q: %w: see %q", flag.Name, invalid.GetValue(), cause, help)
 		}
 		return fmt.Errorf("--%s %q is not a value of type %s: see %q", flag.Name, invalid.GetValue(), flag.Value.Type(),

@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/manual"
 )
 
-// The files that packages are made of cover every command and every flag, and say nothing of the machine on which they
-// were made.
+// TestManual checks that the files for packages cover every command and flag, and contain no detail of the build
+// machine.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releaseStartup gives back the memory that only starting needed: what the collector holds, and the pages of the
-// executable itself. Half of them were touched once, by the initialisation of packages that a server never calls again
-// (kubectl's commands and translations); those that are needed come back from the page cache with the next call.
+// releaseStartup returns memory of the start to the system: free memory of the collector, and clean pages of the
+// executable. The initialization of packages that a server never calls again (kubectl's commands and translations)
+// touched half of these pages once. Pages that the server needs come back from the page cache with the next call.
 // Measured: 96 MB resident before, 60 to 70 MB after.
 func releaseStartup() {
 	debug.FreeOSMemory()
@@ -32,17 +32,17 @@ func releaseStartup() {
 	}
 }
 
-// piece is how much of the executable comes into memory at a time, in bytes: what Linux maps around a page that is
-// touched, unless it keeps the file in larger pieces.
+// piece is the unit, in bytes, in which the executable is read into memory. It equals the range that Linux maps around
+// a touched page, unless the page cache holds the file in larger pieces.
 const piece = 64 << 10
 
-// divide has the kernel map a piece and no more when a page is touched. Since 6.18 it maps all that it keeps together
-// in the page cache, which is 2 MB each of a file that a linker has just written: 84 MB were resident in place of 47.
-// What it maps at once does not cross from one mapping into another, so every other piece gets a flag of its own: the
-// one that leaves memory out of core dumps, where unchanged pages of a file are not in the first place.
+// divide makes the kernel map one piece when a page is touched. Since 6.18 the kernel maps a whole folio of the page
+// cache, which is 2 MB for a file that a linker has just written: 84 MB were resident in place of 47. Such a mapping
+// ends at the boundary of a memory area, so every other piece gets a flag of its own: MADV_DONTDUMP. The flag has no
+// other effect, because core dumps omit unchanged pages of a file.
 func (m mapping) divide() {
 	for start := m.start; start < m.end; {
-		number := start / piece // by which a mapping that is divided already is divided in the same places
+		number := start / piece // pieces have fixed boundaries, so a second call divides at the same places
 		end := min((number+1)*piece, m.end)
 		if number%2 == 0 {
 			mapping{start, end}.advise(unix.MADV_DONTDUMP)
@@ -58,9 +58,9 @@ func (m mapping) advise(advice uintptr) {
 // mapping is a piece of the address space.
 type mapping struct{ start, end uintptr }
 
-// cleanMappings returns the read-only mappings of file in smaps (the format of /proc/self/smaps) of which every page is
-// as it is in the file. That a mapping cannot be written does not say so: the loader writes relocations first and then
-// takes the right away (RELRO), and a process that drops such a page calls through a table of zeros afterwards.
+// cleanMappings returns the read-only mappings of file in smaps (the format of /proc/self/smaps) that equal the file in
+// every page. A read-only mapping may differ from the file: the loader writes relocations first and then removes the
+// write permission (RELRO). A process that drops such a page would call through a table of zeros afterwards.
 func cleanMappings(smaps io.Reader, file string) []mapping {
 	var clean []mapping
 	var at mapping // of the file and read-only; the zero value if the current one is not
@@ -82,7 +82,7 @@ func cleanMappings(smaps io.Reader, file string) []mapping {
 			}
 			continue
 		}
-		// Anonymous pages are those that were written: they exist in memory only.
+		// Anonymous pages are written pages: they exist in memory only.
 		if fields[0] == "Anonymous:" && len(fields) > 1 && fields[1] == "0" && at.end > 0 {
 			clean = append(clean, at)
 		}

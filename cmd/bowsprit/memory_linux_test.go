@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the loader has relocated and then protected (RELRO) looks like the rest of the file, but is in memory only.
+// TestCleanMappings checks that relocated and then protected pages (RELRO) count as changed. They look like the rest of
+// the file, but exist in memory only.
 func TestCleanMappings(t *testing.T) {
 	t.Parallel()
 	const smaps = `00400000-0163a000 r--p 00000000 08:01 131 /usr/bin/bowsprit
@@ -36,15 +37,15 @@ Anonymous:             0 kB
 	}
 }
 
-// A binary that links C (this one does, with -race) calls the C library through what the loader wrote: getting new
-// memory from the system after the release crashes if that is lost.
+// TestReleaseStartup allocates memory from the system after the release. A binary that links C (such as this test with
+// -race) calls the C library through a table of the loader, and crashes if that table is lost.
 func TestReleaseStartup(t *testing.T) {
 	releaseStartup()
 	var kept [][]byte
 	for range 64 {
 		kept = append(kept, make([]byte, 4<<20))
 	}
-	for i := range 200_000 { // metadata of the heap is mapped in pieces of its own
+	for i := range 200_000 { // the heap maps its metadata in separate pieces
 		kept = append(kept, make([]byte, 16+i%64))
 	}
 	if len(kept) != 200_064 {
@@ -52,8 +53,8 @@ func TestReleaseStartup(t *testing.T) {
 	}
 }
 
-// TestDivide says which pieces of a mapping get the flag that keeps them apart: those with an even number, so that a
-// mapping which is divided already, of which each piece is one, is divided in the same places.
+// TestDivide checks which pieces of a mapping get the separating flag: the pieces with an even number. So a divided
+// mapping, in which each piece is a mapping of its own, is divided at the same places again.
 func TestDivide(t *testing.T) {
 	const size = 9*piece + 4096
 	memory, err := unix.Mmap(-1, 0, size, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON)

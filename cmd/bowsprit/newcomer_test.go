@@ -15,7 +15,8 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
-// Without HOME there is no place for data: not a directory for temporary files, which others may have made.
+// TestNoHome checks that without HOME the commands name no place for data. A directory for temporary files could be
+// another user's.
 func TestNoHome(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"serve", "--secure-port=0"}, {"kubeconfig"}, {"snapshot", "save", "x"},
@@ -33,7 +34,8 @@ func TestNoHome(t *testing.T) {
 	}
 }
 
-// A start that fails because of its port makes nothing, and says why once.
+// TestBusyPortLeavesNothing checks that a start that fails because of its port creates no files and logs the reason
+// once.
 func TestBusyPortLeavesNothing(t *testing.T) {
 	t.Parallel()
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,7 +54,7 @@ func TestBusyPortLeavesNothing(t *testing.T) {
 	}
 }
 
-// kubectl says which version it is of, wherever it comes from.
+// TestKubectlVersion checks that kubectl reports its version in every build.
 func TestKubectlVersion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -65,7 +67,7 @@ func TestKubectlVersion(t *testing.T) {
 	for name, cmd := range map[string]*exec.Cmd{
 		"built in": command(t, "kubectl", "version", "--client"), "drop-in": linked,
 	} {
-		out, err := cmd.Output() // a build with the race detector says so on stderr
+		out, err := cmd.Output() // a build with the race detector writes to stderr
 		if err != nil || !strings.HasPrefix(string(out), "Client Version: v1.36.3\n") {
 			t.Errorf("%s: %v %s", name, err, out)
 		}
@@ -80,7 +82,8 @@ func TestKubectlVersion(t *testing.T) {
 	}
 }
 
-// bowsprit kubectl finds the server of --data-dir, and says how to start one that does not run.
+// TestKubectlFindsServer checks that bowsprit kubectl finds the server of --data-dir, and prints how to start a server
+// that does not run.
 func TestKubectlFindsServer(t *testing.T) {
 	t.Parallel()
 	kubectl := func(home string, args ...string) (string, error) {
@@ -114,7 +117,7 @@ func TestKubectlFindsServer(t *testing.T) {
 	}
 }
 
-// What follows two hyphens belongs to another program.
+// TestTakeDataDir checks that arguments after two hyphens are left to the other program.
 func TestTakeDataDir(t *testing.T) {
 	t.Parallel()
 	dir, rest, err := takeDataDir([]string{"exec", "--data-dir=a", "pod", "--", "run", "--data-dir=b"})
@@ -123,7 +126,8 @@ func TestTakeDataDir(t *testing.T) {
 	}
 }
 
-// A kubeconfig of the user's keeps what it holds: --write-kubeconfig and bowsprit kubeconfig --merge only add to it.
+// TestKubeconfigIsMerged checks that the user's kubeconfig keeps its contents: --write-kubeconfig and bowsprit
+// kubeconfig --merge only add to it.
 func TestKubeconfigIsMerged(t *testing.T) {
 	t.Parallel()
 	home, dir := t.TempDir(), t.TempDir()
@@ -159,7 +163,7 @@ func TestKubeconfigIsMerged(t *testing.T) {
 		}
 		merged(step.flags, step.current)
 	}
-	// The current context stays, too, if another file of KUBECONFIG has it.
+	// The current context also stays if another file of KUBECONFIG has it.
 	write()
 	first := filepath.Join(home, "first")
 	if err := os.WriteFile(first, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {

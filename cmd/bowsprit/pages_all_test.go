@@ -11,8 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/page"
 )
 
-// elsewhere are the pages whose commands another test runs, because they need more than this program and Go, and the
-// file of that test, which names the page.
+// elsewhere maps a page to the test file that runs its commands. These pages need more than this program and Go.
 var elsewhere = map[string]string{
 	"docs/aggregation":                "test/e2e/aggregation_test.go",
 	"docs/chart":                      "test/node/release_test.go",
@@ -36,7 +35,7 @@ var longer = []struct{ page, begins, file string }{
 	{"docs/tutorials/test-an-operator", "$ go test ", "test/journeys/journeys_test.go"},
 }
 
-// excused are the blocks of commands that no test runs as they stand there, by their first line, and why.
+// excused lists blocks of commands that no test runs unchanged, by their first line, with the reason.
 var excused = []struct{ page, begins, why string }{
 	{"CONTRIBUTING", "make setup ", "CI runs most of it; TestTargets looks for each target"},
 	{"README", "git clone ", "fetches from the network; the targets are those of CI"},
@@ -83,7 +82,7 @@ func TestEveryPage(t *testing.T) {
 			})
 			switch {
 			case executed && b.Language == "sh":
-			case name == "docs/aggregation": // its test takes the one block that there is
+			case name == "docs/aggregation": // its test takes the page's only block
 			case runByLonger(t, name, b.Text):
 			case found < 0:
 				t.Errorf("%s.md:%d: no test runs these commands:\n%s", name, b.Line, b.Text)
@@ -151,7 +150,7 @@ func allPages(t *testing.T) map[string]string {
 	return all
 }
 
-// makeTargets are those that a page names, in a block or in a sentence.
+// makeTargets matches the make targets that a page names, in a block or in a sentence.
 var makeTargets = regexp.MustCompile("(?m)(?:^(?:\\$ )?|`|&& )make ([a-z][a-z0-9-]*)")
 
 var inlineCode = regexp.MustCompile("`[^`\n]+`")

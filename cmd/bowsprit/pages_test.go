@@ -15,8 +15,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/page"
 )
 
-// reader returns a shell for the commands of a page: bowsprit and kubectl are there, and nothing of an earlier server.
-// Go keeps what it has built.
+// reader returns a shell for the commands of a page, with bowsprit and kubectl, and without data of an earlier server.
+// It keeps Go's build cache.
 func reader(t *testing.T, port string) page.Session {
 	t.Helper()
 	home, bin := t.TempDir(), t.TempDir()
@@ -38,15 +38,15 @@ func reader(t *testing.T, port string) page.Session {
 	}
 }
 
-// ports are those that a page names, which another test may have.
+// ports matches the ports that a page names. Another test may use the same ports.
 var ports = regexp.MustCompile(`\b(6443|1[0-9]{4})\b`)
 
-// alone are the pages, beside the tutorials, that need nothing but this program and Go.
+// alone lists further pages, besides the tutorials, that need only this program and Go.
 var alone = []string{"README", "docs/backup", "docs/encryption", "docs/first-steps", "docs/konnectivity",
 	"docs/operations", "docs/security", "docs/sensitive-fields", "docs/settings", "docs/which-server", "docs/why",
 	"docs/workloads"}
 
-// TestDocumentation runs the pages that need nothing but this program and Go, word for word but for the ports.
+// TestDocumentation runs the pages that need only this program and Go, word for word except for the ports.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	for _, name := range slices.Concat(tutorials(t), alone) {
@@ -73,7 +73,7 @@ func tutorials(t *testing.T) []string {
 	return files
 }
 
-// runPage runs one page, with free ports in the place of those that it names.
+// runPage runs one page with free ports in place of the ports in its text.
 func runPage(t *testing.T, name string) {
 	t.Helper()
 	file := filepath.Join("..", "..", filepath.FromSlash(name)+".md")

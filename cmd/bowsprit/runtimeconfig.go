@@ -9,7 +9,7 @@ import (
 // runtimeConfig is the value of --runtime-config.
 type runtimeConfig map[string]string
 
-// Set adds "key=value,key=value". A key alone is true, except those that stand for many versions. See
+// Set adds "key=value,key=value". A key without a value means true, except for keys that stand for many versions. See
 // builtin.RuntimeConfig.
 func (c *runtimeConfig) Set(text string) error {
 	if *c == nil {
@@ -35,11 +35,12 @@ func (c *runtimeConfig) String() string {
 // Type names the value in the help, as kube-apiserver's does.
 func (c *runtimeConfig) Type() string { return "mapStringString" }
 
-// The versions that are served by default here, and not by kube-apiserver.
+// oldDefinitions and migrations are the versions that Bowsprit serves by default and kube-apiserver does not.
 const oldDefinitions, migrations = "apiextensions.k8s.io/v1beta1", "storagemigration.k8s.io/v1beta1"
 
-// likeKubernetes returns config with what kube-apiserver does not serve by default switched off, unless config names
-// it. With migrator, the feature gate StorageVersionMigrator, api/all and api/beta name migrations too.
+// likeKubernetes returns config with the versions switched off that kube-apiserver does not serve by default, unless
+// config names them. With migrator, the feature gate StorageVersionMigrator, the keys api/all and api/beta include
+// migrations.
 func likeKubernetes(config map[string]string, migrator bool) map[string]string {
 	out := maps.Clone(config)
 	if out == nil {
@@ -54,7 +55,7 @@ func likeKubernetes(config map[string]string, migrator bool) map[string]string {
 	return out
 }
 
-// asks reports whether a key is there and its value is not false.
+// asks reports whether config has the key with another value than false.
 func asks(config map[string]string, key string) bool {
 	value, named := config[key]
 	return named && value != "false"

@@ -18,7 +18,8 @@ func TestRuntimeConfig(t *testing.T) {
 	}
 }
 
-// As kube-apiserver, the server has what Kubernetes has, and more only if it is named.
+// TestLikeKubernetes checks that the server has the versions of kube-apiserver, and more only if the configuration
+// names them.
 func TestLikeKubernetes(t *testing.T) {
 	t.Parallel()
 	type config = map[string]string

@@ -20,12 +20,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/front/chain"
 )
 
-// serveFlags are the flags that are not fields of bowsprit.Config.
+// serveFlags holds the flags that are not fields of bowsprit.Config.
 type serveFlags struct {
 	logFormat string
 	verbosity int
-	level     *slog.LevelVar // what verbosity means; it can be changed while the server runs
-	sources   sources        // of what is not on the command line
+	level     *slog.LevelVar // the level for verbosity; it can change while the server runs
+	sources   sources        // of settings outside the command line
 }
 
 // adjust has a server's pages change how much is logged.
@@ -52,7 +52,7 @@ Everything it needs is made on the first start: data directory, certificates, a 
 	return cmd
 }
 
-// bindFlags declares the flags; where kube-apiserver has the same thing, its name is used.
+// bindFlags declares the flags. A flag with the function of a kube-apiserver flag has its name.
 func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	f.SortFlags = false
 	c.DataDir = connect.DefaultDataDir()
@@ -77,7 +77,7 @@ func serve(
 	for _, text := range flags.sources.strange {
 		log.Warn("a setting in the environment is ignored", "why", text)
 	}
-	klog.SetSlogLogger(log) // what Kubernetes' libraries say is summed up like the rest
+	klog.SetSlogLogger(log) // messages of Kubernetes' libraries are summed up like the others
 	config.Log, config.Flags = log, settings(given)
 	if config.Workloads.Simulate != nil {
 		collectSooner(largeHeap)
@@ -136,8 +136,8 @@ func run(ctx context.Context, config bowsprit.Config, ready func(*bowsprit.Serve
 	return <-ended
 }
 
-// attend says to the service manager that the server is ready, feeds its watchdog, and says when ctx ends that the
-// server stops. The function that it returns ends that.
+// attend notifies the service manager that the server is ready, feeds its watchdog, and, when ctx ends, notifies it
+// that the server stops. The returned function ends that.
 func attend(ctx context.Context, manager *notify.Manager, server *bowsprit.Server, log *slog.Logger) (end func()) {
 	if err := manager.Ready(server.URL()); err != nil {
 		log.Warn("the service manager does not hear that the server is ready", "error", err)
@@ -154,5 +154,5 @@ func attend(ctx context.Context, manager *notify.Manager, server *bowsprit.Serve
 	return func() { stop(); all.Wait() }
 }
 
-// settleAfter is how long after readiness the controllers have done what every start gives them to do.
+// settleAfter is the time after readiness by which the controllers have finished the work of every start.
 const settleAfter = 10 * time.Second

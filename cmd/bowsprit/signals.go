@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// impatience is how long after the first signal further ones are taken for the same wish: a terminal, a shell and a
-// service manager may each send one.
+// impatience is the time after the first signal in which further signals count as the same one. A terminal, a shell and
+// a service manager may each send one.
 const impatience = time.Second
 
-// stopOnSignal returns a context that ends with the first SIGINT, SIGTERM or SIGHUP. One that comes later than
-// impatience after it ends the process at once.
+// stopOnSignal returns a context that ends with the first SIGINT, SIGTERM or SIGHUP. A signal that comes more than
+// impatience later ends the process at once.
 func stopOnSignal(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup wants it
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	go func() {
@@ -29,8 +29,8 @@ func stopOnSignal(parent context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(); signal.Stop(signals); close(signals) }
 }
 
-// secondSignal calls cancel at the first signal and returns true at the next that counts, false when there will be
-// none.
+// secondSignal calls cancel at the first signal and returns true at the next signal that counts. It returns false when
+// signals is closed.
 func secondSignal(ctx context.Context, cancel func(), signals <-chan os.Signal) bool {
 	select {
 	case <-signals:

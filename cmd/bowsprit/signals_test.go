@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// The first signal stops the server in order. Further ones at the same time are the same wish; later ones are another.
+// TestSecondSignal checks that the first signal stops the server in order, that signals soon after it count as the same
+// one, and that a later signal is a second one.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -79,7 +79,7 @@ func restoreCommand() *cobra.Command {
 	return cmd
 }
 
-// save takes the snapshot from the data directory if it is not in use, else from the server that does.
+// save takes the snapshot from the data directory, or, if a server uses the directory, from that server.
 func save(ctx context.Context, out io.Writer, file string, from saveFlags) error {
 	if _, err := os.Lstat(file); err == nil && !from.force {
 		return fmt.Errorf("nothing was saved: %s exists: choose another name, or replace it with --force", file)

@@ -15,19 +15,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The settings of "serve" come from its flags, from environment variables and from a file, in this order: what the
-// command line says is not asked of the environment, and what the environment says not of the file. All three have the
-// names of the flags.
+// The settings of "serve" come from flags, environment variables and a file. A flag overrides the environment, and the
+// environment overrides the file. All three use the names of the flags.
 
 // configFlag names the file.
 const configFlag = "config"
 
-// sources says where the values of flags come from that are not on the command line.
+// sources records where the values of flags outside the command line come from.
 type sources struct {
 	file string
-	// from has, by the names of flags, the places of those that the environment or the file has set.
+	// from maps the names of flags to the variable or file that has set them.
 	from map[string]string
-	// strange says of variables with our prefix that they are no settings.
+	// strange has a warning for each variable that has our prefix and is not a setting.
 	strange []string
 }
 
@@ -37,7 +36,7 @@ func (s *sources) bind(f *pflag.FlagSet) {
 			" come before it, flags before both")
 }
 
-// apply sets the flags that the command line has not given. Its error names all that is wrong, with its place.
+// apply sets the flags that the command line omits. Its error lists all problems, each with its place.
 func (s *sources) apply(f *pflag.FlagSet, environment []string) error {
 	s.from = map[string]string{}
 	given := map[string]bool{}
@@ -73,12 +72,12 @@ func (s *sources) apply(f *pflag.FlagSet, environment []string) error {
 	return errors.Join(problems...)
 }
 
-// overruled reports whether the command line says by another flag what a flag is about: where data is kept.
+// overruled reports whether the command line sets the same thing, the place of the data, by another flag.
 func overruled(name string, given map[string]bool) bool {
 	return name == "data-dir" && given["ephemeral"] || name == "ephemeral" && given["data-dir"]
 }
 
-// cause is what a flag has against a value, without pflag's words about flags.
+// cause returns a flag's objection to a value, without pflag's words about flags.
 func cause(err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) && invalid.Unwrap() != nil {
@@ -87,7 +86,7 @@ func cause(err error) error {
 	return err
 }
 
-// variablePrefix begins the names of all variables that are read.
+// variablePrefix begins the names of all environment variables that the program reads.
 const variablePrefix = "BOWSPRIT_"
 
 // variableOf returns the name of the environment variable of a flag.
@@ -95,8 +94,8 @@ func variableOf(flag string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// variablesOf returns the values in the environment by the names of flags, and which variables with the prefix are none
-// of them: perhaps a mistake, which would go unseen otherwise.
+// variablesOf returns the values in the environment by the names of flags. strange lists other variables with the
+// prefix, which may be mistakes.
 func variablesOf(f *pflag.FlagSet, environment []string) (values map[string]string, strange []string) {
 	values, flags := map[string]string{}, map[string]string{}
 	f.VisitAll(func(flag *pflag.Flag) { flags[variableOf(flag.Name)] = flag.Name })
@@ -116,7 +115,7 @@ func variablesOf(f *pflag.FlagSet, environment []string) (values map[string]stri
 	return values, strange
 }
 
-// read returns the settings in the file: JSON values, in which numbers stand as they are written.
+// read returns the settings in the file as JSON values. Numbers keep their notation.
 func (s *sources) read(f *pflag.FlagSet) (map[string]any, error) {
 	if s.file == "" {
 		return nil, nil
@@ -146,7 +145,7 @@ func (s *sources) read(f *pflag.FlagSet) (map[string]any, error) {
 	return settings, errors.Join(problems...)
 }
 
-// near suggests those of names that may have been meant.
+// near suggests the names that the user may have meant.
 func near(wrong string, names []string) string {
 	cmd := &cobra.Command{Use: "x", SuggestionsMinimumDistance: 2}
 	for _, name := range names {
@@ -158,7 +157,7 @@ func near(wrong string, names []string) string {
 	return `; "bowsprit serve --help" lists them`
 }
 
-// setValue sets a flag to a value of the file: a list sets a flag that takes several, a mapping one that takes pairs.
+// setValue sets a flag to a value of the file. A list sets a flag with several values, a mapping a flag with pairs.
 func setValue(f *pflag.FlagSet, flag *pflag.Flag, value any) error {
 	several, isSeveral := flag.Value.(pflag.SliceValue)
 	switch v := value.(type) {
@@ -199,7 +198,7 @@ func setPairs(f *pflag.FlagSet, flag *pflag.Flag, pairs map[string]any) error {
 	return nil
 }
 
-// scalar returns the text of a value that is neither list nor mapping.
+// scalar returns the text of a value other than a list or mapping.
 func scalar(value any) (text string, ok bool) {
 	switch v := value.(type) {
 	case string:

@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit"
 )
 
-// settled is what comes of a command line, an environment and a file.
+// settled returns the settings from a command line, an environment and a file.
 func settled(t *testing.T, args, environment []string, file string) (*pflag.FlagSet, *serveFlags, error) {
 	t.Helper()
 	var config bowsprit.Config
@@ -108,7 +108,8 @@ func TestSourcesThatAreWrong(t *testing.T) {
 	}
 }
 
-// What "config print" prints is a file that says the same, and says where each setting comes from.
+// TestPrintedSettingsAreRead checks that the output of "config print" is a file with the same settings, and names the
+// source of each setting.
 func TestPrintedSettingsAreRead(t *testing.T) {
 	t.Parallel()
 	f, flags, err := settled(t, []string{"--bind-address=0.0.0.0", "--etcd-servers=http://a:1,http://b:2", "--ephemeral",

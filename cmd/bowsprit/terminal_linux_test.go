@@ -54,7 +54,7 @@ func TestConsent(t *testing.T) {
 		if _, err := io.WriteString(keyboard, answer); err != nil {
 			t.Fatal(err)
 		}
-		out, _ := io.ReadAll(keyboard) // its error says that the last program has gone
+		out, _ := io.ReadAll(keyboard) // fails when the last program has ended
 		if err := cmd.Wait(); err == nil {
 			t.Errorf("bowsprit %s %s, %q: no failure at a server without pages:\n%s", i.path, i.args, answer, out)
 		}

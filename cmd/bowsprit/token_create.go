@@ -78,7 +78,7 @@ kubeadm:node-autoapprove-certificate-rotation).`,
 	return cmd
 }
 
-// output is where a command prints what was asked for, and what the user must know besides.
+// output holds the writers of a command: out for the result, notes for remarks to the user.
 type output struct{ out, notes io.Writer }
 
 func (f *tokenFlags) token(args []string, now time.Time) (token.BootstrapToken, error) {
@@ -158,7 +158,7 @@ func bindNodes(ctx context.Context, client kubernetes.Interface, notes io.Writer
 	return nil
 }
 
-// tokenKubeconfig returns a kubeconfig of who has the token, for the server that the ConfigMap cluster-info names.
+// tokenKubeconfig returns a kubeconfig with the token for the server that the ConfigMap cluster-info names.
 func tokenKubeconfig(ctx context.Context, client kubernetes.Interface, t token.BootstrapToken) ([]byte, error) {
 	info, err := client.CoreV1().ConfigMaps(metav1.NamespacePublic).Get(ctx, "cluster-info", metav1.GetOptions{})
 	if err != nil {

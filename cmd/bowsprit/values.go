@@ -69,7 +69,7 @@ func (b bound[T]) Set(text string) error {
 	return nil
 }
 
-// explicit is the value of a flag whose zero, if it is given, is not the default.
+// explicit is the value of a flag that distinguishes a given zero from the default.
 type explicit struct {
 	pflag.Value
 	to any
@@ -92,7 +92,7 @@ func (e explicit) Set(text string) error {
 	return nil
 }
 
-// seconds is the value of a flag that is a number of them.
+// seconds is the value of a flag that counts seconds.
 type seconds struct {
 	to        *time.Duration
 	byDefault time.Duration
@@ -110,7 +110,7 @@ func (s seconds) Set(text string) error {
 	return err
 }
 
-// unsaid is the value of a flag that is true by default, and of which it matters whether it is given.
+// unsaid is the value of a flag that is true by default and records whether the user sets it.
 type unsaid struct{ to **bool }
 
 func (unsaid) Type() string { return "bool" }
@@ -130,7 +130,7 @@ func (u unsaid) Set(text string) error {
 	return err
 }
 
-// pairs is the value of a flag that is given once for each key=value. The value may have commas.
+// pairs is the value of a flag that is given once for each key=value. The value may contain commas.
 type pairs map[string]string
 
 func (*pairs) Type() string { return "mapStringString" }

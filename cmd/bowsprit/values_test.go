@@ -9,7 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit"
 )
 
-// What flags say of limits: 0 is none, which is less than zero in the configuration, whose zero is the default.
+// TestLimitFlags checks that a limit of 0 on the command line means no limit. In the configuration a negative value
+// means that, and zero means the default.
 func TestLimitFlags(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
