@@ -14,7 +14,7 @@ import (
 func bindSettings(f *pflag.FlagSet, c *bowsprit.Config, command bowsprit.Command, otherGates *[]string) {
 	for _, s := range c.Settings(command) {
 		bind(f, s, otherGates)
-		if flag := f.Lookup(s.Name); s.Form == bowsprit.Explicit && flag.DefValue != "0" { // with a default of 0, a given 0 changes nothing
+		if flag := f.Lookup(s.Name); s.Form == bowsprit.Explicit && flag.DefValue != "0" { // else 0 is the default
 			flag.Value = explicit{flag.Value, s.Value}
 		}
 	}

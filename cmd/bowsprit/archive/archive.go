@@ -1,8 +1,8 @@
-// Package archive has "bowsprit backup" and "bowsprit restore": all that a server has, in one file, and back.
+// Package archive implements "bowsprit backup" and "bowsprit restore": all data of a server in one file, and back.
 //
-// The file is a tar archive of manifest.json, which says what is in it and how it is checked, etcd.db, the snapshot
-// that "bowsprit snapshot" makes, and the files below <data-dir>/pki. It is there as a whole and checked, or not at
-// all. What is here runs once in a process; nothing is safe for concurrent use.
+// The file is a tar archive of manifest.json, which lists the files and their checksums, etcd.db, the snapshot of
+// "bowsprit snapshot", and the files below <data-dir>/pki. It appears complete and checked, or not at all. This code
+// runs once in a process; nothing is safe for concurrent use.
 package archive
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/format"
 )
 
-// layout is the number of the layout of the file that is written here, and the latest that is read.
+// layout is the version of the layout that backup writes, and the latest that restore reads.
 const layout = 1
 
 const (
@@ -36,10 +36,10 @@ const (
 	pkiFolder    = "pki"
 )
 
-// maxSmall bounds what is read into memory: the manifest, keys and certificates.
+// maxSmall bounds files that are read into memory: the manifest, keys and certificates.
 const maxSmall = 1 << 20
 
-// Manifest says what is in an archive.
+// Manifest lists the contents of an archive.
 type Manifest struct {
 	Format   int       `json:"format"`
 	Version  string    `json:"version"` // of the program that made it
@@ -47,7 +47,7 @@ type Manifest struct {
 	Revision int64     `json:"revision"`
 	Keys     int       `json:"keys"`
 	Files    []File    `json:"files"` // in the order of the archive
-	// DataFormat is that of the data (format.Current); 0 if nothing notes it, as with servers of earlier versions.
+	// DataFormat is the format of the data (format.Current), or 0 for data of earlier versions, which do not record it.
 	DataFormat int `json:"dataFormat,omitempty"`
 }
 
@@ -79,7 +79,7 @@ func (m *Manifest) bytes() (n int64) {
 // keyFiles are the files below pki/ that a server makes. No other file of that folder is in a backup.
 var keyFiles = append(pki.Files(), serviceaccount.OwnKeyFile)
 
-// validate refuses what an archive of ours never has: names that lead elsewhere, no database.
+// validate refuses manifests that backup never writes: with names that lead elsewhere, or without a database.
 func (m *Manifest) validate() error {
 	if m.Format > layout {
 		return fmt.Errorf("it was made by bowsprit %s in format %d, and this one reads up to format %d: use bowsprit %s or later",
@@ -104,7 +104,7 @@ func (m *Manifest) validate() error {
 	return nil
 }
 
-// errNotArchive is about a file that is something else.
+// errNotArchive reports a file of another kind.
 var errNotArchive = errors.New("it is not a backup of bowsprit")
 
 // write writes the files of the manifest below dir to out.
@@ -139,8 +139,8 @@ func add(t *tar.Writer, name string, size int64, at time.Time, from io.Reader) e
 	return err
 }
 
-// read reads an archive from end to end, checks all of it, and hands each file to take, which need not read it. What
-// take has got is right only if read returns no error.
+// read reads an archive from end to end, checks all of it, and passes each file to take, which need not read it. The
+// data of take is valid only if read returns no error.
 func read(in io.Reader, p *progress, take func(f File, from io.Reader) error) (*Manifest, error) {
 	t := tar.NewReader(in)
 	head, err := t.Next()
@@ -198,7 +198,7 @@ func check(name string, p *progress) (*Manifest, error) {
 	return m, nil
 }
 
-// nothing takes no file.
+// nothing reads no file.
 func nothing(File, io.Reader) error { return nil }
 
 // describe returns the files below dir that belong into an archive, with their checksums: the database first.

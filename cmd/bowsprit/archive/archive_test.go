@@ -80,7 +80,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Data of a format that this program does not know is neither saved nor restored.
+// TestNewerData checks that data of an unsupported format is neither saved nor restored.
 func TestNewerData(t *testing.T) {
 	t.Parallel()
 	data, file := makeData(t), filepath.Join(t.TempDir(), "b.tar")
@@ -103,7 +103,8 @@ func TestNewerData(t *testing.T) {
 	}
 }
 
-// A file with one byte changed, cut off or with more in it is refused, and leaves nothing.
+// TestDamaged checks that a file with a changed byte, a missing end or extra data is refused, and that restore leaves
+// no files.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "b.tar")
@@ -180,7 +181,7 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
-// What follows the files that the manifest names is refused too.
+// TestMoreThanItSays checks that data after the files of the manifest is refused too.
 func TestMoreThanItSays(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

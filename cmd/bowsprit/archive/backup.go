@@ -22,7 +22,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
-// Result is what both commands answer with -o json.
+// Result is the output of both commands with -o json.
 type Result struct {
 	File         string `json:"file"`
 	DataDir      string `json:"dataDir,omitempty"` // of a restore
@@ -39,7 +39,7 @@ type backupFlags struct {
 	force, quiet                bool
 }
 
-// BackupCommand returns "bowsprit backup". version is that of this program.
+// BackupCommand returns "bowsprit backup". version is the version of this program.
 func BackupCommand(version string) *cobra.Command {
 	var flags backupFlags
 	cmd := &cobra.Command{
@@ -101,7 +101,7 @@ func (m *Manifest) result(file string) Result {
 		Version: m.Version}
 }
 
-// save makes the archive beside its place, checks it, and gives it its name.
+// save writes the archive next to its final place, checks it, and renames it.
 func save(ctx context.Context, file, version string, flags backupFlags, p *progress) (m *Manifest, err error) {
 	if _, err := os.Lstat(file); err == nil && !flags.force {
 		return nil, fmt.Errorf("%s exists: choose another name, or replace it with --force", file)
@@ -157,7 +157,7 @@ func pack(part string, m *Manifest, dir string, p *progress) error {
 	return errors.Join(err, f.Close())
 }
 
-// copyKeys copies the files of a folder. A server with certificates of others has none.
+// copyKeys copies the files of a folder. The folder is missing if the server uses certificates from elsewhere.
 func copyKeys(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if errors.Is(err, os.ErrNotExist) {
@@ -184,8 +184,8 @@ func copyKeys(from, to string) error {
 	return nil
 }
 
-// Snapshot writes a checked snapshot of the data to file: of the server that kubeconfig names, or else from the data
-// directory if it is not in use, and from the server that uses it if it is. p may be nil.
+// Snapshot writes a checked snapshot of the data to file. The source is the server that kubeconfig names, else the data
+// directory, or the server that uses that directory. p may be nil.
 func Snapshot(ctx context.Context, file, dataDir, kubeconfig string, p *progress) (store.SnapshotInfo, error) {
 	counted := func(from backup.Source) backup.Source {
 		return func(ctx context.Context, w io.Writer) error { return from(ctx, io.MultiWriter(w, p)) }

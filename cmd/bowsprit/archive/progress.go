@@ -8,7 +8,7 @@ import (
 // step is after how many bytes a line is written.
 const step = 64 << 20
 
-// progress says how far something is: when it begins, and whenever another piece is done. A nil one says nothing.
+// progress prints the beginning of each phase, and its progress at every step. A nil progress prints nothing.
 type progress struct {
 	out  io.Writer
 	step int64 // bytes
@@ -24,7 +24,7 @@ func newProgress(out io.Writer, quiet bool) *progress {
 	return &progress{out: out, step: step}
 }
 
-// begin names what happens now.
+// begin prints the name of a phase.
 func (p *progress) begin(what string) {
 	if p == nil {
 		return
@@ -45,7 +45,7 @@ func (p *progress) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// reader counts what is read.
+// reader counts the bytes read.
 func (p *progress) reader(from io.Reader) io.Reader { return io.TeeReader(from, p) }
 
 // size writes a number of bytes for people.

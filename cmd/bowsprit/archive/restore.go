@@ -72,7 +72,7 @@ The exit code is 0 if the directory is there, or with --check if the file is goo
 	return cmd
 }
 
-// advise says what to do with a file that is a snapshot alone.
+// advise adds a remedy for a file that is only a snapshot.
 func advise(file string, err error) error {
 	if !errors.Is(err, errNotArchive) {
 		return err
@@ -122,7 +122,7 @@ func restore(file string, flags restoreFlags, p *progress) (m *Manifest, err err
 		return nil, err
 	}
 	part, err := os.MkdirTemp(flags.dataDir, ".restore-")
-	defer func() { // what is left is removed, all of it after a failure
+	defer func() { // removes the rest, and everything after a failure
 		left := []string{part}
 		if err != nil {
 			left = append(left, keys, backup.EtcdDir(flags.dataDir))
@@ -152,7 +152,7 @@ func restore(file string, flags restoreFlags, p *progress) (m *Manifest, err err
 	return m, err
 }
 
-// makeDir makes a directory and those above it. made is the topmost that was not there.
+// makeDir makes a directory and its parents. made is the topmost new one.
 func makeDir(dir string) (made string, err error) {
 	for above := filepath.Clean(dir); !connect.Exists(above); above = filepath.Dir(above) {
 		made = above

@@ -1,4 +1,4 @@
-// Package arguments refuses arguments that a command does not take, in sentences that say what it does take.
+// Package arguments refuses unexpected arguments of a command. Its errors name the expected ones.
 package arguments
 
 import (
@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// None refuses what is not a flag. On a command with commands below it, it is one that does not exist.
+// None refuses all arguments except flags. On a command with subcommands, an argument is the name of an unknown
+// command.
 func None(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -21,7 +22,7 @@ func None(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%q takes no arguments, but got %q: see %q", cmd.CommandPath(), args[0], help(cmd))
 }
 
-// One wants a single argument, which is what it says: "file", "directory".
+// One requires a single argument. what names it in errors: "file", "directory".
 func One(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
@@ -31,8 +32,8 @@ func One(what string) cobra.PositionalArgs {
 	}
 }
 
-// Printable refuses control characters in what a user has typed: a flag that takes a list drops all that follows a line
-// break, and elsewhere a line break or an escape sequence changes the meaning of a file, a header or a terminal.
+// Printable refuses control characters in arguments. A flag with a list drops everything after a line break. Elsewhere
+// a line break or an escape sequence changes the meaning of a file, a header or a terminal.
 func Printable(args []string) error {
 	for _, arg := range args {
 		if strings.ContainsFunc(arg, unicode.IsControl) {
@@ -42,7 +43,7 @@ func Printable(args []string) error {
 	return nil
 }
 
-// TextOrJSON refuses a value of the flag --output that is neither "text" nor "json".
+// TextOrJSON refuses values of the flag --output other than "text" and "json".
 func TextOrJSON(output string) error {
 	if output != "text" && output != "json" {
 		return fmt.Errorf("--output %q is unknown: use text or json", output)
@@ -50,12 +51,12 @@ func TextOrJSON(output string) error {
 	return nil
 }
 
-// instead names the commands below cmd that the user may have meant, or all of them.
+// instead suggests commands below cmd for the wrong name, or lists all of them.
 func instead(cmd *cobra.Command, wrong string) string {
 	cmd.SuggestionsMinimumDistance = 2
 	names := cmd.SuggestionsFor(wrong)
 	begins := func(name string) bool { return strings.HasPrefix(name, wrong) }
-	if slices.ContainsFunc(names, begins) { // then those that only look alike are not meant
+	if slices.ContainsFunc(names, begins) { // prefer names with this beginning to similar names
 		names = slices.DeleteFunc(names, func(name string) bool { return !begins(name) })
 	}
 	if len(names) > 0 {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// confirm asks at a terminal whether a command may change a server that only KUBECONFIG selects. Anything but yes, and
-// the lack of a terminal, is an error.
+// confirm asks the user at a terminal whether a command may change a server that only KUBECONFIG selects. Any answer
+// but yes, and the lack of a terminal, is an error.
 func (f *Flags) confirm(cmd *cobra.Command, s *Server) error {
 	in, notes := cmd.InOrStdin(), cmd.ErrOrStderr()
 	selected := fmt.Sprintf("KUBECONFIG selects %s, which is not the local server", s)

@@ -1,9 +1,9 @@
-// Package connect chooses the server that a command acts on, by one rule for all commands (Rule), and returns how the
-// server is reached.
+// Package connect selects the server for a command, by one rule for all commands (Rule), and returns the connection to
+// it.
 //
 // A command binds Flags and calls Read before it reads from a server and Write before it changes one. Both return the
-// chosen Server; Write asks for consent where the rule demands it. Nothing else in the commands reads a kubeconfig of
-// the user's. The types are not safe for concurrent use.
+// selected Server; Write asks for consent where the rule demands it. No other code of the commands reads the user's
+// kubeconfig. The types are not safe for concurrent use.
 package connect
 
 import (
@@ -23,7 +23,8 @@ type Flags struct {
 	localOnly                    bool           // the command has --data-dir alone
 }
 
-// OfDir selects the local server with a data directory, for a command that has only --data-dir. given has that flag.
+// OfDir selects the local server with a data directory, for a command whose only selecting flag is --data-dir. given
+// contains that flag.
 func OfDir(dir string, given *pflag.FlagSet) *Flags {
 	return &Flags{dataDir: dir, given: given, localOnly: true}
 }
@@ -51,8 +52,8 @@ func (f *Flags) Read(cmd *cobra.Command) (*Server, error) {
 }
 
 // Write returns the server that a command changes, and prints its name: to stdout, or to stderr if stdout carries data.
-// If only KUBECONFIG selects a server other than the local one, Write asks the user at a terminal, and fails without
-// one.
+// If only KUBECONFIG selects a server other than the local one, Write asks the user at a terminal, and fails without a
+// terminal.
 func (f *Flags) Write(cmd *cobra.Command, stdout Stdout) (*Server, error) {
 	s, err := f.choose()
 	if err != nil {
@@ -76,7 +77,7 @@ func (f *Flags) Write(cmd *cobra.Command, stdout Stdout) (*Server, error) {
 	return s, err
 }
 
-// Stdout is the use that a command makes of its standard output.
+// Stdout is a command's use of its standard output.
 type Stdout int
 
 const (
@@ -89,8 +90,8 @@ const (
 // Clientset returns a client for the server's built-in kinds.
 func (s *Server) Clientset() (kubernetes.Interface, error) { return kubernetes.NewForConfig(s.Config) }
 
-// Check returns an error if flags of a command line select no server or two. A flag without a value comes from a
-// variable that a script has not set: the local server is not the one that the script means.
+// Check returns an error if the flags of a command line contradict each other or select no server. A flag with an empty
+// value comes from an unset variable of a script, which does not mean the local server.
 func Check(given *pflag.FlagSet) error {
 	for _, name := range []string{"data-dir", "kubeconfig", "context"} {
 		if given.Changed(name) && given.Lookup(name).Value.String() == "" {

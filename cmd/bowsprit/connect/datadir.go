@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 )
 
-// DefaultDataDir is what BOWSPRIT_DATA_DIR says, else <XDG data home>/bowsprit, "" if there is neither XDG_DATA_HOME
-// nor HOME. A directory for temporary files is no place for keys: others may have made it before.
+// DefaultDataDir returns the value of BOWSPRIT_DATA_DIR, else <XDG data home>/bowsprit, or "" without XDG_DATA_HOME and
+// HOME. A directory for temporary files is no place for keys, because another user may have made it.
 func DefaultDataDir() string {
 	if dir := os.Getenv("BOWSPRIT_DATA_DIR"); dir != "" {
 		return dir
 	}
 	base := os.Getenv("XDG_DATA_HOME")
-	if !filepath.IsAbs(base) { // which the XDG base directory specification wants to be ignored
+	if !filepath.IsAbs(base) { // the XDG base directory specification requires to ignore it
 		home, err := os.UserHomeDir()
 		if err != nil || !filepath.IsAbs(home) {
 			return ""
@@ -31,7 +31,7 @@ func KubeconfigOf(dataDir string) (string, error) {
 	return filepath.Join(dataDir, "kubeconfig"), nil
 }
 
-// Exists reports whether there is a file of the name.
+// Exists reports whether the file exists.
 func Exists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil

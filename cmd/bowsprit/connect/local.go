@@ -76,7 +76,7 @@ func (s *Server) Running(ctx context.Context) error {
 		"--kubeconfig or --context%s", s, serve, unusedContext())
 }
 
-// LocalCluster returns the local server with a data directory as its kubeconfig describes it, nil if there is none.
+// LocalCluster returns the local server with a data directory, from its kubeconfig, or nil.
 func LocalCluster(dir string) *clientcmdapi.Cluster {
 	file, err := KubeconfigOf(dir)
 	if err != nil {
@@ -100,9 +100,9 @@ func OffersAnother(config *clientcmdapi.Config) bool {
 	return false
 }
 
-// SameServer reports whether two clusters of kubeconfigs, which may be nil, are one server: the same URL, reached in
-// the same way, and the same authority. A server that was restored from another's backup shares the authority alone,
-// and a port that is forwarded to another server the URL alone.
+// SameServer reports whether two clusters of kubeconfigs, which may be nil, are one server: the same URL, connection
+// settings and authority. A server restored from another server's backup shares only the authority, and a port
+// forwarded to another server only the URL.
 func SameServer(a, b *clientcmdapi.Cluster) bool {
 	if a == nil || b == nil {
 		return false
@@ -113,7 +113,7 @@ func SameServer(a, b *clientcmdapi.Cluster) bool {
 		!a.InsecureSkipTLSVerify && !b.InsecureSkipTLSVerify
 }
 
-// authorityOf returns the authority's certificates, nil if there are none.
+// authorityOf returns the authority's certificates, or nil.
 func authorityOf(cluster *clientcmdapi.Cluster) []byte {
 	if len(cluster.CertificateAuthorityData) > 0 || cluster.CertificateAuthority == "" {
 		return cluster.CertificateAuthorityData

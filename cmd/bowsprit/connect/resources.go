@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// Resource is a resource whose objects can be listed.
+// Resource is a resource that supports list.
 type Resource struct {
 	schema.GroupVersionResource
 	Kind       string

@@ -19,7 +19,7 @@ const Rule = `Commands use the local server: that of --data-dir, or this user's 
 asks first at a terminal, and fails without one. The current context of ~/.kube/config selects no server. A command that
 changes a server prints the server's name. "bowsprit kubectl" follows kubectl's rules instead.`
 
-// choose selects the server by Rule. It contacts none.
+// choose selects the server by Rule, without contacting a server.
 func (f *Flags) choose() (*Server, error) {
 	if err := Check(f.given); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (f *Flags) ofFiles(by selection, rules *clientcmd.ClientConfigLoadingRules,
 	return s, nil
 }
 
-// kubectlRules returns the rules by which kubectl finds its files. Reading them writes nothing.
+// kubectlRules returns kubectl's rules for finding its files. Reading the files writes nothing.
 func kubectlRules() *clientcmd.ClientConfigLoadingRules {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.MigrationRules, rules.WarnIfAllMissing = nil, false

@@ -37,7 +37,7 @@ func write(t *testing.T, file string, clusters map[string]*clientcmdapi.Cluster,
 	}
 }
 
-// The local server of the tests does not run: nothing listens on port 1.
+// ownURL is the local server of the tests. It does not run: port 1 has no listener.
 const (
 	ownURL, otherURL = "https://127.0.0.1:1", "https://192.0.2.1:6443"
 	ownCA, otherCA   = "own authority", "another authority"
@@ -132,7 +132,7 @@ func TestRule(t *testing.T) {
 			var flags Flags
 			var notes bytes.Buffer
 			cmd := &cobra.Command{}
-			cmd.SetIn(strings.NewReader("yes\n")) // is no terminal
+			cmd.SetIn(strings.NewReader("yes\n")) // not a terminal
 			cmd.SetErr(&notes)
 			flags.Bind(cmd.Flags())
 			if err := cmd.ParseFlags(arguments); err != nil {
@@ -157,8 +157,7 @@ func TestRule(t *testing.T) {
 	}
 }
 
-// TestStopped has a command wait for nothing if the local server does not run, and mentions the context that is not
-// used.
+// TestStopped checks that a command does not wait if the local server is not running, and mentions the unused context.
 func TestStopped(t *testing.T) {
 	machine(t)
 	t.Setenv("KUBECONFIG", "")

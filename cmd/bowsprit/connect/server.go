@@ -14,9 +14,9 @@ import (
 // Server is the server that a command acts on.
 type Server struct {
 	Config *rest.Config
-	// Namespace is that of the context, "default" if it has none.
+	// Namespace is the namespace of the context, or "default".
 	Namespace string
-	// Context is the name of the context that selected the server, "" if none did.
+	// Context is the name of the context that selected the server, or "".
 	Context string
 	// DataDir is the data directory of a local server, "" for any other.
 	DataDir string
@@ -29,7 +29,7 @@ type Server struct {
 type selection int
 
 const (
-	byDefault selection = iota // nothing named a server, or --data-dir did: the local server
+	byDefault selection = iota // by --data-dir or by nothing: the local server
 	byFlag
 	byEnvironment
 )
@@ -102,7 +102,7 @@ func (s *Server) title() string {
 	return "Server: " + s.String() + by
 }
 
-// Kubectl returns the beginning of a command line that has the built-in kubectl use the server, quoted for a shell.
+// Kubectl returns the beginning of a command line that runs the built-in kubectl with the server, quoted for a shell.
 func (s *Server) Kubectl() string {
 	if s.flags == "" && UserHasKubeconfig() { // which kubectl would use
 		return "bowsprit kubectl --data-dir=" + Quote(s.DataDir)
@@ -110,8 +110,8 @@ func (s *Server) Kubectl() string {
 	return "bowsprit kubectl" + s.flags
 }
 
-// Flags returns the flags by which another command selects the server, each after a space and quoted for a shell. They
-// are none if it is the local server of this user.
+// Flags returns the flags by which another command selects the server, each after a space and quoted for a shell. The
+// local server of this user needs no flags.
 func (s *Server) Flags() string { return s.flags }
 
 // URL returns the URL of a server without a password.

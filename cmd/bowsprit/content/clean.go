@@ -12,8 +12,8 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
-// passing reports whether the objects of a resource say what is going on and not what is wanted, or are made from
-// others.
+// passing reports whether the objects of a resource describe a current state rather than a desired one, or derive from
+// other objects.
 func passing(r connect.Resource) bool {
 	switch r.Group {
 	case "":
@@ -65,7 +65,7 @@ func made(r connect.Resource, obj *unstructured.Unstructured) bool {
 		annotations[flowcontrolv1.AutoUpdateAnnotationKey] == "true"
 }
 
-// serverConfigMaps are those that the server keeps.
+// serverConfigMaps are the ConfigMaps that the server maintains.
 var serverConfigMaps = []string{
 	"kube-system/extension-apiserver-authentication",
 	"kube-system/kube-apiserver-legacy-service-account-token-tracking",
@@ -76,7 +76,7 @@ var serverConfigMaps = []string{
 var serverFields = []string{"managedFields", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink",
 	"deletionTimestamp", "deletionGracePeriodSeconds"}
 
-// clean takes away what the server has added.
+// clean removes the fields that the server has added.
 func clean(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	for _, field := range serverFields {
 		unstructured.RemoveNestedField(obj.Object, "metadata", field)

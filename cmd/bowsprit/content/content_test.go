@@ -60,7 +60,7 @@ items:
   rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
 `
 
-// cronTab is the custom object as it is exported.
+// cronTab is the exported custom object.
 const cronTab = `apiVersion: stable.example.com/v1
 kind: CronTab
 metadata:
@@ -71,7 +71,7 @@ spec:
   replicas: 2
 `
 
-// filesOf returns what is below a directory, by path.
+// filesOf returns the files below a directory, by path.
 func filesOf(t *testing.T, directory string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -108,7 +108,8 @@ func imported(t *testing.T, server *testserver.Server, directory string, flags i
 	return out.String(), err
 }
 
-// What is imported, exported, and imported by another server is the same, and only what was made by hand is there.
+// TestThereAndBack checks that objects stay the same through import, export and import into another server, and that
+// the export contains only objects of users.
 func TestThereAndBack(t *testing.T) {
 	t.Parallel()
 	source := t.TempDir()
@@ -155,7 +156,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// An export brings a directory up to date, and leaves those alone that are not its own.
+// TestExportAgain checks that an export updates a directory, and leaves files of other origin alone.
 func TestExportAgain(t *testing.T) {
 	t.Parallel()
 	server := testserver.Start(t)
@@ -193,7 +194,7 @@ func TestExportAgain(t *testing.T) {
 	}
 }
 
-// What cannot be applied is named with its file, and the rest is applied.
+// TestImportOfWrongFiles checks that an import names invalid objects with their files, and applies the rest.
 func TestImportOfWrongFiles(t *testing.T) {
 	t.Parallel()
 	server := testserver.Start(t)

@@ -1,6 +1,6 @@
-// Package content has the commands that carry the objects of a server as files: "bowsprit export" and "bowsprit
-// import". There is a file for each object, without what the server has added, so that a directory of them can be kept
-// in git and compared.
+// Package content has the commands that store the objects of a server in files and apply them: "bowsprit export" and
+// "bowsprit import". Each object has a file without the fields that the server has added, so a directory of objects can
+// be kept in git and compared.
 package content
 
 import (
@@ -73,7 +73,8 @@ Secrets. A directory that export has written before is brought up to date: files
 	return cmd
 }
 
-// export writes files, then removes those of objects that are gone. What could not be listed leaves its files alone.
+// export writes files, then removes the files of deleted objects. It keeps the files of resources that it could not
+// list.
 func export(ctx context.Context, config *rest.Config, flags *exportFlags, out, notes io.Writer) error {
 	config.QPS, config.Burst, config.WarningHandler = 200, 400, rest.NoWarnings{} // it lists every kind
 	resources, clients, err := flags.resources(config, notes)
@@ -101,12 +102,12 @@ func export(ctx context.Context, config *rest.Config, flags *exportFlags, out, n
 	return errors.Join(failures...)
 }
 
-// whole reports whether all is exported, so that other files are of objects that are gone.
+// whole reports whether the export covers all objects, so that other files belong to deleted objects.
 func (f *exportFlags) whole() bool {
 	return len(f.namespaces) == 0 && len(f.kinds) == 0 && f.selector == ""
 }
 
-// resources returns what is to be exported.
+// resources returns the resources to export.
 func (f *exportFlags) resources(config *rest.Config, notes io.Writer) ([]connect.Resource, dynamic.Interface, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

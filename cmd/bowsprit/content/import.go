@@ -39,7 +39,7 @@ type importFlags struct {
 	patience      time.Duration
 }
 
-// manager is the field manager of what import applies.
+// manager is the field manager of import.
 const manager = "bowsprit-import"
 
 // ImportCommand returns "bowsprit import".
@@ -85,7 +85,7 @@ type document struct {
 	obj  *unstructured.Unstructured
 }
 
-// rank is the order in which objects are applied.
+// rank is the position in which objects are applied.
 func (d document) rank() int {
 	switch d.obj.GroupVersionKind().GroupKind().String() {
 	case "Namespace":
@@ -96,7 +96,7 @@ func (d document) rank() int {
 	return 2
 }
 
-// apply applies what is below a directory.
+// apply applies the objects below a directory.
 func apply(ctx context.Context, config *rest.Config, flags *importFlags, directory string, out io.Writer) error {
 	documents, err := read(directory)
 	if err != nil {
@@ -105,7 +105,8 @@ func apply(ctx context.Context, config *rest.Config, flags *importFlags, directo
 	return documents.apply(ctx, config, flags, out)
 }
 
-// Apply applies the objects of a text to a server as import does, and says how many; name is what it is called.
+// Apply applies the objects of a text to a server as import does, and prints their number. name is the name of the
+// text.
 func Apply(ctx context.Context, config *rest.Config, name string, text io.Reader, out io.Writer) error {
 	objects, err := documentsOf(text)
 	if err != nil {
@@ -119,13 +120,13 @@ func Apply(ctx context.Context, config *rest.Config, name string, text io.Reader
 	return all.apply(ctx, config, &importFlags{patience: time.Minute}, out)
 }
 
-// documents are objects, and what they are called together.
+// documents is a named list of objects.
 type documents struct {
 	name string
 	list []document
 }
 
-// sort puts them in the order in which they are applied.
+// sort brings the objects into the order in which they are applied.
 func (all *documents) sort() {
 	slices.SortStableFunc(all.list, func(a, b document) int { return a.rank() - b.rank() })
 }
@@ -157,7 +158,7 @@ func (all *documents) apply(ctx context.Context, config *rest.Config, flags *imp
 	return errors.Join(failures...)
 }
 
-// read returns the objects in files of a directory, in the order in which they are applied.
+// read returns the objects in the files of a directory, in the order in which they are applied.
 func read(directory string) (all documents, err error) {
 	all.name = directory
 	err = filepath.WalkDir(directory, func(path string, e fs.DirEntry, err error) error {
@@ -190,7 +191,7 @@ func read(directory string) (all documents, err error) {
 	return all, err
 }
 
-// documentsOf returns the objects in a file, those of lists one by one.
+// documentsOf returns the objects in a file. It splits lists.
 func documentsOf(in io.Reader) (all []*unstructured.Unstructured, err error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(in, 4096)
 	for {
@@ -229,7 +230,7 @@ type applier struct {
 	objects                dynamic.Interface
 	missing                map[schema.GroupVersionKind]error // kinds that the server does not have
 	created, changed, same int
-	left                   int // of a dry run, what hangs on what a real one would have made
+	left                   int // in a dry run, objects that need other objects of the import
 }
 
 func (a *applier) put(ctx context.Context, d document) error {
@@ -279,12 +280,12 @@ func (a *applier) put(ctx context.Context, d document) error {
 	return nil
 }
 
-// sameContent compares two states of an object but for what the server adds.
+// sameContent compares two states of an object without the fields that the server adds.
 func sameContent(before, after *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(clean(before.DeepCopy()).Object, clean(after.DeepCopy()).Object)
 }
 
-// mapping finds the resource of an object. Discovery may know a definition a moment after it is established.
+// mapping finds the resource of an object. Discovery may list a definition a moment after it is established.
 func (a *applier) mapping(ctx context.Context, obj *unstructured.Unstructured) (m *meta.RESTMapping, err error) {
 	kind := obj.GroupVersionKind()
 	if err := a.missing[kind]; err != nil {
@@ -297,7 +298,7 @@ func (a *applier) mapping(ctx context.Context, obj *unstructured.Unstructured) (
 		a.mapper.Reset()
 		return false, nil
 	}
-	patience := 2 * time.Second // it is most likely not there at all
+	patience := 2 * time.Second // most likely the server does not have the kind at all
 	if wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, find) != nil && err == nil {
 		err = ctx.Err()
 	}

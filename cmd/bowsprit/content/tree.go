@@ -16,13 +16,13 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/files"
 )
 
-// The two directories in which the files are.
+// clusterDir and namespacesDir are the directories of the files.
 const (
 	clusterDir    = "cluster"
 	namespacesDir = "namespaces"
 )
 
-// marker is a file that says that a directory was written by export, which may remove files from it.
+// marker is a file that marks a directory as written by export, which may remove files from it.
 const marker = ".bowsprit-export"
 
 const markerText = "Written by \"bowsprit export\", which removes the files of objects that are gone.\n"
@@ -34,7 +34,7 @@ type tree struct {
 	objects, changed int
 }
 
-// openTree makes a directory for an export, or takes one that has one.
+// openTree makes a directory for an export, or opens one with an earlier export.
 func openTree(directory string) (*tree, error) {
 	entries, err := os.ReadDir(directory)
 	switch {
@@ -55,8 +55,8 @@ func openTree(directory string) (*tree, error) {
 	return t, nil
 }
 
-// holdsOthers reports whether a directory has files, but no marker. What begins with a dot, such as .git, is none of
-// them.
+// holdsOthers reports whether a directory has files, but no marker. Names that begin with a dot, such as .git, do not
+// count.
 func holdsOthers(entries []fs.DirEntry) bool {
 	others := false
 	for _, e := range entries {
@@ -91,7 +91,8 @@ func pathOf(r connect.Resource, obj *unstructured.Unstructured) string {
 	return path.Join(clusterDir, file)
 }
 
-// put writes the file of an object, unless it is there with the same content. Secrets are for their owner's eyes.
+// put writes the file of an object, unless the file exists with the same content. Only the owner may read the files of
+// secrets.
 func (t *tree) put(r connect.Resource, obj *unstructured.Unstructured) error {
 	text, err := yaml.Marshal(obj.Object)
 	if err != nil {
@@ -135,7 +136,7 @@ func (t *tree) prune() (removed int, err error) {
 			return removed, err
 		}
 		for i := len(directories) - 1; i >= 0; i-- {
-			_ = t.dir.Remove(directories[i]) // fails for those that have files, which is as it should be
+			_ = t.dir.Remove(directories[i]) // fails if the directory contains files, as it should
 		}
 	}
 	return removed, nil

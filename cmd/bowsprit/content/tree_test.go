@@ -16,7 +16,8 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
-// A directory with a pipe, a device or a link that leads nowhere among its manifests is refused at once, and by name.
+// TestReadOfOddFiles checks that a directory is refused at once if its manifests include a pipe, a device or a dangling
+// link, and that the error names the file.
 func TestReadOfOddFiles(t *testing.T) {
 	t.Parallel()
 	for name, odd := range map[string]func(file string) error{

@@ -1,4 +1,5 @@
-// Package definition has "bowsprit crd lint": what a server would have against definitions, without one.
+// Package definition implements "bowsprit crd lint", which reports a server's objections to definitions without a
+// server.
 package definition
 
 import (
@@ -72,7 +73,7 @@ server, such as names that are taken, is not seen here. The exit code is 1 if so
 	return cmd
 }
 
-// finding is what is said of one definition. Its form is that of -o json.
+// finding is the result for one definition, in the format of -o json.
 type finding struct {
 	File     string   `json:"file"`
 	Name     string   `json:"name"`
@@ -80,10 +81,10 @@ type finding struct {
 	Warnings []string `json:"warnings"`
 }
 
-// extensions are those of the files that are read in directories.
+// extensions are the extensions of files to read from directories.
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// lint reads the definitions in files, those of directories too.
+// lint reads the definitions in files and in the files of directories.
 func lint(paths []string, stdin io.Reader) (all []finding, err error) {
 	for _, path := range paths {
 		if path == "-" {
@@ -95,12 +96,12 @@ func lint(paths []string, stdin io.Reader) (all []finding, err error) {
 			continue
 		}
 		err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
-			named := name == path // whatever it is called
+			named := name == path // with any extension
 			if err != nil || e.IsDir() || !named && !slices.Contains(extensions, filepath.Ext(name)) {
 				return err
 			}
 			open := files.Open
-			if named { // a pipe of the shell, say
+			if named { // such as a pipe of the shell
 				open = os.Open
 			}
 			file, err := open(name)
@@ -144,7 +145,7 @@ func lintFile(name string, in io.Reader) (all []finding, err error) {
 	}
 }
 
-// definitionsIn returns the definitions in a document, those of a list one by one.
+// definitionsIn returns the definitions in a document. It splits lists.
 func definitionsIn(raw json.RawMessage) (all []map[string]any, err error) {
 	var obj unstructured.Unstructured
 	if len(raw) == 0 || string(raw) == "null" {
@@ -165,7 +166,7 @@ func definitionsIn(raw json.RawMessage) (all []map[string]any, err error) {
 	return all, nil
 }
 
-// judge says what a server would say of a definition that it does not have yet.
+// judge returns a server's errors and warnings for a new definition.
 func judge(obj map[string]any) (f finding) {
 	u := unstructured.Unstructured{Object: obj}
 	f.Name, f.Errors, f.Warnings = u.GetName(), []string{}, []string{}
@@ -203,7 +204,7 @@ func judge(obj map[string]any) (f finding) {
 // errRefused ends the command with the exit code of a failure.
 var errRefused = errors.New("a server would refuse some definitions")
 
-// report writes what was found.
+// report writes the findings.
 func report(out io.Writer, all []finding, form string) error {
 	refused := 0
 	for _, f := range all {

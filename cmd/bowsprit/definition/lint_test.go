@@ -23,7 +23,8 @@ spec:
     storage: true
 `
 
-// What a server would refuse is said with its words, and everything else is passed over.
+// TestLint checks that definitions that a server would refuse get its error texts, and that other documents are
+// skipped.
 func TestLint(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -67,7 +68,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// same wants each text to have the part that is wanted in its place.
+// same checks that each text contains the wanted part at its index.
 func same(t *testing.T, name string, got, want []string) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -1,4 +1,4 @@
-// Package demo has "bowsprit demo": something to look at on a server that has nothing yet.
+// Package demo implements "bowsprit demo": sample objects for an empty server.
 package demo
 
 import (
@@ -67,7 +67,7 @@ The exit code is 0 if all of it is there, and 1 if not.`,
 	return cmd
 }
 
-// next is what a user may try, in the order of a story.
+// next lists commands for the user to try, in the order of a story.
 var next = []struct{ why, args string }{
 	{"what is there, in columns that the definition names", "get crontabs"},
 	{"a short name, and a label", "get ct -l team=finance -o yaml"},

@@ -51,7 +51,7 @@ func TestDemo(t *testing.T) {
 	if out, err := run(t, config, "--remove"); err != nil || strings.Count(out, "is deleted") != 2 {
 		t.Errorf("%v: %s", err, out)
 	}
-	for err = nil; err == nil; { // the definition goes when its objects have gone
+	for err = nil; err == nil; { // the server removes the definition after its objects
 		_, err = crons.Namespace("demo").List(t.Context(), metav1.ListOptions{})
 	}
 	if !apierrors.IsNotFound(err) {
@@ -59,7 +59,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// What is printed is what would be applied; without a server there is an error that says what to do.
+// TestDemoWithoutServer checks that --print prints the objects that would be applied, and that without a server the
+// error gives a remedy.
 func TestDemoWithoutServer(t *testing.T) {
 	t.Parallel()
 	out, err := run(t, "--print")

@@ -1,5 +1,6 @@
-// Package doctor has what "bowsprit doctor" looks at: whether a server with certain settings could start and go on
-// here, and whether the one that runs is well. Each check says what is so and, if that is not right, what to do.
+// Package doctor implements the checks of "bowsprit doctor": whether a server with the given settings could start and
+// keep working on this machine, and whether the running server is healthy. Each check reports a state and, if it is
+// bad, a remedy.
 package doctor
 
 import (
@@ -16,7 +17,7 @@ import (
 type Finding struct {
 	Check string `json:"check"`
 	State State  `json:"state"`
-	// Text is what is so, Do what to do about it.
+	// Text is the observation, Do the remedy.
 	Text string `json:"text"`
 	Do   string `json:"do,omitempty"`
 }
@@ -25,23 +26,23 @@ type Finding struct {
 type State string
 
 const (
-	// OK is as it should be.
+	// OK means that the checked part is in order.
 	OK State = "ok"
-	// Warning works, but not well, or not for long.
+	// Warning means that it works, but not well, or not for long.
 	Warning State = "warning"
 	// Problem keeps a server from starting or working.
 	Problem State = "problem"
 )
 
-// Settings are those of a server that something here can contradict.
+// Settings holds the settings of a server that the machine can contradict.
 type Settings struct {
 	// DataDir is empty if the server is ephemeral.
 	DataDir     string
 	BindAddress string
 	// SecurePort is 0 if any will do.
 	SecurePort int
-	// TLSCert and what begins with Etcd are files and URLs as in the flags, empty if not set; QuotaBackendBytes is 0
-	// then.
+	// TLSCert and the fields that begin with Etcd are files and URLs as in the flags. They are empty if not set, and
+	// QuotaBackendBytes is 0.
 	TLSCert                   string
 	EtcdServers               []string
 	EtcdPrefix                string
@@ -49,17 +50,17 @@ type Settings struct {
 	QuotaBackendBytes         int64
 }
 
-// Patient is what is looked at.
+// Patient is the subject of an examination.
 type Patient struct {
-	// Settings are those that the server would have, or has.
+	// Settings are the settings of the server, running or not.
 	Settings Settings
-	// Invalid is what is wrong with the settings, nil if nothing is.
+	// Invalid is the error of validating the settings, or nil.
 	Invalid error
 	// Now is the clock of this machine.
 	Now time.Time
 }
 
-// Examine does all checks, in the order in which a start needs what they look at.
+// Examine runs all checks, in the order in which a start needs the checked parts.
 func Examine(ctx context.Context, p Patient) []Finding {
 	e := &examination{Patient: p, dir: p.Settings.DataDir}
 	e.settings()

@@ -17,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/authority"
 )
 
-// examine looks at settings, and returns what is found by check, the worst of each.
+// examine checks settings, and returns the worst finding of each check.
 func examine(t *testing.T, c Settings, now time.Time) map[string]Finding {
 	t.Helper()
 	worse := map[State]int{OK: 1, Warning: 2, Problem: 3}
@@ -130,7 +130,7 @@ func TestCertificates(t *testing.T) {
 		state State
 		text  string
 	}{
-		{now, "authority", Warning, "ends on"}, // it is good for an hour
+		{now, "authority", Warning, "ends on"}, // valid for an hour
 		{now.Add(100 * 24 * time.Hour), "authority", Problem, "ended on"},
 		{now.Add(-100 * 24 * time.Hour), "clock", Problem, "begins on"},
 	} {
@@ -198,7 +198,7 @@ func TestEtcd(t *testing.T) {
 	}
 }
 
-// What a real etcd answers is in test/e2e.
+// TestFormatInEtcd uses a fake etcd. test/e2e runs doctor with a real one.
 func TestFormatInEtcd(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/format"
 )
 
-// etcd asks each member of an external cluster for its health.
+// etcd requests the health of each member of an external cluster.
 func (e *examination) etcd(ctx context.Context) {
 	s := e.Settings
 	if len(s.EtcdServers) == 0 {
@@ -45,8 +45,8 @@ func (e *examination) etcd(ctx context.Context) {
 	}
 }
 
-// etcdFormat looks whether the data in an external cluster is of a format that this program knows. It asks in JSON, as
-// etcd's gateway takes it; of a cluster without that, or that wants a password, it says nothing.
+// etcdFormat checks that this program can read the format of the data in an external cluster. It uses the JSON API of
+// etcd's gateway. If the cluster has no gateway or demands a password, etcdFormat reports nothing.
 func (e *examination) etcdFormat(ctx context.Context, client *http.Client, server string) {
 	ask, err := json.Marshal(map[string][]byte{"key": []byte(format.Key(e.Settings.EtcdPrefix))})
 	if err != nil {
@@ -60,7 +60,7 @@ func (e *examination) etcdFormat(ctx context.Context, client *http.Client, serve
 		KVs []struct{ Value []byte } `json:"kvs"`
 	}
 	if json.Unmarshal([]byte(body), &found) != nil || len(found.KVs) == 0 {
-		return // no server has noted a format: the data is of kube-apiserver or an earlier version, or there is none
+		return // no server has recorded a format: data of kube-apiserver, of an earlier version, or none
 	}
 	mark, err := format.Parse(found.KVs[0].Value)
 	if err == nil {

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// fewBytes is too little room for a database that is written anew, and for logs.
+	// fewBytes is too little disk space for logs and a rewritten database.
 	fewBytes = 1 << 30
-	// defaultQuota is that of the embedded etcd.
+	// defaultQuota is the quota of the embedded etcd.
 	defaultQuota = 8 << 30
-	// soon is when the end of a certificate that is not renewed is worth a warning.
+	// soon is the time before the end of a certificate in which doctor warns, if the server does not renew it.
 	soon = 14 * 24 * time.Hour
 )
 
-// dataDir looks at the directory, the room on its disk and the size of the database.
+// dataDir checks the directory, the free space on its disk and the size of the database.
 func (e *examination) dataDir() {
 	const check = "data directory"
 	if e.dir == "" {
@@ -66,7 +66,7 @@ func (e *examination) dataDir() {
 	e.database()
 }
 
-// format says of which format the data is, as the data directory or etcd has noted it.
+// format reports the format of the data as recorded in the data directory or etcd.
 func (e *examination) format(written format.Mark, err error) {
 	switch {
 	case errors.Is(err, format.ErrNewer):
@@ -85,7 +85,7 @@ func (e *examination) database() {
 	}
 	info, err := os.Stat(filepath.Join(e.dir, "etcd", "member", "snap", "db"))
 	if err != nil {
-		return // nothing is stored yet
+		return // the database does not exist yet
 	}
 	quota := e.Settings.QuotaBackendBytes
 	if quota == 0 {
@@ -99,8 +99,8 @@ func (e *examination) database() {
 	e.add("database", OK, "", "%s of %s", size(info.Size()), size(quota))
 }
 
-// certificates looks at those that files hold: what the server makes itself it renews, what is given to it, its
-// administrator must.
+// certificates checks the certificates in files. The server renews its own certificates; the administrator must renew
+// the others.
 func (e *examination) certificates() {
 	given := map[string]string{
 		"--tls-cert-file": e.Settings.TLSCert, "--etcd-certfile": e.Settings.EtcdCert,

@@ -14,8 +14,7 @@ const (
 	fewMemory = 256 << 20
 )
 
-// limits looks at what the system lets a process have. Go raises the soft limit of open files to the hard one by
-// itself.
+// limits checks the resource limits of a process. Go raises the soft limit of open files to the hard limit.
 func (e *examination) limits() {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {

@@ -27,7 +27,7 @@ const (
 const unreadable = "run this command as the server's user; if the content is damaged, move the file away: the next start " +
 	"makes it again"
 
-// server asks the server that has written the kubeconfig of the data directory whether it is well, and what time it is.
+// server checks the health and the clock of the server in the data directory's kubeconfig.
 func (e *examination) server(ctx context.Context) {
 	file := filepath.Join(e.dir, "kubeconfig")
 	if e.dir == "" || !exists(file) {
@@ -80,7 +80,7 @@ func (e *examination) clock(answer *http.Response) {
 	e.add("clock", OK, "", "as the server's")
 }
 
-// get asks for a page.
+// get requests a page.
 func get(ctx context.Context, client *http.Client, url string) (*http.Response, string, error) {
 	return do(ctx, client, http.MethodGet, url, http.NoBody)
 }

@@ -15,7 +15,7 @@ import (
 // mostShown is how many objects are named of a kind.
 const mostShown = 10
 
-// namespaceContent says what is still in a namespace, and what its controller says of it.
+// namespaceContent lists the remaining objects in a namespace and the messages of its controller.
 func (s *search) namespaceContent(ctx context.Context, b *strings.Builder, ns *unstructured.Unstructured) {
 	if list, _, _ := unstructured.NestedStringSlice(ns.Object, "spec", "finalizers"); len(list) > 0 {
 		fmt.Fprintf(b, "\nspec.finalizers has %s: the controller namespace-controller takes kubernetes away when the "+
@@ -45,7 +45,7 @@ func (s *search) namespaceContent(ctx context.Context, b *strings.Builder, ns *u
 	}
 }
 
-// instances says what is still there of a kind whose definition is being deleted.
+// instances lists the remaining objects of a kind whose definition is being deleted.
 func (s *search) instances(ctx context.Context, b *strings.Builder, definition *unstructured.Unstructured) {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
@@ -65,7 +65,7 @@ func (s *search) instances(ctx context.Context, b *strings.Builder, definition *
 	}
 }
 
-// dependents says which objects name obj as an owner whose deletion they block.
+// dependents lists the objects that name obj as an owner and block its deletion.
 func (s *search) dependents(ctx context.Context, b *strings.Builder, obj *unstructured.Unstructured) {
 	for _, r := range s.all() {
 		if obj.GetNamespace() != "" && !r.Namespaced {
@@ -84,7 +84,7 @@ func (s *search) dependents(ctx context.Context, b *strings.Builder, obj *unstru
 	}
 }
 
-// remaining names objects that are still there, and what keeps them.
+// remaining names the remaining objects and the reasons why they remain.
 func (s *search) remaining(b *strings.Builder, r schema.GroupVersionResource, items []unstructured.Unstructured) {
 	if len(items) == 0 {
 		return
@@ -107,7 +107,7 @@ func (s *search) remaining(b *strings.Builder, r schema.GroupVersionResource, it
 	}
 }
 
-// pod says what a pod waits for that has no finalizer: the kubelet of its node.
+// pod reports that a pod without finalizers waits for the kubelet of its node.
 func (s *search) pod(b *strings.Builder, obj *unstructured.Unstructured) {
 	node, _, _ := unstructured.NestedString(obj.Object, "spec", "nodeName")
 	if node == "" || len(obj.GetFinalizers()) > 0 {

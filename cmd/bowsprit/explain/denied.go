@@ -64,7 +64,7 @@ refusal, and the server does not know them unless they are given.`,
 
 var errWithoutUser = errors.New("--as-group is about the user that --as names: give both")
 
-// wish is a request that is asked about.
+// wish is the request to explain.
 type wish struct {
 	user     string // "" for the caller
 	groups   []string
@@ -108,7 +108,7 @@ func whyDenied(cmd *cobra.Command, flags *deniedFlags, args []string) error {
 	return err
 }
 
-// wish returns what the arguments ask about.
+// wish returns the request that the arguments describe.
 func (f *deniedFlags) wish(config *rest.Config, namespace string, args []string, in io.Reader) (*wish, error) {
 	text := strings.Join(args, " ")
 	if text == "-" {
@@ -152,7 +152,7 @@ func (f *deniedFlags) wish(config *rest.Config, namespace string, args []string,
 	return w, nil
 }
 
-// answer is what the server says of a wish.
+// answer is the server's explanation of a request.
 type answer struct {
 	Allowed     bool             `json:"allowed"`
 	Denied      bool             `json:"denied,omitempty"`
@@ -161,7 +161,7 @@ type answer struct {
 	Explanation *why.Explanation `json:"explanation,omitempty"`
 }
 
-// explained asks the server, by a review that wants an explanation.
+// explained sends the server a review that requests an explanation.
 func explained(ctx context.Context, config *rest.Config, w *wish) (*answer, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -201,8 +201,8 @@ func explained(ctx context.Context, config *rest.Config, w *wish) (*answer, erro
 	return &review.Status, nil
 }
 
-// allGroups returns the groups of the user: those that are given, those of every service account, and the one of all
-// who are authenticated.
+// allGroups returns the groups of the user: the given groups, the groups of every service account, and the group of all
+// authenticated users.
 func (w *wish) allGroups() []string {
 	groups := slices.Clone(w.groups)
 	if rest, ok := strings.CutPrefix(w.user, "system:serviceaccount:"); ok {

@@ -1,3 +1,3 @@
-// Package explain has the commands that say why: why a request is refused (why-denied), and why an object that is being
-// deleted does not go away (why-stuck).
+// Package explain has the commands that report reasons: why a request is refused (why-denied), and why an object that
+// is being deleted remains (why-stuck).
 package explain

@@ -13,7 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/review/why"
 )
 
-// What a refusal says is what was asked for.
+// TestParseRefusal checks that the text of a refusal yields the refused request.
 func TestParseRefusal(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -36,7 +36,7 @@ func TestParseRefusal(t *testing.T) {
 	}
 }
 
-// Commands are quoted, and name what is missing.
+// TestExplanationText checks that suggested commands are quoted and name the missing permissions.
 func TestExplanationText(t *testing.T) {
 	t.Parallel()
 	w := &wish{user: "Jane O'Neill", resource: &authorizationv1.ResourceAttributes{
@@ -75,7 +75,7 @@ func (u *userInfo) GetUID() string                { return "" }
 func (u *userInfo) GetGroups() []string           { return nil }
 func (u *userInfo) GetExtra() map[string][]string { return nil }
 
-// The groups that a user has by its name are asked about too.
+// TestAllGroups checks that the groups that follow from a user's name are included.
 func TestAllGroups(t *testing.T) {
 	t.Parallel()
 	for user, want := range map[string]string{
@@ -90,7 +90,7 @@ func TestAllGroups(t *testing.T) {
 	}
 }
 
-// The manager of a finalizer is the one whose fields have it.
+// TestSetBy checks that the manager whose fields include a finalizer counts as its manager.
 func TestSetBy(t *testing.T) {
 	t.Parallel()
 	obj := &unstructured.Unstructured{Object: map[string]any{}}

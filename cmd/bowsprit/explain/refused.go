@@ -31,7 +31,7 @@ type streams struct {
 	out io.Writer
 }
 
-// whyRefused sends the objects of a file as dry runs, and says what refuses them.
+// whyRefused sends the objects of a file as dry runs, and reports the reasons for refusals.
 func whyRefused(
 	ctx context.Context, flags *deniedFlags, config *rest.Config, namespace string, s streams,
 ) error {
@@ -89,7 +89,7 @@ func readObjects(in io.Reader) (all []*unstructured.Unstructured, err error) {
 	return all, nil
 }
 
-// trial sends dry runs and looks into what refused them.
+// trial sends dry runs and finds the reasons for refusals.
 type trial struct {
 	flags    *deniedFlags
 	config   *rest.Config // the caller's
@@ -98,7 +98,7 @@ type trial struct {
 	warnings refusals
 }
 
-// refusals hears which plugins have refused.
+// refusals records the plugin that has refused a request.
 type refusals struct {
 	mu sync.Mutex
 	by string
@@ -121,7 +121,7 @@ func (r *refusals) take() string {
 	return by
 }
 
-// asking is a transport that asks why writes are refused.
+// asking is a transport that requests explanations of refused writes.
 type asking struct{ http.RoundTripper }
 
 // RoundTrip adds the question.
@@ -151,7 +151,7 @@ func newTrial(config *rest.Config, flags *deniedFlags) (*trial, error) {
 	return t, err
 }
 
-// run sends one object and returns what became of it. An error is that it could not be sent.
+// run sends one object and returns the outcome. It returns an error if it could not send the object.
 func (t *trial) run(ctx context.Context, obj *unstructured.Unstructured) (string, error) {
 	resource, namespaced, err := t.resource(obj)
 	if err != nil {
@@ -206,7 +206,7 @@ func (t *trial) resource(obj *unstructured.Unstructured) (r schema.GroupVersionR
 	return r, false, fmt.Errorf("the server has no kind %s in %s", obj.GetKind(), obj.GetAPIVersion())
 }
 
-// found says what has refused an object.
+// found describes the reason for a refusal.
 func (t *trial) found(ctx context.Context, plugin string, err error, namespace string) string {
 	var b strings.Builder
 	switch {
@@ -229,7 +229,7 @@ var (
 	hookNamed   = regexp.MustCompile(`(?:admission webhook|failed calling webhook|calling webhook) "([^"]+)"`)
 )
 
-// details are what the caller may read about what has refused an object. What may not be read is left out.
+// details returns details of the object or policy behind a refusal, as far as the caller may read them.
 func (t *trial) details(ctx context.Context, plugin, text, namespace string) []string {
 	if m := policyNamed.FindStringSubmatch(text); m != nil {
 		return t.policy(ctx, m[1], m[2], m[3])
@@ -313,7 +313,7 @@ func (t *trial) hook(ctx context.Context, name string) (lines []string) {
 	return lines
 }
 
-// labels returns those of a namespace that begin with a prefix.
+// labels returns the labels of a namespace that begin with a prefix.
 func (t *trial) labels(ctx context.Context, namespace, prefix string) (lines []string) {
 	ns, err := t.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 	if err != nil {

@@ -60,7 +60,7 @@ what a namespace or a definition still has, what depends on the object, and what
 	return cmd
 }
 
-// search looks for what keeps an object.
+// search finds the reasons why an object remains.
 type search struct {
 	discovery discovery.DiscoveryInterface
 	objects   dynamic.Interface
@@ -103,7 +103,7 @@ func (s *search) run(ctx context.Context, word, name string, out io.Writer) erro
 	return err
 }
 
-// find returns the resource that a word means, as it can be listed.
+// find returns the resource that a word names, in a version that supports list.
 func (s *search) find(word string) (r schema.GroupVersionResource, namespaced bool, err error) {
 	a, namespaced := findResource(s.discovery, word)
 	for _, one := range s.all() {
@@ -114,7 +114,7 @@ func (s *search) find(word string) (r schema.GroupVersionResource, namespaced bo
 	return r, false, fmt.Errorf("the server has no resource %q", word)
 }
 
-// all returns the resources of the server. Those of groups that do not answer are not there.
+// all returns the resources of the server. It omits the groups that do not respond.
 func (s *search) all() []connect.Resource {
 	all, _ := connect.Resources(s.discovery)
 	return all
@@ -159,7 +159,7 @@ func (s *search) explain(
 	}
 }
 
-// knownFinalizers are those of Kubernetes, and what they wait for.
+// knownFinalizers maps the finalizers of Kubernetes to the conditions for their removal.
 var knownFinalizers = map[string]string{
 	metav1.FinalizerDeleteDependents: "The garbage collector (garbage-collector-controller) takes it away when all " +
 		"dependents that block the deletion are gone.",
@@ -178,7 +178,7 @@ var knownFinalizers = map[string]string{
 		"claim.",
 }
 
-// setBy says which client has set a finalizer, as the object's field managers say.
+// setBy returns the client that has set a finalizer, according to the object's field managers.
 func setBy(obj *unstructured.Unstructured, finalizer string) string {
 	for _, m := range obj.GetManagedFields() {
 		var fields struct {
@@ -200,7 +200,7 @@ func setBy(obj *unstructured.Unstructured, finalizer string) string {
 	return ""
 }
 
-// owners says of which owners are there, and which are gone.
+// owners lists the existing and the missing owners.
 func (s *search) owners(ctx context.Context, b *strings.Builder, obj *unstructured.Unstructured) {
 	for _, o := range obj.GetOwnerReferences() {
 		state := "is there"

@@ -95,7 +95,7 @@ func noted(note string) string {
 	return ": " + note
 }
 
-// ruleText returns a rule as one says it: get,list pods,services.
+// ruleText returns a rule in the form: get,list pods,services.
 func ruleText(r rbacv1.PolicyRule) string {
 	verbs := strings.Join(r.Verbs, ",")
 	if len(r.NonResourceURLs) > 0 {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// The texts of refusals, and what names the object before them. Quotes are Go's.
+// These expressions match the texts of refusals, and the name of the object before them. The quotes are Go's.
 var (
 	refusedResource = regexp.MustCompile(
 		`User ("(?:[^"\\]|\\.)*") cannot (\S+) resource "([^"]*)" in API group "([^"]*)" ` +
@@ -19,7 +19,7 @@ var (
 	refusedName = regexp.MustCompile(`(\S+) "([^"]+)" is forbidden: User "`)
 )
 
-// parseRefusal returns what a text says was refused, nil if it does not.
+// parseRefusal returns the refused request of a text, or nil.
 func parseRefusal(text string) *wish {
 	text = unescape.Replace(text)
 	if m := refusedResource.FindStringSubmatch(text); m != nil {
@@ -40,7 +40,7 @@ func parseRefusal(text string) *wish {
 	return nil
 }
 
-// unescape undoes what keeps browsers from reading names as HTML.
+// unescape restores the characters that are escaped so that browsers do not read names as HTML.
 var unescape = strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">")
 
 func unquote(text string) string {
@@ -50,15 +50,15 @@ func unquote(text string) string {
 	return strings.Trim(text, `"`)
 }
 
-// findResource returns what a word means: pods, po, pod, deployments.apps, deployments.v1.apps, each perhaps with a
-// subresource. What the server does not know is taken as it is, as authorizers do.
+// findResource returns the resource that a word names: pods, po, pod, deployments.apps, deployments.v1.apps, each
+// perhaps with a subresource. It keeps names unknown to the server, as authorizers do.
 func findResource(client discovery.DiscoveryInterface, word string) (
 	a *authorizationv1.ResourceAttributes, namespaced bool,
 ) {
 	word, sub, _ := strings.Cut(word, "/")
 	name, group, _ := strings.Cut(word, ".")
 	a = &authorizationv1.ResourceAttributes{Resource: name, Group: group, Subresource: sub}
-	_, lists, _ := client.ServerGroupsAndResources() // what is there, if some groups are not available
+	_, lists, _ := client.ServerGroupsAndResources() // the lists that it has, if some groups are not available
 	for _, l := range lists {
 		of, version := groupOf(l.GroupVersion)
 		for i := range l.APIResources {

@@ -1,6 +1,6 @@
-// Package files reads and writes files in directories whose content is not the command's own: one that a user has
-// unpacked, cloned or shares with others. It never waits for a pipe or reads a device, and never follows a link out of
-// such a directory to write.
+// Package files reads and writes files in directories with foreign content: a directory that a user has unpacked,
+// cloned or shares with others. It never waits for a pipe, reads a device, or follows a link out of the directory to
+// write.
 package files
 
 import (
@@ -14,20 +14,20 @@ import (
 // MaxSize bounds a file that a command reads into memory, in bytes.
 const MaxSize = 64 << 20
 
-// Open opens a regular file of at most MaxSize bytes, or a link to one. Anything else is an error: a pipe has no end
-// before a writer comes, and a device may have none.
+// Open opens a regular file of at most MaxSize bytes, or a link to one. Other files are an error: a pipe has no end
+// before a writer opens it, and a device may have none.
 func Open(name string) (*os.File, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
 	}
 	if err := readable(name, info); err != nil {
-		return nil, err // opening a device may already do something
+		return nil, err // opening a device may already have an effect
 	}
 	return checked(os.OpenFile(name, os.O_RDONLY|nonblock, 0))
 }
 
-// checked returns an open file if it is regular: it may be another one than a moment before.
+// checked returns an open file if it is regular. The file may have been replaced since the first check.
 func checked(f *os.File, err error) (*os.File, error) {
 	if err != nil {
 		return nil, err
@@ -53,10 +53,10 @@ func readable(name string, info fs.FileInfo) error {
 	return nil
 }
 
-// Dir is a directory in which files are written and removed.
+// Dir is a directory for writing and removing files.
 type Dir struct{ root *os.Root }
 
-// OpenDir makes a directory, unless it is there, and opens it.
+// OpenDir opens a directory. It makes a missing one.
 func OpenDir(name string) (*Dir, error) {
 	if err := os.MkdirAll(name, 0o755); err != nil {
 		return nil, err
@@ -91,11 +91,11 @@ func (d *Dir) Read(name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// part is the name of a file that is being written.
+// part is the name of a file while Write fills it.
 const part = ".bowsprit-part"
 
-// Write replaces a file, and makes the directories above it. name has slashes. A link in the place of the file is
-// replaced and not followed; a directory in its way that is a link out of the tree is an error.
+// Write replaces a file, and makes its parent directories. name has slashes. A link in the place of the file is
+// replaced and not followed. A parent directory that is a link out of the tree is an error.
 func (d *Dir) Write(name string, data []byte, mode fs.FileMode) error {
 	temporary := path.Join(path.Dir(name), part)
 	if err := d.root.MkdirAll(path.Dir(name), 0o755); err != nil {

@@ -40,7 +40,7 @@ func unreadable(t *testing.T) (dir string, names []string) {
 	return dir, names
 }
 
-// Only regular files are opened, and links to them; nothing waits.
+// TestOpen checks that only regular files and links to them are opened, and that Open never waits.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	dir, names := unreadable(t)
@@ -66,7 +66,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A file takes the place of whatever has its name, but for a directory, and nothing outside of the tree is written.
+// TestWrite checks that a file replaces everything of its name except a directory, and that Write never writes outside
+// the tree.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	dir, names := unreadable(t)

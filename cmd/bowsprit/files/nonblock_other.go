@@ -2,5 +2,5 @@
 
 package files
 
-// nonblock is nothing where a pipe is no file.
+// nonblock is zero on systems where pipes are not files.
 const nonblock = 0

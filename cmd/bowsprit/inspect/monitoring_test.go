@@ -20,7 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// rare are metrics that a server has only once what they count has happened; the list of levels has their names.
+// rare lists metrics that appear only after the counted event. The list of levels has their names.
 var rare = []string{"apiserver_request_terminations_total", "apiserver_audit_error_total"}
 
 var (
@@ -28,7 +28,7 @@ var (
 	names     = regexp.MustCompile(`[a-z][a-z0-9_]*[a-z]\b *\(?`)
 )
 
-// metricsOf returns the metrics that an expression names: its words but for functions.
+// metricsOf returns the metrics that an expression names: its words except for functions.
 func metricsOf(expression string) (metrics []string) {
 	for _, word := range names.FindAllString(selectors.ReplaceAllString(expression, ""), -1) {
 		if !strings.HasSuffix(word, "(") && strings.Contains(word, "_") {
@@ -46,7 +46,7 @@ func TestMetricsOf(t *testing.T) {
 	}
 }
 
-// expressions returns what the files for Prometheus and Grafana ask, by where it stands.
+// expressions returns the expressions in the files for Prometheus and Grafana, by their place.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	dir := filepath.Join("..", "..", "..", "packaging", "monitoring")
@@ -97,7 +97,7 @@ func expressions(t *testing.T) map[string]string {
 	return all
 }
 
-// Every metric that the dashboard and the alerts name is one that a running server has.
+// TestMonitoringNamesMetrics checks that a running server has every metric of the dashboard and the alerts.
 func TestMonitoringNamesMetrics(t *testing.T) {
 	t.Parallel()
 	server := testserver.Start(t)
@@ -125,7 +125,7 @@ func TestMonitoringNamesMetrics(t *testing.T) {
 		}
 		has = sums(text)
 	}
-	// A page of its own has the health checks, once they were asked for.
+	// /metrics/slis has the metrics of the health checks, once a client has requested the checks.
 	for _, path := range []string{"/readyz", "/metrics/slis"} {
 		_, text, err := q.get(t.Context(), path, http.StatusOK, http.StatusInternalServerError)
 		if err != nil {

@@ -1,4 +1,4 @@
-// Package inspect has "bowsprit status": what a server is, holds and does, at one moment.
+// Package inspect implements "bowsprit status": the identity, contents and load of a server at one moment.
 package inspect
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
-// status is what is shown. Its form is that of -o json; what the user may not read is absent.
+// status is the output, in the format of -o json. It omits parts that the user may not read.
 type status struct {
 	Server  string `json:"server"`
 	Version string `json:"version"`
@@ -38,7 +38,7 @@ type status struct {
 	Certificate       *time.Time `json:"certificateEnds,omitempty"`
 	ClientCertificate *time.Time `json:"clientCertificateEnds,omitempty"`
 	Running           *figures   `json:"running,omitempty"`
-	// Missing says why there are no figures.
+	// Missing is the reason for missing figures.
 	Missing string `json:"missing,omitempty"`
 }
 
@@ -87,7 +87,7 @@ The exit code is 0 if the server is ready, and 1 if it is not or cannot be reach
 	return cmd
 }
 
-// inquiry asks one server.
+// inquiry sends requests to one server.
 type inquiry struct {
 	http *http.Client
 	url  string
@@ -96,7 +96,7 @@ type inquiry struct {
 // maxPage bounds a page of a server. The metrics are the longest.
 const maxPage = 64 << 20
 
-// get returns what a page says. Codes that are no answer to the question are errors.
+// get returns the text of a page. Responses with other codes than the given ones are errors.
 func (q *inquiry) get(ctx context.Context, path string, codes ...int) (*http.Response, string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, q.url+path, http.NoBody)
 	if err != nil {
@@ -114,7 +114,7 @@ func (q *inquiry) get(ctx context.Context, path string, codes ...int) (*http.Res
 	return answer, string(body), err
 }
 
-// look asks a server; between the two readings of its counters it waits for a time.
+// look reads the state of a server. It waits for the time between its two readings of the counters.
 func look(ctx context.Context, config *rest.Config, between time.Duration) (*status, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -149,7 +149,7 @@ func look(ctx context.Context, config *rest.Config, between time.Duration) (*sta
 	return s, nil
 }
 
-// clientEnd is when the certificate of the user ends, nil if there is none.
+// clientEnd returns the end of the user's certificate, or nil.
 func clientEnd(config *rest.Config) *time.Time {
 	text := config.CertData
 	if len(text) == 0 && config.CertFile != "" {
@@ -232,7 +232,7 @@ func sums(text string) map[string]float64 {
 // errNotReady ends the command with the exit code of a failure.
 var errNotReady = errors.New("the server is not ready")
 
-// show writes what was found.
+// show writes the status.
 func (s *status) show(out io.Writer, form string) error {
 	if form == "json" {
 		encoder := json.NewEncoder(out)
@@ -249,7 +249,7 @@ func (s *status) show(out io.Writer, form string) error {
 	return nil
 }
 
-// table writes a line for each thing.
+// table writes a line for each part.
 func (s *status) table(out io.Writer, now time.Time) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, name+"\t"+format+"\n", args...) }
@@ -278,7 +278,7 @@ func (s *status) table(out io.Writer, now time.Time) error {
 	return w.Flush()
 }
 
-// until says when something ends.
+// until returns the time until end as a text.
 func until(end, now time.Time) string {
 	days := int(end.Sub(now).Hours() / 24)
 	switch {

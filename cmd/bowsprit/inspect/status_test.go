@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// A server that runs says all there is.
+// TestStatus checks that a running server reports all parts.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	server := testserver.Start(t)
@@ -50,7 +50,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// What fails is named, what is not allowed is said, and a server that is not ready is a failure.
+// TestStatusOfOneThatIsNotReady checks that the output names failing checks and forbidden parts, and that the command
+// fails for a server that is not ready.
 func TestStatusOfOneThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
@@ -84,7 +85,7 @@ func TestStatusOfOneThatIsNotReady(t *testing.T) {
 	}
 }
 
-// Values are added up by metric; what counts in a special way is picked out.
+// TestSums checks that values are added up by metric, and that special series are counted apart.
 func TestSums(t *testing.T) {
 	t.Parallel()
 	got := sums(`# HELP a b

@@ -49,7 +49,7 @@ func related(cmd *cobra.Command) (pages []string) {
 	return pages
 }
 
-// describe is how a flag is written, and what it means, with its default.
+// describe returns the notation of a flag, and its meaning with the default.
 func describe(f *pflag.Flag) (head, usage string) {
 	kind, usage := pflag.UnquoteUsage(f)
 	head = "--" + f.Name
@@ -76,7 +76,7 @@ func homely(value string) string {
 	return "~" + filepath.ToSlash(value[len(home):])
 }
 
-// roff escapes what troff would read as its own.
+// roff escapes the characters that troff interprets.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")

@@ -1,6 +1,5 @@
-// Package manual writes what the command tree says of itself as files: pages for man(1), scripts that complete
-// command lines, and a reference in Markdown. Packages and the documentation are made of them; nothing is written by
-// hand twice.
+// Package manual writes the help of the command tree as files: pages for man(1), scripts that complete command lines,
+// and a reference in Markdown. Packages and the documentation include them, so no text is maintained twice.
 package manual
 
 import (
@@ -71,7 +70,7 @@ func Tree(cmd *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// Long returns the description of a command, its short one if there is no other.
+// Long returns the long description of a command, or else its short one.
 func Long(cmd *cobra.Command) string {
 	if cmd.Long != "" {
 		return cmd.Long

@@ -37,7 +37,7 @@ func flagRows(flags *pflag.FlagSet) (rows []string) {
 	return rows
 }
 
-// escape keeps what Markdown would read as its own.
+// escape escapes the characters that Markdown interprets.
 func escape(text string) string {
 	return strings.NewReplacer("<", `\<`, "*", `\*`, "_", `\_`).Replace(text)
 }

@@ -1,6 +1,6 @@
-// Package notify says to a service manager how the server is, in the protocol of sd_notify(3): a datagram of lines
-// NAME=VALUE to the socket that NOTIFY_SOCKET names. Without the variable nothing is said. A Manager is for one
-// goroutine, but for Watch, which may run beside it.
+// Package notify reports the state of the server to a service manager, in the protocol of sd_notify(3): a datagram of
+// lines NAME=VALUE to the socket that NOTIFY_SOCKET names. Without the variable it sends nothing. One goroutine may use
+// a Manager; a second one may run Watch.
 package notify
 
 import (
@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Manager is who has started the process. The zero value listens to nothing.
+// Manager is the service manager that started the process. The zero value receives nothing.
 type Manager struct {
 	socket   string
 	watchdog time.Duration // after which silence is taken for a hang; 0: never
@@ -38,17 +38,17 @@ func New(getenv func(string) string, pid int) *Manager {
 // OfProcess returns the manager of this process.
 func OfProcess() *Manager { return New(os.Getenv, os.Getpid()) }
 
-// Ready says that the server answers at the URL.
+// Ready reports that the server serves at the URL.
 func (m *Manager) Ready(url string) error { return m.send("READY=1", "STATUS=Serving "+url) }
 
-// Stopping says that the server has begun to stop.
+// Stopping reports that the server has begun to stop.
 func (m *Manager) Stopping() error { return m.send("STOPPING=1", "STATUS=Stopping") }
 
 func (m *Manager) send(lines ...string) error {
 	if m.socket == "" {
 		return nil
 	}
-	conn, err := net.Dial("unixgram", m.socket) // a name that begins with @ is of Linux' abstract ones
+	conn, err := net.Dial("unixgram", m.socket) // a name that begins with @ is in Linux' abstract namespace
 	if err != nil {
 		return fmt.Errorf("NOTIFY_SOCKET: %w", err)
 	}
@@ -59,8 +59,8 @@ func (m *Manager) send(lines ...string) error {
 	return nil
 }
 
-// Watch feeds the manager's watchdog until ctx ends, as long as alive returns nil. A server that does not answer is
-// killed and started anew by the manager when it has heard nothing for its time.
+// Watch feeds the manager's watchdog until ctx ends, as long as alive returns nil. If the watchdog gets no message in
+// time, the manager kills the server and starts it again.
 func (m *Manager) Watch(ctx context.Context, log *slog.Logger, alive func(context.Context) error) {
 	if m.watchdog == 0 || m.socket == "" {
 		return
@@ -86,7 +86,7 @@ func (m *Manager) Watch(ctx context.Context, log *slog.Logger, alive func(contex
 	}
 }
 
-// Live returns a function that asks a server for /livez.
+// Live returns a function that requests /livez from a server.
 func Live(config *rest.Config) func(context.Context) error {
 	client, failed := rest.HTTPClientFor(config)
 	return func(ctx context.Context) error {

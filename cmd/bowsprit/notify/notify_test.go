@@ -57,7 +57,8 @@ func TestReadyAndStopping(t *testing.T) {
 	}
 }
 
-// Without a manager nothing is said, and nothing fails; a socket that is gone is an error.
+// TestNoManager checks that without a manager Ready and Stopping do nothing and succeed, and that a missing socket is
+// an error.
 func TestNoManager(t *testing.T) {
 	t.Parallel()
 	alone := New(func(string) string { return "" }, 1)

@@ -76,8 +76,8 @@ func remove(ctx context.Context, client kubernetes.Interface, user string, out i
 	return err
 }
 
-// change writes a binding with other subjects, or deletes it if there are none. Its resourceVersion is that of the
-// list: what another client has changed meanwhile is not undone.
+// change writes a binding with other subjects, or deletes it if none are left. It sends the resourceVersion of the
+// list, so that it does not undo changes of another client.
 func change(ctx context.Context, client kubernetes.Interface, b grant, left []rbacv1.Subject) (did string, err error) {
 	uid := b.object.GetUID()
 	version := b.object.GetResourceVersion()

@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
-// right is what a user or group has by one binding.
+// right is the permission of a user or group from one binding.
 type right struct {
 	Subject string `json:"subject"` // "User" or "Group"
 	Who     string `json:"name"`
@@ -61,7 +61,7 @@ func listCommand() *cobra.Command {
 	return cmd
 }
 
-// rights returns what each user and group has, in the order of their names.
+// rights returns the permissions of each user and group, in the order of their names.
 func rights(bindings []grant, all bool) []right {
 	list := []right{}
 	for _, b := range bindings {

@@ -1,5 +1,5 @@
-// Package people has "bowsprit user": credentials and rights of a person in one step, who has which rights, and their
-// end. There are no objects for users: a user is a name in a certificate, and what bindings say of it.
+// Package people implements "bowsprit user": it creates credentials and rights of a person in one step, lists rights,
+// and removes them. The API has no objects for users: a user is a name in a certificate and in bindings.
 package people
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
-// Kubeconfig writes a kubeconfig for a person, signed by the server with a data directory; to notes what to know of it.
+// Kubeconfig writes a kubeconfig for a person, signed by the server with a data directory, and remarks to notes.
 type Kubeconfig func(out, notes io.Writer, dataDir string, person pki.Person) error
 
 // Command returns "bowsprit user".
@@ -108,10 +108,11 @@ func create(cmd *cobra.Command, flags createFlags, kubeconfig Kubeconfig) error 
 	return kubeconfig(cmd.OutOrStdout(), cmd.ErrOrStderr(), to.DataDir, flags.person)
 }
 
-// bindingName is that of the binding which "user create" makes.
+// bindingName returns the name of the binding that "user create" makes.
 func bindingName(user, role string) string { return "user:" + user + ":" + role }
 
-// bind gives the user the role, and says so. A role that is not there is an error: a binding to it would say nothing.
+// bind gives the user the role, and returns a message about it. A missing role is an error, because a binding to it
+// would have no effect.
 func bind(ctx context.Context, client kubernetes.Interface, flags createFlags) (string, error) {
 	if _, err := client.RbacV1().ClusterRoles().Get(ctx, flags.role, metav1.GetOptions{}); err != nil {
 		return "", fmt.Errorf("--role %s: %w", flags.role, err)
@@ -138,7 +139,7 @@ func bind(ctx context.Context, client kubernetes.Interface, flags createFlags) (
 	return fmt.Sprintf("User %s has the role %s %s.", user, flags.role, where), nil
 }
 
-// confirm reports an error unless a binding that is there gives the user the role: it may have been changed.
+// confirm returns an error unless the existing binding gives the user the role: another client may have changed it.
 func confirm(ctx context.Context, client kubernetes.Interface, meta metav1.ObjectMeta, role rbacv1.RoleRef, user string,
 ) error {
 	bindings, err := grants(ctx, client)
@@ -158,7 +159,7 @@ func confirm(ctx context.Context, client kubernetes.Interface, meta metav1.Objec
 	return fmt.Errorf("the binding %s has gone meanwhile: run this again", meta.Name)
 }
 
-// roleOf writes a role as grant has it.
+// roleOf returns a role in the notation of grant.
 func roleOf(r rbacv1.RoleRef) string { return r.Kind + "/" + r.Name }
 
 // grant is one binding, as both kinds of bindings have it.
@@ -193,7 +194,7 @@ func grants(ctx context.Context, client kubernetes.Interface) ([]grant, error) {
 	return all, nil
 }
 
-// without returns the subjects but for the user.
+// without returns the subjects without the user.
 func without(subjects []rbacv1.Subject, user string) []rbacv1.Subject {
 	return slices.DeleteFunc(slices.Clone(subjects), func(s rbacv1.Subject) bool {
 		return s.Kind == rbacv1.UserKind && s.Name == user

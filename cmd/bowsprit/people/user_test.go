@@ -22,7 +22,7 @@ func user(name string) rbacv1.Subject {
 	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
 }
 
-// A user goes out of each binding; one that others share stays for them.
+// TestRemove checks that a user is removed from each binding, and that a binding with other subjects stays for them.
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	client := kubernetes.NewForConfigOrDie(testserver.Start(t).RESTConfig())
@@ -71,7 +71,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// A role that is not there is refused, and a binding that is there is no error.
+// TestBind checks that a missing role is refused, and that an existing binding is no error.
 func TestBind(t *testing.T) {
 	t.Parallel()
 	client := kubernetes.NewForConfigOrDie(testserver.Start(t).RESTConfig())
@@ -89,7 +89,7 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// A binding of that name that has been changed is not said to give the role.
+// TestBindChanged checks that a changed binding of the same name is not reported as giving the role.
 func TestBindChanged(t *testing.T) {
 	t.Parallel()
 	client := kubernetes.NewForConfigOrDie(testserver.Start(t).RESTConfig())
@@ -111,7 +111,7 @@ func TestBindChanged(t *testing.T) {
 	}
 }
 
-// What is wrong with the arguments is said before anything is asked or made.
+// TestCreateRefuses checks that wrong arguments are reported before the command sends a request or makes a file.
 func TestCreateRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -10,10 +10,10 @@ import (
 )
 
 // guard refuses requests of web pages other than the proxy's own. The proxy adds the user's credentials to each
-// request, so a page of another site, or of another port of this machine, must not get one through. Browsers name the
-// page in headers that no script can set: Origin (Fetch standard, section 3.2), Sec-Fetch-Site (Fetch Metadata Request
-// Headers, section 2.3) and Referer. A request that has none of them is from a program, or from a browser older than
-// 2023 that loads an image or follows a link without a Referer.
+// request, so it must refuse pages of other sites and of other ports of this machine. Browsers name the page in headers
+// that no script can set: Origin (Fetch standard, section 3.2), Sec-Fetch-Site (Fetch Metadata Request Headers, section
+// 2.3) and Referer. A request without these headers is from a program, or from a browser older than 2023 that loads an
+// image or follows a link without a Referer.
 type guard struct {
 	hosts   []*regexp.Regexp // of --accept-hosts: a page can give its own name the address of this machine
 	origins []*regexp.Regexp // of --accept-origins
@@ -32,7 +32,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !isolated && !g.knows(hostname(r.Host)):
 		refuse(w, refusedHost)
-	case !g.ours(r) && !(isolated && navigates(r)): // the name of an isolated host is a secret of its visitors
+	case !g.ours(r) && !(isolated && navigates(r)): // only its visitors learn the name of an isolated host
 		refuse(w, refusedPage)
 	case isolated:
 		g.pods.serve(w, r, g.next)
@@ -41,7 +41,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// knows reports whether --accept-hosts has the name of a host. Its default has IPv6 addresses in brackets.
+// knows reports whether --accept-hosts matches the name of a host. Its default has IPv6 addresses in brackets.
 func (g *guard) knows(name string) bool {
 	return matches(g.hosts, name) || strings.Contains(name, ":") && matches(g.hosts, "["+name+"]")
 }
@@ -65,7 +65,7 @@ func (g *guard) ours(r *http.Request) bool {
 	return true
 }
 
-// ownSite reports whether each Sec-Fetch-Site is that of the proxy's own page, or of an address that the user typed.
+// ownSite reports whether each Sec-Fetch-Site names the proxy's own page, or an address that the user typed.
 func (*guard) ownSite(r *http.Request) bool {
 	return !slices.ContainsFunc(r.Header.Values("Sec-Fetch-Site"), func(site string) bool {
 		return site != "same-origin" && site != "none"
@@ -93,7 +93,7 @@ func withoutDefault(u *url.URL) string {
 	return u.Host
 }
 
-// originOf returns the origin of a page, "" if its address has none.
+// originOf returns the origin of a page, or "".
 func originOf(page string) string {
 	u, err := url.Parse(page)
 	if err != nil || u.Host == "" {

@@ -64,8 +64,8 @@ func send(h http.Handler, method, host, path string, headers ...string) *http.Re
 	return w.Result()
 }
 
-// All that a browser may say of the page that makes a request, in all combinations: a request reaches the API server if
-// nothing in it names another page.
+// TestPagesOfOtherOrigins checks all combinations of headers that name the page of a request. A request reaches the API
+// server if no header names another page.
 func TestPagesOfOtherOrigins(t *testing.T) {
 	h, reached := guarded(t)
 	type said struct {
@@ -123,7 +123,7 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 						}
 					}
 					foreign := host.foreign || origin.foreign || site.foreign
-					if origin.header == "" && site.header == "" { // what older browsers send with images and links
+					if origin.header == "" && site.header == "" { // as older browsers send for images and links
 						foreign = foreign || referer.foreign
 					}
 					for _, request := range requests {
@@ -144,7 +144,7 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 	}
 }
 
-// Two headers of one name are one that a page or a proxy has added.
+// TestRepeatedHeaders checks requests with two headers of one name. A page or a proxy has added the second.
 func TestRepeatedHeaders(t *testing.T) {
 	h, _ := guarded(t, "--accept-origins=^http://own$")
 	for _, c := range []struct {
@@ -173,7 +173,7 @@ func TestPagesThatAreLetIn(t *testing.T) {
 		{"--accept-origins=^http://localhost:5173$", "Origin: http://localhost:5173|Sec-Fetch-Site: same-site", 200},
 		{"--accept-origins=^http://localhost:5173$", "Origin: http://localhost:51730|Sec-Fetch-Site: same-site", 403},
 		{"--accept-origins=^http://localhost:5173$", "Referer: http://localhost:5173/a", 200},
-		{"--accept-origins=^http://localhost:5173$", "Sec-Fetch-Site: same-site", 403}, // of which page is unknown
+		{"--accept-origins=^http://localhost:5173$", "Sec-Fetch-Site: same-site", 403}, // of an unknown page
 		{"--accept-origins=a,^http://b$", "Origin: http://b", 200},
 		{"--disable-filter", "Origin: http://evil|Sec-Fetch-Site: cross-site", 200},
 	} {
@@ -185,8 +185,8 @@ func TestPagesThatAreLetIn(t *testing.T) {
 	}
 }
 
-// A page of a pod is shown at a host of its own, which serves nothing else; scripts of other answers do not run. Files
-// of --www are the user's own pages.
+// TestPagesOfPods checks that a page of a pod is shown at a host of its own with no other content, and that scripts of
+// other responses do not run. Files of --www are the user's own pages.
 func TestPagesOfPods(t *testing.T) {
 	www := t.TempDir()
 	if err := os.WriteFile(filepath.Join(www, "page.html"), nil, 0o600); err != nil {
@@ -264,7 +264,7 @@ func TestPagesOfPods(t *testing.T) {
 		if to := resp.Header.Get("Location"); to != "http://localhost:8001"+at+"/api/v1/nodes/n/proxy/" {
 			t.Errorf("a bookmark of an earlier run leads to %q", to)
 		}
-		// A program gets what it asks for; a browser's scripts would not run.
+		// A program gets the page at this address; a browser's scripts would not run.
 		resp = send(h, "GET", "localhost:8001", at+"/api/v1/nodes/n/proxy/")
 		if resp.StatusCode != 200 || resp.Header.Get("Content-Security-Policy") != "sandbox" {
 			t.Errorf("a program gets %s", resp.Status)

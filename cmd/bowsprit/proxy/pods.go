@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// pods keeps the pages of pods, services and nodes apart from the API. A page that the API server fetches from a pod
+// pods separates the pages of pods, services and nodes from the API. A page that the API server fetches from a pod
 // (.../pods/NAME/proxy/) would have the origin of this proxy, and its scripts could act as the user. So a browser that
-// opens such an address is sent to the same path of a host of its own: a name below localhost, which browsers resolve
-// to this machine (RFC 6761, section 6.3). That host serves nothing but this pod. Its name cannot be guessed, so a page
-// of another site cannot open it either.
+// opens such an address is redirected to the same path of another host: a name below localhost, which browsers resolve
+// to this machine (RFC 6761, section 6.3). That host serves only this pod. Its name cannot be guessed, so a page of
+// another site cannot open it either.
 //
-// All other answers of the API forbid scripts (the directive sandbox of Content Security Policy), for browsers without
-// such names and for servers behind an APIService.
+// All other responses of the API forbid scripts (the directive sandbox of Content Security Policy), for browsers
+// without such names and for servers behind an APIService.
 type pods struct {
 	prefix string // of the API, as "/" or "/k8s/"
 	key    [sha256.Size]byte
@@ -45,7 +45,7 @@ func (*pods) isolates(host string) bool {
 	return isolatedHost.MatchString(strings.ToLower(hostname(host)))
 }
 
-// host returns the host of the pod that a path leads to, "" if it leads to none.
+// host returns the host of the pod in a path, or "".
 func (p *pods) host(path string) string {
 	rest, ok := strings.CutPrefix(path, p.prefix)
 	target := proxiedPath.FindString("/" + rest)

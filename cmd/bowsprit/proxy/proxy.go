@@ -1,5 +1,5 @@
-// Package proxy has "bowsprit proxy": kubectl proxy, which lends the user's credentials to clients on this machine that
-// speak plain HTTP, and beside it a SOCKS5 proxy for clients that have credentials of their own.
+// Package proxy implements "bowsprit proxy": kubectl proxy, which adds the user's credentials to plain HTTP requests of
+// clients on this machine, and a SOCKS5 proxy for clients with their own credentials.
 package proxy
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
-// flags are those of kubectl proxy with its defaults, those that say which server, and --socks5.
+// flags are the flags of kubectl proxy with its defaults, the flags that select the server, and --socks5.
 type flags struct {
 	server                                               connect.Flags
 	www, wwwPrefix, apiPrefix                            string
@@ -130,7 +130,7 @@ func (o *flags) run(ctx context.Context, config *rest.Config, out, log io.Writer
 	return nil
 }
 
-// complete checks the flags and brings prefixes into the form in which they are compared.
+// complete checks the flags and normalizes prefixes for comparison.
 func (o *flags) complete(log io.Writer) error {
 	for _, prefix := range []struct {
 		flag  string
@@ -227,7 +227,7 @@ func (o *flags) listen() (net.Listener, error) {
 	return listenTCP("port", net.JoinHostPort(o.address, strconv.Itoa(o.port)))
 }
 
-// listenTCP listens on what the flag says.
+// listenTCP listens on the flag's address.
 func listenTCP(flag, address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {

@@ -18,7 +18,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// apiServer says who asks for what, and answers a watch with one line and nothing more.
+// apiServer answers with the user and the request, and ends a watch after one line.
 func apiServer(t *testing.T) *httptest.Server {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +32,7 @@ func apiServer(t *testing.T) *httptest.Server {
 	return server
 }
 
-// trusted is how a kubeconfig names a server, of which path is what requests begin with.
+// trusted returns the cluster of a kubeconfig for a server; path begins all paths of requests.
 func trusted(server *httptest.Server, path string) *clientcmdapi.Cluster {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	return &clientcmdapi.Cluster{Server: server.URL + path, CertificateAuthorityData: authority}
@@ -53,8 +53,8 @@ func kubeconfig(t *testing.T, server *clientcmdapi.Cluster) string {
 	return file
 }
 
-// run starts the command and returns the lines that it prints, as far as the one that says that it serves. The command
-// must end well with the test.
+// run starts the command and returns its output up to the line with the address. The command must end without an error
+// when the test ends.
 func run(t *testing.T, args ...string) []string {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -64,7 +64,7 @@ func run(t *testing.T, args ...string) []string {
 	cmd.SetOut(in)
 	cmd.SetErr(in)
 	cmd.SilenceUsage = true
-	ended := make(chan error, 1) // the test may have failed and read nothing
+	ended := make(chan error, 1) // buffered: a failed test reads nothing
 	go func() {
 		ended <- cmd.ExecuteContext(ctx)
 		in.Close()
@@ -86,7 +86,7 @@ func run(t *testing.T, args ...string) []string {
 	return lines
 }
 
-// address is what the last line says.
+// address returns the address in the last line.
 func address(lines []string) string {
 	if len(lines) == 0 {
 		return ""
@@ -94,7 +94,7 @@ func address(lines []string) string {
 	return strings.TrimPrefix(lines[len(lines)-1], "Starting to serve on ")
 }
 
-// What goes through, under which paths, and what the filter keeps out.
+// TestProxy checks the paths that the proxy forwards, and the requests that its filter refuses.
 func TestProxy(t *testing.T) {
 	file := kubeconfig(t, trusted(apiServer(t), ""))
 	www := t.TempDir()
@@ -127,7 +127,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// ask makes a request, "method path", and returns the code and the body.
+// ask sends a request, "method path", and returns the code and the body.
 func ask(t *testing.T, way http.RoundTripper, base, request, host string) string {
 	t.Helper()
 	method, path, _ := strings.Cut(request, " ")
@@ -148,7 +148,7 @@ func ask(t *testing.T, way http.RoundTripper, base, request, host string) string
 	return resp.Status[:3] + " " + string(body)
 }
 
-// The kubeconfig's server may have a path, of which a user without --append-server-path is told.
+// TestServerPath checks a kubeconfig whose server has a path. Without --append-server-path the command warns the user.
 func TestServerPath(t *testing.T) {
 	file := kubeconfig(t, trusted(apiServer(t), "/clusters/one"))
 	lines := run(t, "--port=0", "--kubeconfig="+file)
@@ -163,8 +163,8 @@ func TestServerPath(t *testing.T) {
 	}
 }
 
-// A Unix socket is for its user alone, takes the place of one that a killed process has left, and goes with the
-// command.
+// TestUnixSocket checks that only the user may open a Unix socket, that it replaces the socket of a killed process, and
+// that the command removes it at its end.
 func TestUnixSocket(t *testing.T) {
 	file, path := kubeconfig(t, trusted(apiServer(t), "")), filepath.Join(t.TempDir(), "s")
 	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
@@ -209,7 +209,7 @@ func TestStopsWhileWatched(t *testing.T) {
 	}
 }
 
-// Mistakes are told in one line that says what to do.
+// TestMistakes checks that a mistake ends with one line that gives a remedy.
 func TestMistakes(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -236,7 +236,7 @@ func TestMistakes(t *testing.T) {
 		"--kubeconfig=/nowhere/file":     "/nowhere/file",
 		"--kubeconfig=/a --data-dir=/b ": "--kubeconfig and --data-dir both name a server",
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a mistake that is none serves until then
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // ends a command that serves anyway
 		defer cancel()
 		cmd := Command()
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true

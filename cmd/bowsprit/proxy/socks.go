@@ -19,7 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What is said in the protocol, RFC 1928. The client need not authenticate: the server behind wants that of it.
+// These are the values of the protocol, RFC 1928. The client need not authenticate to the proxy: the server
+// authenticates it.
 const (
 	socksVersion      = 5
 	socksNoAuth       = 0
@@ -34,12 +35,12 @@ const (
 	socksRefused      = 5
 	socksNoCommand    = 7
 	socksNoAddress    = 8
-	socksPatience     = 10 * time.Second // until the client has said where to
+	socksPatience     = 10 * time.Second // until the client has named its target
 	socksDialPatience = 30 * time.Second
 )
 
-// names are those that each server's certificate is for. Clients that Go's rule for loopback addresses keeps from a
-// proxy of the environment call the server by one of them.
+// names are host names in each server's certificate. Go's clients ignore a proxy of the environment for loopback
+// addresses. They can reach the server by one of these names instead.
 var names = [...]string{
 	"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 }
@@ -47,7 +48,7 @@ var names = [...]string{
 // socks is a SOCKS5 proxy that leads to one server. Serve may be called once.
 type socks struct {
 	server string          // its address, host:port
-	leads  map[string]bool // what clients may ask for, host:port in lower case
+	leads  map[string]bool // allowed targets, host:port in lower case
 	log    io.Writer
 	ended  sync.WaitGroup
 }
@@ -122,7 +123,7 @@ func (o *flags) serveSOCKS(ctx context.Context, config *rest.Config, out, log io
 	return func() { cancel(); s.ended.Wait() }, nil
 }
 
-// serve takes connections until ctx ends, which ends those that there are too.
+// serve accepts connections until ctx ends. Its end closes all connections.
 func (s *socks) serve(ctx context.Context, listener net.Listener) {
 	defer context.AfterFunc(ctx, func() { listener.Close() })()
 	for {
@@ -133,7 +134,7 @@ func (s *socks) serve(ctx context.Context, listener net.Listener) {
 				conn.Close()
 			}
 			return
-		case err != nil: // for want of files, say: the next may succeed
+		case err != nil: // such as too many open files: the next may succeed
 			fmt.Fprintf(s.log, "bowsprit: SOCKS5: %v\n", err)
 			select {
 			case <-time.After(100 * time.Millisecond):
@@ -151,8 +152,8 @@ func (s *socks) serve(ctx context.Context, listener net.Listener) {
 	}
 }
 
-// handle does what a client wants. Errors are those of the client or of the way to the server; how the connection ends
-// once it is there is for its two ends to see.
+// handle serves a client. It returns errors of the client or of the connection to the server. When the connection is
+// established, its two ends handle its errors.
 func (s *socks) handle(ctx context.Context, client net.Conn) error {
 	if err := client.SetDeadline(time.Now().Add(socksPatience)); err != nil {
 		return err
@@ -189,7 +190,8 @@ func (s *socks) handle(ctx context.Context, client net.Conn) error {
 	return nil
 }
 
-// join copies both ways until both are done. One that ends tells the other end, which may have more to say.
+// join copies in both directions until both end. The end of one direction closes only that half; the other end may send
+// more.
 func (s *socks) join(client net.Conn, in io.Reader, server net.Conn) {
 	var back sync.WaitGroup
 	back.Go(func() { forward(client, server) })
@@ -197,8 +199,8 @@ func (s *socks) join(client net.Conn, in io.Reader, server net.Conn) {
 	back.Wait()
 }
 
-// forward copies until the source ends. If the destination does not take it, nothing more is read for it either: the
-// source is told by the end of the connection.
+// forward copies until the source ends. If the destination accepts no more data, forward also closes the source, so
+// that its sender stops.
 func forward(to net.Conn, from io.Reader) {
 	_, err := io.Copy(to, from)
 	half, ok := to.(interface{ CloseWrite() error })
@@ -210,7 +212,7 @@ func forward(to net.Conn, from io.Reader) {
 	}
 }
 
-// greet reads which ways to authenticate a client knows, and chooses none.
+// greet reads the client's authentication methods and selects "no authentication".
 func greet(in *bufio.Reader, out io.Writer) error {
 	head := make([]byte, 2)
 	if _, err := io.ReadFull(in, head); err != nil {
@@ -233,7 +235,8 @@ func greet(in *bufio.Reader, out io.Writer) error {
 	return errors.Join(errors.New("the client insists on authenticating to the proxy, which knows nobody"), err)
 }
 
-// readTarget reads where a client wants to, host:port. If code is not socksSucceeded, it must be told.
+// readTarget reads the client's target, host:port. If code is not socksSucceeded, the caller must send it to the
+// client.
 func readTarget(in *bufio.Reader) (target string, code byte, err error) {
 	head := make([]byte, 4) // version, command, reserved, type of the address
 	if _, err := io.ReadFull(in, head); err != nil {
@@ -270,8 +273,8 @@ func readTarget(in *bufio.Reader) (target string, code byte, err error) {
 	return net.JoinHostPort(strings.TrimSuffix(host, "."), strconv.Itoa(port)), socksSucceeded, nil
 }
 
-// reply tells a client what has become of its request. The address is that of no one: no client of a connection needs
-// to know from where the proxy has reached the server.
+// reply sends the outcome of its request to a client. The address is zero: a client does not need the proxy's own
+// address.
 func reply(out io.Writer, code byte) error {
 	_, err := out.Write([]byte{socksVersion, code, 0, socksIPv4, 0, 0, 0, 0, 0, 0})
 	return err

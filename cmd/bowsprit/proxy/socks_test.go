@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
 
-// echo is a server that answers with all that it was sent, once its client has no more to say.
+// echo is a server that sends all data back after its client has closed its half of the connection.
 func echo(t *testing.T) *net.TCPAddr {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -41,7 +41,7 @@ func echo(t *testing.T) *net.TCPAddr {
 	return listener.Addr().(*net.TCPAddr)
 }
 
-// startSOCKS starts a SOCKS5 proxy to a server. stop ends it, waits, and returns what it has logged.
+// startSOCKS starts a SOCKS5 proxy to a server. stop ends it, waits, and returns its log.
 func startSOCKS(t *testing.T, server string) (address string, stop func() string) {
 	t.Helper()
 	log := &logtest.Log{}
@@ -62,7 +62,7 @@ func request(command, kind byte, address string, port int) string {
 	return string(binary.BigEndian.AppendUint16(b, uint16(port)))
 }
 
-// What is said to clients, byte by byte (RFC 1928), and what is logged.
+// TestSOCKS checks the replies to clients, byte by byte (RFC 1928), and the log.
 func TestSOCKS(t *testing.T) {
 	t.Parallel()
 	server := echo(t)
@@ -132,7 +132,7 @@ func TestSOCKS(t *testing.T) {
 			defer client.Close()
 			io.WriteString(client, c.say)
 			client.(*net.TCPConn).CloseWrite()
-			got, _ := io.ReadAll(client) // a reset after a refusal says nothing more
+			got, _ := io.ReadAll(client) // a reset after a refusal has no data
 			if string(got) != c.want {
 				t.Errorf("\n got %q\nwant %q", got, c.want)
 			}
@@ -143,7 +143,8 @@ func TestSOCKS(t *testing.T) {
 	}
 }
 
-// The end of the command ends connections that would go on: those that are there and those that have said nothing yet.
+// TestSOCKSEnds checks that the end of the command ends open connections, both established ones and connections without
+// a request yet.
 func TestSOCKSEnds(t *testing.T) {
 	t.Parallel()
 	server := echo(t)

@@ -22,7 +22,7 @@ import (
 //go:embed project
 var project embed.FS
 
-// values are what the files of a project are made with.
+// values are the inputs of a project's templates.
 type values struct {
 	Name    string // of the program, the service and so on
 	Module  string
@@ -32,7 +32,7 @@ type values struct {
 	Version string // see Group
 	Plural  string
 	Require string // version of this module, "" to have go find one
-	Replace string // directory in place of it
+	Replace string // directory that replaces it
 }
 
 // Command returns the command of a program of this version.
@@ -86,7 +86,7 @@ var (
 	released   = regexp.MustCompile(`^v\d+\.\d+\.\d+$`) // go finds another one by itself
 )
 
-// complete fills in what follows from the rest, and says what is wrong.
+// complete derives missing values and validates all.
 func (v *values) complete(version string) error {
 	if wrong := validation.IsDNS1035Label(v.Name); len(wrong) > 0 {
 		return fmt.Errorf("NAME %q: %s", v.Name, strings.Join(wrong, "; "))

@@ -11,7 +11,7 @@ import (
 	"github.com/russross/blackfriday/v2"
 )
 
-// render makes HTML of a page: links to pages of the site lead there, those to other files to the repository.
+// render renders a page as HTML. Links to pages stay on the site, links to other files lead to the repository.
 func render(p *page) []byte {
 	parser := blackfriday.New(blackfriday.WithExtensions(blackfriday.CommonExtensions &^ blackfriday.Autolink))
 	tree := parser.Parse(p.text)
@@ -31,7 +31,7 @@ func render(p *page) []byte {
 	return b.Bytes()
 }
 
-// tables puts wide things into boxes that scroll by themselves, by keyboard too: a phone is narrow.
+// tables puts wide content into boxes that scroll by themselves, also by keyboard, because a phone is narrow.
 type tables struct {
 	*blackfriday.HTMLRenderer
 	boxes int // of tables so far: each needs a name that no other on the page has
@@ -48,7 +48,7 @@ func (r *tables) RenderNode(w io.Writer, n *blackfriday.Node, entering bool) bla
 		status := r.HTMLRenderer.RenderNode(w, n, entering)
 		_, _ = io.WriteString(w, "</div>")
 		return status
-	case blackfriday.TableCell: // a corner that heads nothing is no heading
+	case blackfriday.TableCell: // an empty corner of a table is not a heading
 		n.IsHeader = n.IsHeader && textOf(n) != ""
 	case blackfriday.CodeBlock:
 		var b bytes.Buffer

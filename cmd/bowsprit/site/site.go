@@ -1,5 +1,5 @@
-// Package site makes web pages of the documentation: static files, or a server for them on this machine. Pages are
-// rendered from the Markdown that the program holds, when they are asked for; nothing generated is kept.
+// Package site makes web pages of the documentation: static files, or a server for them on this machine. It renders a
+// page on request from the Markdown in the program, and keeps no generated files.
 package site
 
 import (
@@ -27,7 +27,7 @@ var style []byte
 //go:embed search.js
 var search []byte
 
-// sections are the navigation, in the order of what people do. Pages that none of them names are under "How it works".
+// sections are the navigation, in the order of tasks. Pages missing here are listed under "How it works".
 var sections = []struct {
 	title string
 	pages []string
@@ -63,7 +63,7 @@ type section struct {
 
 type link struct{ Title, Name string }
 
-// New reads the pages of a folder and of the folders in it. extra are further ones, by name: the start page is "index".
+// New reads the pages of a folder and its subfolders. extra has further pages by name: the start page is "index".
 func New(folder fs.FS, extra map[string]string) (*Site, error) {
 	s := &Site{pages: map[string]*page{}, plots: map[string][]byte{}}
 	var err error
@@ -138,7 +138,7 @@ func (s *Site) Files() []string {
 	return slices.Concat(files, slices.Sorted(maps.Keys(s.plots)))
 }
 
-// File returns a file, and an error of fs.ErrNotExist if there is none of the path.
+// File returns a file, or an error of fs.ErrNotExist.
 func (s *Site) File(name string) ([]byte, error) {
 	switch name {
 	case "style.css":
@@ -163,7 +163,7 @@ func (s *Site) File(name string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// index is what the search looks through: the text of each page under each of its headings.
+// index returns the data for the search: the text of each page under each of its headings.
 func (s *Site) index() ([]byte, error) {
 	type part struct {
 		Page  string `json:"page"`

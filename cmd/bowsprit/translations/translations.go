@@ -1,8 +1,8 @@
-// Package translations keeps kubectl's texts in other languages out of processes that are not kubectl: its packages
-// load them while they are initialized, which is a seventh of the CPU time that a server's start takes.
+// Package translations keeps kubectl's texts in other languages out of processes that do not run kubectl. kubectl's
+// packages load them during initialization, which takes a seventh of the CPU time of a server's start.
 //
-// It works because it imports nothing that asks for a text, and because Go initializes packages that are ready by
-// their paths: ours come before those of k8s.io.
+// It works because it imports no package that requests a text, and because Go initializes ready packages in the order
+// of their paths: ours come before the paths of k8s.io.
 package translations
 
 import (

@@ -1,4 +1,5 @@
-// Package uninstall has "bowsprit uninstall": what is on this machine of Bowsprit, and how each of it goes.
+// Package uninstall implements "bowsprit uninstall", which lists the files of Bowsprit on this machine and the commands
+// that remove them.
 package uninstall
 
 import (
@@ -21,11 +22,11 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
-// piece is one thing that Bowsprit or its installation has left.
+// piece is a part of Bowsprit or its installation on this machine.
 type piece struct {
 	What string `json:"what"`
 	Path string `json:"path"`
-	// Bytes is how large it is, 0 if that says nothing.
+	// Bytes is its size, or 0 if the size has no meaning.
 	Bytes int64 `json:"bytes,omitempty"`
 	// Remove is the command that removes it.
 	Remove string `json:"remove"`
@@ -36,7 +37,7 @@ type machine struct {
 	root, dataDir, program, kubeconfig, context string
 }
 
-// Command returns "bowsprit uninstall". context is what "bowsprit kubeconfig --merge" calls the server.
+// Command returns "bowsprit uninstall". context is the name of the context that "bowsprit kubeconfig --merge" writes.
 func Command(context string) *cobra.Command {
 	var dataDir, output string
 	cmd := &cobra.Command{
@@ -75,7 +76,7 @@ The exit code is 0, also if there is nothing.`,
 	return cmd
 }
 
-// look finds what is there.
+// look finds the pieces.
 func (m machine) look() (pieces []piece, err error) {
 	if connect.Exists(filepath.Join(m.root, "usr/lib/systemd/system/bowsprit.service")) {
 		remove := "dpkg --purge bowsprit"
@@ -132,8 +133,8 @@ func (m machine) ours(name string, cluster *clientcmdapi.Cluster) bool {
 // made are the entries that a server makes in its data directory.
 var made = []string{"etcd", "format.json", "kubeconfig", "pki"}
 
-// removal returns the command that removes a server's data from a directory, "" if there is none. It names the
-// directory only if nothing else is in it.
+// removal returns the command that removes a server's data from a directory, or "". It names the directory only if no
+// other files are in it.
 func removal(dir string) string {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
@@ -148,13 +149,13 @@ func removal(dir string) string {
 	switch {
 	case err == nil && len(ours) == 0:
 		return ""
-	case len(ours) == len(entries): // or the directory may not be read, as one that only the service may read
+	case len(ours) == len(entries): // or only the service may read the directory
 		return "rm -r " + connect.Quote(dir)
 	}
 	return "rm -r " + strings.Join(ours, " ")
 }
 
-// sizeOf adds up files. What may not be read counts nothing.
+// sizeOf adds up the sizes of files. It skips files that it may not read.
 func sizeOf(dir string) (size int64, err error) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
