@@ -62,6 +62,15 @@ func (w *Watch) awaitGrant(ctx context.Context) error {
 	return w.r.view.WaitFor(ctx, revision)
 }
 
+// sightMoves reports whether the sight may change within the events that Poll has.
+func (w *Watch) sightMoves() bool {
+	if w.sel.Sight == nil {
+		return false
+	}
+	next, _, _ := w.sel.Sight.Next()
+	return next != nil || w.still != nil
+}
+
 // visible filters changes up to a revision, each by the permissions at its time, and inserts objects that came into or
 // left the caller's sight in between.
 func (w *Watch) visible(ctx context.Context, changes []Event, revision int64) ([]Event, error) {

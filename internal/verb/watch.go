@@ -194,8 +194,10 @@ func (w *Watch) changes(ctx context.Context, events []*watchcache.Event) ([]Even
 		return out, nil
 	}
 	var entries []*watchcache.Entry
+	moves := w.sightMoves()
 	for _, ev := range events {
-		if w.c.Namespace != "" && ev.Entry.Namespace != w.c.Namespace || !w.sel.MayMatch(ev.Entry) {
+		if w.c.Namespace != "" && ev.Entry.Namespace != w.c.Namespace || !w.sel.MayMatch(ev.Entry) ||
+			!moves && !w.sel.Sight.Includes(ev.Entry) { // the conversion of a hidden object may fail, and name it
 			continue
 		}
 		one := Event{Event: ev, Entry: ev.Entry, Prev: ev.Prev}

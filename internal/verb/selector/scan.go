@@ -27,7 +27,7 @@ func (sel *Selector) Windows(
 	window := make([]*watchcache.Entry, 0, size)
 	ok := true
 	snapshot.Scan(sel.of.Namespace, after, func(e *watchcache.Entry) bool {
-		if !sel.MayMatch(e) {
+		if !sel.MayMatch(e) || !sel.Sight.Includes(e) { // the conversion of a hidden object may fail, and name it
 			return true
 		}
 		if window = append(window, e); len(window) == size {
@@ -58,15 +58,16 @@ func (sel *Selector) MayMatch(e *watchcache.Entry) bool {
 	return true
 }
 
-// Unreadable returns at most limit unreadable entries behind the key after that are in the selector's range. Labels and
-// fields of unreadable entries are unknown, so they do not count.
+// Unreadable returns at most limit unreadable entries behind the key after that are in the selector's range and visible
+// to the caller. Labels and fields of unreadable entries are unknown, so they do not count.
 func (sel *Selector) Unreadable(snapshot *watchcache.Snapshot, after string, limit int) []*watchcache.Entry {
-	if sel.Name == "" && sel.Shard == nil {
+	if sel.Name == "" && sel.Shard == nil && sel.Sight == nil {
 		return snapshot.FirstUnreadable(sel.Namespace, after, limit)
 	}
 	var found []*watchcache.Entry
 	for _, e := range snapshot.FirstUnreadable(sel.Namespace, after, snapshot.Unreadable()) {
-		if (sel.Name == "" || e.Name == sel.Name) && sel.Shard.Includes(e) && len(found) < limit {
+		if (sel.Name == "" || e.Name == sel.Name) && sel.Shard.Includes(e) && sel.Sight.Includes(e) &&
+			len(found) < limit {
 			found = append(found, e)
 		}
 	}

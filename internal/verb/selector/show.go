@@ -22,8 +22,8 @@ func (sel *Selector) Show(t watchcache.EventType, now, prev *watchcache.Entry) (
 	if sel.All() {
 		return watchType(t), true
 	}
-	if now.Unreadable() != nil { // the selectors cannot decide, so the client gets the event
-		return watchType(t), sel.MayMatch(now)
+	if now.Unreadable() != nil { // labels and fields cannot decide, so the client gets the event
+		return watchType(t), sel.MayMatch(now) && sel.Sight.Includes(now)
 	}
 	after := t != watchcache.Deleted && sel.Matches(now)
 	before := t != watchcache.Added && sel.Matches(prev)
