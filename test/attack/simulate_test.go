@@ -25,8 +25,9 @@ type simulated struct {
 
 // plurals are the resources of the kinds in this test.
 var plurals = map[string]string{
-	"CustomResourceDefinition": "customresourcedefinitions", "Namespace": "namespaces", "ResourceQuota": "resourcequotas",
-	"StatefulSet": "statefulsets", "Deployment": "deployments", "ReplicaSet": "replicasets", "Job": "jobs",
+	"CustomResourceDefinition": "customresourcedefinitions", "Namespace": "namespaces",
+	"ResourceQuota": "resourcequotas",
+	"StatefulSet":   "statefulsets", "Deployment": "deployments", "ReplicaSet": "replicasets", "Job": "jobs",
 	"CronJob": "cronjobs", "HorizontalPodAutoscaler": "horizontalpodautoscalers", "Service": "services",
 	"Endpoints": "endpoints", "EndpointSlice": "endpointslices", "PodDisruptionBudget": "poddisruptionbudgets",
 	"Stage": "stages", "Pod": "pods",
@@ -185,7 +186,7 @@ func heapSize() uint64 {
 // TestSimulated has all controllers of simulated workloads work on objects with the largest numbers, and on Stages that
 // would take all memory. The server stays responsive, and its heap small. The test runs beside no other, so that the
 // heap is the server's.
-func TestSimulated(t *testing.T) { //nolint:paralleltest // it measures the heap
+func TestSimulated(t *testing.T) {
 	server := testserver.Start(t, testserver.WithWorkloads("nodes=3", "zones=3"))
 	client, err := dynamic.NewForConfig(server.RESTConfig())
 	if err != nil {

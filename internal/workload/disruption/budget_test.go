@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// TestHugeScales has controllers whose replicas overflow 32 bits together. As a sum of 32 bits one pod was expected, and
-// none had to be healthy.
+// TestHugeScales has controllers with replicas that overflow 32 bits together. A sum of 32 bits expected one pod.
 func TestHugeScales(t *testing.T) {
 	t.Parallel()
 	expected := total(map[types.UID]int32{"a": math.MaxInt32, "b": math.MaxInt32, "c": 3})

@@ -43,7 +43,8 @@ func TestRepackLarge(t *testing.T) {
 	t.Parallel()
 	var s corev1.EndpointSubset
 	for i := range 60_000 {
-		s.Addresses = append(s.Addresses, corev1.EndpointAddress{IP: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)})
+		ip := fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)
+		s.Addresses = append(s.Addresses, corev1.EndpointAddress{IP: ip})
 	}
 	for i := range 3 {
 		s.Ports = append(s.Ports, corev1.EndpointPort{Port: int32(i + 1)})

@@ -34,7 +34,8 @@ func (s *scheduler) budgets() (out []budget) {
 			continue
 		}
 		out = append(out, budget{
-			namespace: b.Namespace, selector: selector, left: b.Status.DisruptionsAllowed, evicted: b.Status.DisruptedPods,
+			namespace: b.Namespace, selector: selector, left: b.Status.DisruptionsAllowed,
+			evicted: b.Status.DisruptedPods,
 		})
 	}
 	return out
