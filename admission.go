@@ -14,19 +14,18 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit/match"
 )
 
-// AdmissionPlugin admits writes with code of the program that embeds the server: a webhook without HTTP. It is asked
-// about every write and every connection, of every kind, before the policies and webhooks that are objects. Its
-// functions are called from many goroutines at once. Either may be nil.
+// AdmissionPlugin admits writes with code of the program that embeds the server: a webhook without HTTP. The server
+// calls it for every write and every connection, of every kind, before the policies and webhooks that are objects. Its
+// functions run in many goroutines at once. Either may be nil.
 //
-// An error refuses the write. One that is an apierrors.APIStatus is what the client gets; any other is the reason of a
-// 403.
+// An error refuses the write. The client gets an apierrors.APIStatus unchanged; any other error is the reason of a 403.
 type AdmissionPlugin struct {
-	// Name tells plugins apart; Config.DisableAdmissionPlugins may hold it.
+	// Name identifies the plugin; Config.DisableAdmissionPlugins may contain it.
 	Name string
-	// Mutate may change r.Object, before the object is validated. It is called a second time if a webhook or a policy
-	// has changed the object after it.
+	// Mutate may change r.Object, before the object is validated. The server calls it a second time if a webhook or a
+	// policy has changed the object after it.
 	Mutate func(ctx context.Context, r *AdmissionRequest) error
-	// Validate sees the object as it will be stored, and changes nothing.
+	// Validate receives the object in its final form, and must not change it.
 	Validate func(ctx context.Context, r *AdmissionRequest) error
 }
 
@@ -34,17 +33,18 @@ type AdmissionPlugin struct {
 type AdmissionRequest struct {
 	// Operation is CREATE, UPDATE, DELETE, or CONNECT for pods/exec, proxies and the like.
 	Operation string
-	// Resource is the one of the request. Subresource is what is below the object, such as "status", "" for the object.
+	// Resource is the resource of the request. Subresource is the part below the object, such as "status", or "" for
+	// the object.
 	Resource    schema.GroupVersionResource
 	Subresource string // of Resource
-	// Kind of the objects: the resource's, but autoscaling/v1 Scale for the subresource scale, PodExecOptions for
-	// exec, and so on.
+	// Kind is the kind of the objects: the resource's kind, but autoscaling/v1 Scale for the subresource scale,
+	// PodExecOptions for exec, and so on.
 	Kind      schema.GroupVersionKind
-	Namespace string // "" for what has none
-	// Name is empty while it is still to be generated, and in a deletecollection.
+	Namespace string // "" for cluster-scoped objects
+	// Name is empty in a deletecollection, and while a generated name is still missing.
 	Name   string
-	User   user.Info // who asks
-	DryRun bool      // whether nothing will be stored
+	User   user.Info // the user of the request
+	DryRun bool      // whether the write is not stored
 	// Object is the new object, for CONNECT the options of the connection (PodExecOptions), nil for deletions. Only
 	// Mutate may change it.
 	Object *unstructured.Unstructured
@@ -107,7 +107,7 @@ func orNone(obj map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: obj}
 }
 
-// refused makes an error of a plugin one that the client can be given.
+// refused turns a plugin's error into an error for the client.
 func refused(a *admit.Attributes, err error) error {
 	if err == nil {
 		return nil

@@ -20,8 +20,8 @@ const apiFile = "testdata/api.txt"
 
 var update = flag.Bool("update", false, "rewrite "+apiFile)
 
-// TestAPI compares what programs can use of this package and of testserver with apiFile, one line for each name. A
-// change of it is a change of a promise, so it shows in the diff. With -update the file is written anew.
+// TestAPI compares the API of this package and of testserver with apiFile, one line for each name. A changed line is a
+// changed promise, so it shows in the diff. -update rewrites the file.
 func TestAPI(t *testing.T) {
 	t.Parallel()
 	var lines []string
@@ -55,7 +55,7 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// exported lists the exported names of the package in a directory, sorted, and wants a comment on each.
+// exported lists the exported names of the package in a directory, sorted, and requires a comment on each.
 func exported(t *testing.T, dir string) []string {
 	t.Helper()
 	fset := token.NewFileSet()

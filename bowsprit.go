@@ -34,7 +34,7 @@ type Server struct {
 	}
 }
 
-// New returns a server that is not running yet. The error says what is wrong with the configuration.
+// New returns a server that is not running yet. It returns an error for an invalid configuration.
 func New(c Config) (*Server, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -45,13 +45,13 @@ func New(c Config) (*Server, error) {
 // Ready is closed when the server answers requests.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
-// URL returns where the API is served, such as "https://127.0.0.1:6443". It is valid once Ready is closed.
+// URL returns the URL of the API, such as "https://127.0.0.1:6443". It is valid once Ready is closed.
 func (s *Server) URL() string { return s.url }
 
 // Kubeconfig returns the file with the administrator's credentials. It is valid once Ready is closed.
 func (s *Server) Kubeconfig() string { return s.kubeconfig }
 
-// EtcdURL returns where the embedded etcd listens, "" if it does not. It is valid once Ready is closed.
+// EtcdURL returns the client URL of the embedded etcd, or "" if it does not listen. It is valid once Ready is closed.
 func (s *Server) EtcdURL() string { return s.etcdURL }
 
 // RESTConfig returns a client configuration with the administrator's credentials. It is valid once Ready is closed; the
@@ -65,9 +65,9 @@ func (s *Server) RESTConfig() *rest.Config {
 	}
 }
 
-// Run starts the server and serves until ctx ends or something breaks. It returns nil after an orderly stop: no new
-// requests, running ones finished, watches ended, everything acknowledged on disk, no goroutine and no file left behind
-// that is not the data. Run may be called once.
+// Run starts the server and serves until ctx ends or a part fails. It returns nil after an orderly stop: it refuses new
+// requests, finishes running ones, ends watches, syncs acknowledged writes to disk, and leaves no goroutine and no
+// temporary file behind. Run may be called once.
 func (s *Server) Run(ctx context.Context) (err error) {
 	s.mu.Lock()
 	if s.mu.running {
@@ -92,7 +92,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	return p.wait(ctx)
 }
 
-// publish makes known how the server is reached.
+// publish sets the fields that clients need to reach the server.
 func (s *Server) publish(p *process) error {
 	s.pki, s.etcdURL = p.host.Certificates, p.host.Store.ClientURL()
 	s.url = p.host.URL

@@ -12,55 +12,55 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// Config says how a Server runs. The zero value with Ephemeral or DataDir set is complete. Each group has its defaults
-// and what is checked about it in the file of its name.
+// Config configures a Server. The zero value with Ephemeral or DataDir set is complete. The file of each group has its
+// defaults and its validation.
 type Config struct {
-	// DataDir holds etcd's data, certificates and the kubeconfig. It is made if missing; one process at a time uses it.
-	// With Ephemeral it may be empty: then a temporary directory is used and removed at the end. Other users must not
-	// be able to write to it; what they may read of it is taken away.
+	// DataDir holds etcd's data, certificates and the kubeconfig. The server makes a missing directory; one process at
+	// a time uses it. With Ephemeral it may be empty: then the server uses a temporary directory and removes it at the
+	// end. Other users must not be able to write to it; the server removes their permission to read it.
 	DataDir string
-	// Ephemeral gives up durability for speed: nothing is fsynced. For tests. With a DataDir, what it holds outlives
-	// the server, but not a crash of the machine.
+	// Ephemeral gives up durability for speed: the server never calls fsync. It is meant for tests. The data in a
+	// DataDir outlives the server, but not a crash of the machine.
 	Ephemeral bool
 	// Kubeconfig is a file that gets the administrator's context, cluster and user, all named "bowsprit", besides
-	// "<data directory>/kubeconfig". What else it holds stays, the current context too if there is one.
+	// "<data directory>/kubeconfig". Its other contents stay, including the current context.
 	Kubeconfig string
 
 	Listen          ListenConfig         // where clients reach the server
 	Etcd            EtcdConfig           // where objects are stored
-	Encryption      EncryptionConfig     // what is encrypted there
-	TLS             TLSConfig            // how the server proves who it is
-	HTTP            HTTPConfig           // what browsers are told
-	Authentication  AuthenticationConfig // how clients prove who they are
-	Authorization   AuthorizationConfig  // what they may do
-	Audit           AuditConfig          // what is recorded of requests, and where
-	Observability   ObservabilityConfig  // what the server shows of itself: metrics, profiles
-	Limits          LimitsConfig         // how long things may take, how many there may be, how long they last
+	Encryption      EncryptionConfig     // encryption of stored objects
+	TLS             TLSConfig            // the server's certificates
+	HTTP            HTTPConfig           // response headers for browsers
+	Authentication  AuthenticationConfig // how clients are authenticated
+	Authorization   AuthorizationConfig  // the permissions of users
+	Audit           AuditConfig          // which requests are recorded, and where
+	Observability   ObservabilityConfig  // metrics, profiles and traces
+	Limits          LimitsConfig         // timeouts, lifetimes and maximum numbers
 	Aggregation     AggregationConfig    // how requests reach the servers of other APIs
 	Egress          EgressConfig         // through which proxies other servers are reached
 	Kubelet         KubeletConfig        // how the servers on nodes are reached
 	Services        ServicesConfig       // addresses and ports of services
 	ServiceAccounts ServiceAccountConfig // tokens of service accounts
-	Controllers     ControllersConfig    // what runs beside the API
-	Admission       AdmissionConfig      // who may change and refuse writes
+	Controllers     ControllersConfig    // controllers of the server
+	Admission       AdmissionConfig      // plugins that change and refuse writes
 	API             APIConfig            // which built-in kinds and formats are served
 	Emulation       EmulationConfig      // which release of Kubernetes the server behaves like
-	Coordination    CoordinationConfig   // how servers among several elect leaders
+	Coordination    CoordinationConfig   // leader election among several servers
 	Versions        VersionsConfig       // how custom objects move between versions
-	Workloads       WorkloadsConfig      // whether nodes, pods and what controls them are simulated
+	Workloads       WorkloadsConfig      // simulation of nodes, pods and their controllers
 
-	// Extensions are kinds of the program that embeds the server, made by package extension. They are served beside
-	// those of Kubernetes.
+	// Extensions are kinds of the program that embeds the server, made by package extension. The server adds them to
+	// the kinds of Kubernetes.
 	Extensions []Extension
 
-	// Flags are the settings of this process by the names of its flags, for the page /flagz; without any there is no
-	// such page. They are shown to all who may read it, so nothing in them may be secret.
+	// Flags are the settings of this process by the names of its flags, for the page /flagz. Without flags the page
+	// does not exist. Every user who may read the page sees them, so they must contain no secrets.
 	Flags map[string]string
 	// ShutdownTimeout bounds how long running requests may take to end, 10 seconds if zero.
 	ShutdownTimeout time.Duration
 	// Clock is the time of objects and controllers, not of certificates and tokens; nil is the machine's.
 	Clock Clock
-	// Log receives what happens; nil drops it.
+	// Log receives the server's log; nil drops it.
 	Log *slog.Logger
 
 	hostname string // for tests: a name of this machine
@@ -69,16 +69,16 @@ type Config struct {
 // Clock is a time that can be another than the machine's.
 type Clock interface {
 	Now() time.Time
-	// AfterFunc calls f in a goroutine of its own after d. stop reports whether it has kept f from being called.
+	// AfterFunc calls f in a goroutine of its own after d. stop reports whether it has prevented the call.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
-// problems collects what is wrong with a configuration.
+// problems collects the errors of a configuration.
 type problems []error
 
 func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Errorf(format, args...)) }
 
-// Validate returns everything that is wrong with the configuration, each error naming the flag that sets the field.
+// Validate returns all errors of the configuration. Each error names the flag that sets the field.
 func (c Config) Validate() error {
 	var p problems
 	if c.DataDir == "" && !c.Ephemeral {
@@ -131,8 +131,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Settings returns the settings of the configuration for the flags of a command, in the order in which its help shows
-// them. Their values point into c.
+// Settings returns the settings of the configuration for the flags of a command, in the order of its help. Their values
+// point into c.
 func (c *Config) Settings(command Command) []Setting {
 	all := slices.Concat(
 		[]Setting{

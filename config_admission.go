@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// AdmissionConfig says who may change and refuse writes.
+// AdmissionConfig configures the plugins that change and refuse writes.
 type AdmissionConfig struct {
 	// Plugins admit writes inside the process, in the given order, after kube's plugins about single kinds and before
 	// webhooks and policies.
@@ -14,12 +14,12 @@ type AdmissionConfig struct {
 	// also NodeRestriction, which is off in kube-apiserver unless a flag switches it on.
 	Disabled []string
 	// ConfigFile is a file with an AdmissionConfiguration of kube-apiserver, YAML: credentials for webhooks, resources
-	// that no namespace may have without a ResourceQuota, and what PodSecurity demands of whom. "" for none.
+	// that require a ResourceQuota in each namespace, and the levels and exemptions of PodSecurity. "" means none.
 	ConfigFile string
 }
 
-// AdmissionPlugins returns the names that AdmissionConfig.Disabled may hold, which are kube-apiserver's, in the order
-// in which the plugins are asked.
+// AdmissionPlugins returns the valid names for AdmissionConfig.Disabled, which are kube-apiserver's, in the order in
+// which the plugins run.
 func AdmissionPlugins() []string {
 	var names []string
 	for _, p := range admissionChain((&Config{}).parts(), nil) {

@@ -23,8 +23,8 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// TestAdmissionConfig starts a server with a file for admission plugins: no namespace has config maps without a quota,
-// and webhooks see who calls them.
+// TestAdmissionConfig starts a server with a file for admission plugins: config maps require a quota in their
+// namespace, and webhooks receive the credentials of the file.
 func TestAdmissionConfig(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -161,7 +161,7 @@ func TestNodeRestriction(t *testing.T) {
 	}
 }
 
-// A file that says what cannot be done ends the start.
+// TestAdmissionConfigErrors checks that an invalid file ends the start.
 func TestAdmissionConfigErrors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "admission.yaml")
 	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n- name: MutatingAdmissionWebhook\n" +

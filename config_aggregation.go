@@ -7,25 +7,26 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/peer"
 )
 
-// AggregationConfig says how requests reach the servers that APIServices name.
+// AggregationConfig configures the connections to the servers of APIServices.
 type AggregationConfig struct {
-	// ProxyClientCertFile and ProxyClientKeyFile are the client certificate by which those servers know that this one
-	// may say who sends a request. They are read again when they change. Without them the server makes its own, and the
-	// ConfigMap kube-system/extension-apiserver-authentication names its authority.
+	// ProxyClientCertFile and ProxyClientKeyFile are the client certificate that allows this server to name the user of
+	// a request to such a server. The files are read again when they change. Without them the server makes its own
+	// certificate, and the ConfigMap kube-system/extension-apiserver-authentication contains its authority.
 	ProxyClientCertFile, ProxyClientKeyFile string
-	// Routing sends requests to the ready endpoints of a service, and not to its cluster IP; nil is true, which needs
-	// no network in which cluster IPs mean something.
+	// Routing sends requests to the ready endpoints of a service in place of its cluster IP, so that no network with
+	// cluster IPs is needed; nil means true.
 	Routing *bool
 	// RejectRedirects answers 502 where such a server sends the client elsewhere; nil is true.
 	RejectRedirects *bool
 	// PeerCAFile has the authorities of the serving certificates of the other servers that share the etcd, PEM. With
-	// it a request for a resource that this server does not serve goes to one that does, and aggregated discovery lists
-	// what all of them serve. It is read again when it changes.
+	// it, the server forwards a request for an unknown resource to a server that has the resource, and aggregated
+	// discovery lists the resources of all servers. The file is read again when it changes.
 	PeerCAFile string
-	// PeerAdvertiseIP and PeerAdvertisePort are where those reach this server; by default where nodes do.
+	// PeerAdvertiseIP and PeerAdvertisePort are the address of this server for the others; the default is its address
+	// for nodes.
 	PeerAdvertiseIP, PeerAdvertisePort string
-	// PeerProxy is kube's feature gate UnknownVersionInteroperabilityProxy: whether servers tell each other where they
-	// are, and the three settings above mean something. Nil is true, unless an older release is emulated.
+	// PeerProxy is Kubernetes' feature gate UnknownVersionInteroperabilityProxy: whether servers publish their
+	// addresses to each other and use the three settings above. Nil means true, unless an older release is emulated.
 	PeerProxy *bool
 }
 
@@ -82,14 +83,15 @@ func (c *AggregationConfig) peers(on bool) peer.Settings {
 	return peer.Settings{Off: !on, IP: c.PeerAdvertiseIP, Port: c.PeerAdvertisePort, AuthorityFile: c.PeerCAFile}
 }
 
-// peers is what it means for the parts by which servers know of each other. A given address may be on this machine.
+// peers returns the settings for the parts that connect servers with each other. A given address may be on this
+// machine.
 func (c *Config) peers() peer.Settings {
 	s := c.Aggregation.peers(on(c.Aggregation.PeerProxy, !c.Emulation.read().Emulates()))
 	s.Hostname, s.IP, s.Advertised = c.hostname, cmp.Or(s.IP, c.Services.AdvertiseAddress), c.advertised
 	return s
 }
 
-// aggregation is what the configuration means for the part.
+// aggregation returns the settings for the part.
 func (c *Config) aggregation() aggregation.Settings {
 	a := &c.Aggregation
 	return aggregation.Settings{

@@ -8,31 +8,32 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// APIConfig says which built-in kinds and which formats are served.
+// APIConfig selects the built-in kinds and the formats of the API.
 type APIConfig struct {
-	// CBOR lets clients send and get CBOR, and stores custom objects in it: kube's feature gate CBORServingAndStorage,
-	// which is off by default there too. Whatever it is, what is stored in CBOR is read.
+	// CBOR lets clients send and receive CBOR, and stores custom objects in it: Kubernetes' feature gate
+	// CBORServingAndStorage, which is off by default there too. The server always reads objects stored in CBOR.
 	CBOR bool
-	// CoordinatedLeaderElection gives Leases for which there are LeaseCandidates to the best of them: kube's feature
-	// gate of that name, which is off by default there too. RuntimeConfig must have coordination.k8s.io/v1beta1 served.
+	// CoordinatedLeaderElection assigns a Lease with LeaseCandidates to the best candidate: Kubernetes' feature gate of
+	// that name, which is off by default there too. RuntimeConfig must enable coordination.k8s.io/v1beta1.
 	CoordinatedLeaderElection bool
-	// UnsafeMalformedObjectDeletion lets those who may "unsafe-delete-ignore-read-errors" delete objects that cannot be
-	// decrypted or decoded, by the delete option ignoreStoreReadErrorWithClusterBreakingPotential, and has errors name
-	// such objects: kube's feature gate AllowUnsafeMalformedObjectDeletion, which is off by default there. The command
-	// serve has it on unless it is switched off.
+	// UnsafeMalformedObjectDeletion allows users with the verb "unsafe-delete-ignore-read-errors" to delete objects
+	// that cannot be decrypted or decoded, with the delete option ignoreStoreReadErrorWithClusterBreakingPotential, and
+	// adds the names of such objects to errors: Kubernetes' feature gate AllowUnsafeMalformedObjectDeletion, which is
+	// off by default there. The command serve enables it by default.
 	UnsafeMalformedObjectDeletion bool
-	// ClusterTrustBundle and PodCertificateRequest serve the kinds of these names, if RuntimeConfig asks for
-	// certificates.k8s.io/v1beta1: kube's feature gates, which are off by default there too.
+	// ClusterTrustBundle and PodCertificateRequest serve the kinds of these names, if RuntimeConfig enables
+	// certificates.k8s.io/v1beta1: Kubernetes' feature gates, which are off by default there too.
 	ClusterTrustBundle, PodCertificateRequest bool
-	// Features switches features of built-in kinds on and off, by the names of kube's feature gates that are on by
-	// default: writes lose the fields of one that is off, unless an object has them already. What is not named is on if
-	// the release has it that the server behaves like. No release has TaintTolerationComparisonOperators, by which
-	// tolerations compare; ShardedListAndWatch, by which clients list and watch parts of collections; StorageVersionAPI
-	// and GenericWorkload, by which servers write the StorageVersions, and keep the groups of pods, of RuntimeConfig.
+	// Features switches features of built-in kinds on and off, by the names of Kubernetes' feature gates that are on by
+	// default. Writes drop the fields of a disabled feature, unless the stored object has them already. Unnamed gates
+	// take the default of the emulated release. Some features are off in every release:
+	// TaintTolerationComparisonOperators adds operators to tolerations, ShardedListAndWatch lets clients list and watch
+	// parts of collections, StorageVersionAPI maintains StorageVersions, and GenericWorkload keeps groups of pods. The
+	// last two need their kinds in RuntimeConfig.
 	Features map[string]bool
 	// RuntimeConfig switches built-in kinds on and off, as kube-apiserver's flag --runtime-config: "group/version"
 	// ("v1" for the core group) or "group/version/resource" to "true" or "false", "api/all", "api/ga", "api/beta" and
-	// "api/alpha" for all versions of such names. The server's own controllers see also what is off.
+	// "api/alpha" for all versions of such names. The server's own controllers also use disabled kinds.
 	RuntimeConfig map[string]string
 }
 
@@ -46,7 +47,7 @@ func (c *APIConfig) settings(command Command, all *Config) []Setting {
 	maps.Copy(gates, all.Authorization.gates())
 	maps.Copy(gates, all.Kubelet.gates())
 	maps.Copy(gates, kinds.FeatureGates(&c.Features))
-	if command == Serve { // it takes a permission of its own, and without it such an object can only be removed in etcd
+	if command == Serve { // users need a special permission; otherwise only etcd can remove such an object
 		c.UnsafeMalformedObjectDeletion = true
 	}
 	help := "kube-apiserver's feature gates that mean something here, Name=true|false: "
@@ -60,7 +61,7 @@ func (c *APIConfig) settings(command Command, all *Config) []Setting {
 	}
 }
 
-// openGates are those of the gates that are on without which kinds are not served, or roles not made.
+// openGates returns the enabled gates that kinds or roles depend on.
 func (c *Config) openGates() []string {
 	gates := map[string]bool{
 		"ClusterTrustBundle": c.API.ClusterTrustBundle, "PodCertificateRequest": c.API.PodCertificateRequest,

@@ -7,31 +7,32 @@ import (
 	"github.com/bowsprit/bowsprit/internal/front/audit"
 )
 
-// AuditConfig says which requests are recorded, and where. Without a policy and a place none is.
+// AuditConfig configures the audit log. Without a policy and a destination the server records no requests.
 type AuditConfig struct {
-	// PolicyFile is a Policy of audit.k8s.io/v1, which says what is recorded of which requests. Its rules may have the
-	// field changes: JSONPatch.
+	// PolicyFile is a Policy of audit.k8s.io/v1, which selects the requests and the level of detail. Its rules may have
+	// the field changes: JSONPatch.
 	PolicyFile string
-	// LogFile is the file that events go to, a line each; "-" is the standard output, "" is none.
+	// LogFile is the file for events, one a line; "-" is the standard output, "" means none.
 	LogFile string
-	// Log says how that file is written.
+	// Log configures that file.
 	Log AuditLogConfig
-	// WebhookConfigFile is a kubeconfig that says where events are posted to; "" is nowhere.
+	// WebhookConfigFile is a kubeconfig with the URL that receives events; "" means none.
 	WebhookConfigFile string
-	// Webhook says how events are posted there.
+	// Webhook configures the requests to that URL.
 	Webhook AuditWebhookConfig
 }
 
-// AuditLogConfig says how the log of events is written.
+// AuditLogConfig configures the log of events.
 type AuditLogConfig struct {
 	// Format is json, which is the default, or legacy, a line of text.
 	Format string
-	// Version is the group and version of events, audit.k8s.io/v1 if empty; there is no other.
+	// Version is the group and version of events. Only audit.k8s.io/v1, the default, is valid.
 	Version string
-	// MaxAge and MaxBackups are how many days older files are kept, and how many of them; 366 and 100 if zero, less is
-	// no bound.
+	// MaxAge bounds the days and MaxBackups the number of older files; the defaults are 366 and 100, a negative value
+	// means no bound.
 	MaxAge, MaxBackups int
-	// MaxSize is how many megabytes a file may have before another is begun, 100 if zero; less is no bound.
+	// MaxSize is the size of a file, in megabytes, at which the server begins another, 100 by default; a negative value
+	// means no bound.
 	MaxSize int
 	// Compress has older files compressed with gzip.
 	Compress bool
@@ -43,9 +44,9 @@ type AuditLogConfig struct {
 	Truncate AuditTruncateConfig
 }
 
-// AuditWebhookConfig says how events are posted.
+// AuditWebhookConfig configures the delivery of events.
 type AuditWebhookConfig struct {
-	// Version is the group and version of events, audit.k8s.io/v1 if empty; there is no other.
+	// Version is the group and version of events. Only audit.k8s.io/v1, the default, is valid.
 	Version string
 	// InitialBackoff is how long to wait before the first retry, 10 seconds if zero.
 	InitialBackoff time.Duration
@@ -57,9 +58,9 @@ type AuditWebhookConfig struct {
 	Truncate AuditTruncateConfig
 }
 
-// AuditBatchConfig says how events are collected, in the mode batch.
+// AuditBatchConfig configures the collection of events in the mode batch.
 type AuditBatchConfig struct {
-	// BufferSize is how many events may wait, 10,000 if zero; what comes then is dropped and counted.
+	// BufferSize bounds the waiting events, 10,000 by default; the server drops and counts further ones.
 	BufferSize int
 	// MaxSize is how many events go at a time; 400 for the webhook and 1 for the log if zero.
 	MaxSize int
@@ -73,9 +74,9 @@ type AuditBatchConfig struct {
 	ThrottleBurst int
 }
 
-// AuditTruncateConfig bounds the size of what is written or posted.
+// AuditTruncateConfig bounds the size of written and posted events.
 type AuditTruncateConfig struct {
-	// Enabled has requests and answers left out of events that are too large.
+	// Enabled removes the requests and responses from events that are too large.
 	Enabled bool
 	// MaxBatchSize and MaxEventSize are in bytes, 10 MiB and 100 KiB if zero.
 	MaxBatchSize, MaxEventSize int64
@@ -220,7 +221,7 @@ func (c *AuditConfig) validate(p *problems) {
 	}
 }
 
-// options returns what the configuration amounts to.
+// options returns the options of package audit.
 func (c *AuditConfig) options() audit.Options {
 	l, w := &c.Log, &c.Webhook
 	return audit.Options{
@@ -239,7 +240,7 @@ func (c *AuditConfig) options() audit.Options {
 	}
 }
 
-// bounded returns a number whose 0 is the default, and less no bound, as one whose 0 is no bound.
+// bounded converts a number with 0 for the default and a negative value for no bound into a number with 0 for no bound.
 func bounded(n, byDefault int) int { return max(cmp.Or(n, byDefault), 0) }
 
 func (c *AuditBatchConfig) options(byDefault audit.BatchConfig) audit.BatchConfig {

@@ -11,36 +11,36 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/review/trust"
 )
 
-// AuthenticationConfig says how clients prove who they are.
+// AuthenticationConfig configures how clients are authenticated.
 type AuthenticationConfig struct {
-	// ClientCAFile holds further authorities whose client certificates are believed.
+	// ClientCAFile holds further authorities of client certificates.
 	ClientCAFile string
-	// RequestHeader says which proxies name users in headers.
+	// RequestHeader configures the proxies that name users in headers.
 	RequestHeader RequestHeaderConfig
 	// TokenAuthFile holds static bearer tokens: lines of token,user,uid,"group1,group2".
 	TokenAuthFile string
-	// BootstrapTokens lets nodes join by tokens in secrets of the type bootstrap.kubernetes.io/token in kube-system,
-	// and publishes what they must know of the server in the ConfigMap kube-public/cluster-info, which everyone may
-	// read. The command serve has it on.
+	// BootstrapTokens lets nodes join with tokens in secrets of the type bootstrap.kubernetes.io/token in kube-system,
+	// and publishes the server's URL and authority in the ConfigMap kube-public/cluster-info, which everyone may read.
+	// The command serve enables it.
 	BootstrapTokens bool
 	// OIDC is one issuer of OpenID Connect. ConfigFile is an AuthenticationConfiguration (apiserver.config.k8s.io/v1),
-	// which can name several, and says which anonymous requests there may be. It is read again when it changes.
+	// which can name several issuers, and selects the allowed anonymous requests. It is read again when it changes.
 	OIDC       OIDCConfig
 	ConfigFile string // see OIDC
-	// Webhook is asked about tokens that are known to no one else.
+	// Webhook reviews tokens that no other authenticator accepts.
 	Webhook TokenWebhookConfig
-	// Anonymous false refuses requests without a client certificate or token (401), even those about health; nil is
-	// true, or what ConfigFile says.
+	// Anonymous false refuses requests without a client certificate or token (401), even health checks; nil means true,
+	// or the setting in ConfigFile.
 	Anonymous *bool
-	// NoOwnClients believes no client certificate of the server's own authority, that of its administrator included,
-	// and names it to no other server. ClientCAFile has all the authorities then, as in kube-apiserver.
+	// NoOwnClients rejects client certificates of the server's own authority, including its administrator's, and does
+	// not publish that authority to other servers. Then ClientCAFile has all the authorities, as in kube-apiserver.
 	NoOwnClients bool
 }
 
-// RequestHeaderConfig says which proxies name users in headers. They authenticate clients themselves and show a
-// certificate of their own authority.
+// RequestHeaderConfig configures the proxies that name users in headers. They authenticate clients themselves and
+// present a certificate of their own authority.
 type RequestHeaderConfig struct {
-	// ClientCAFile holds the authorities of the proxies' certificates; without it there are no such proxies.
+	// ClientCAFile holds the authorities of the proxies' certificates; without it the server accepts no such proxies.
 	ClientCAFile string
 	// AllowedNames are the common names of the proxies' certificates; empty allows all that the authorities signed.
 	AllowedNames []string
@@ -51,22 +51,22 @@ type RequestHeaderConfig struct {
 
 // OIDCConfig is an issuer of tokens by OpenID Connect.
 type OIDCConfig struct {
-	IssuerURL, ClientID string // both, or none
-	// CAFile holds the authorities of the issuer's certificate, those of the host if empty.
+	IssuerURL, ClientID string // both, or neither
+	// CAFile holds the authorities of the issuer's certificate; the default is the host's authorities.
 	CAFile string
-	// UsernameClaim is the claim that is the user's name, "sub" if empty. UsernamePrefix goes before it: the issuer's
-	// URL and "#" if empty, but for the claim "email"; nothing if it is "-".
+	// UsernameClaim is the claim with the user's name, "sub" by default. UsernamePrefix precedes the name. Its default
+	// is the issuer's URL and "#", except for the claim "email"; "-" means no prefix.
 	UsernameClaim, UsernamePrefix string
-	GroupsClaim, GroupsPrefix     string            // the claim that lists the user's groups, and what goes before each
+	GroupsClaim, GroupsPrefix     string            // the claim that lists the user's groups, and a prefix for each
 	SigningAlgs                   []string          // RS256 if empty
-	RequiredClaims                map[string]string // what tokens must say besides
+	RequiredClaims                map[string]string // required values of further claims
 }
 
-// TokenWebhookConfig is a webhook that is asked whose token it is.
+// TokenWebhookConfig configures a webhook that reviews tokens.
 type TokenWebhookConfig struct {
-	// ConfigFile says where it is, in the format of a kubeconfig.
+	// ConfigFile has its URL, in the format of a kubeconfig.
 	ConfigFile string
-	// Version is the version of TokenReview that it is asked in, v1beta1 if empty.
+	// Version is the version of TokenReview in its requests, v1beta1 by default.
 	Version string
 	// CacheTTL is how long its answers are kept, 2 minutes if zero; less than zero is not at all.
 	CacheTTL time.Duration
@@ -207,7 +207,7 @@ func (c *RequestHeaderConfig) validate(p *problems) {
 	}
 }
 
-// warnings are what is allowed and hardly meant.
+// warnings returns warnings about valid but dangerous settings.
 func (c *RequestHeaderConfig) warnings() []string {
 	var all []string
 	for _, list := range []struct {
@@ -230,7 +230,7 @@ func hasFold(values []string, wanted string) bool {
 	return slices.ContainsFunc(values, func(s string) bool { return strings.EqualFold(s, wanted) })
 }
 
-// proxy returns what authn is to know of front proxies, nil without any.
+// proxy returns the settings of front proxies for authn, or nil.
 func (c *RequestHeaderConfig) proxy() *authn.FrontProxy {
 	if c.ClientCAFile == "" {
 		return nil
@@ -241,7 +241,7 @@ func (c *RequestHeaderConfig) proxy() *authn.FrontProxy {
 	}
 }
 
-// trusted returns what other servers are told of front proxies.
+// trusted returns the settings of front proxies for other servers.
 func (c *RequestHeaderConfig) trusted() trust.Headers {
 	return trust.Headers{
 		Username: c.UsernameHeaders, UID: c.UIDHeaders, Group: c.GroupHeaders, ExtraPrefixes: c.ExtraHeadersPrefix,
@@ -249,7 +249,7 @@ func (c *RequestHeaderConfig) trusted() trust.Headers {
 	}
 }
 
-// remote returns who else is asked about tokens.
+// remote returns the settings of the issuers and the webhook for tokens.
 func (c *AuthenticationConfig) remote() token.Config {
 	r := token.Config{
 		File: c.ConfigFile, OIDC: token.OIDC(c.OIDC), WebhookFile: c.Webhook.ConfigFile,

@@ -18,8 +18,8 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// Headers by which front proxies name users, however they are written, do not make a client another user, nor a proxy
-// more than it says by the headers that count.
+// TestHeaderSmuggling checks headers by which front proxies name users, in many spellings. They must not give a client
+// another user, nor a proxy more than the configured headers.
 func TestHeaderSmuggling(t *testing.T) {
 	t.Parallel()
 	var none *signed
@@ -36,7 +36,7 @@ func TestHeaderSmuggling(t *testing.T) {
 	for _, tc := range []struct {
 		name, headers string
 		by            *signed
-		want          string // who it is, or the status code
+		want          string // the user, or the status code
 	}{
 		{"as it should be, by a client", "X-Remote-User: root\r\nX-Remote-Group: system:masters\r\n", jane, isJane},
 		{"lower case", "x-remote-user: root\r\nx-remote-group: system:masters\r\n", jane, isJane},
@@ -63,7 +63,7 @@ func TestHeaderSmuggling(t *testing.T) {
 	}
 }
 
-// rawWhoAmI sends a request with headers as they are written, and returns "name groups" or the status code.
+// rawWhoAmI sends a request with unnormalized headers, and returns "name groups" or the status code.
 func rawWhoAmI(t *testing.T, server *testserver.Server, by *signed, headers string) string {
 	t.Helper()
 	address, err := url.Parse(server.URL())

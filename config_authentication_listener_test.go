@@ -80,7 +80,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// whoAmI asks a server who the client is: "name uid groups", or the status code.
+// whoAmI returns the server's view of the client, "name uid groups", or the status code.
 func whoAmI(t *testing.T, server *testserver.Server, by *signed, header http.Header) string {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -88,7 +88,7 @@ func whoAmI(t *testing.T, server *testserver.Server, by *signed, header http.Hea
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
 	if by != nil {
-		// Given whatever the server asks for: an attacker does not care for its hints.
+		// Send the certificate whatever the server requests: an attacker ignores its hints.
 		own := &tls.Certificate{Certificate: [][]byte{by.cert.Raw}, PrivateKey: by.key}
 		transport.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return own, nil
@@ -191,7 +191,7 @@ func TestOneAuthorityForAll(t *testing.T) {
 	}
 }
 
-// bearer is a client with a token and nothing else.
+// bearer returns a client with only a token.
 func bearer(t *testing.T, server *testserver.Server, token string) *kubernetes.Clientset {
 	t.Helper()
 	config := rest.AnonymousClientConfig(server.RESTConfig())
@@ -201,7 +201,7 @@ func bearer(t *testing.T, server *testserver.Server, token string) *kubernetes.C
 	return client
 }
 
-// tokenUser returns "name groups" of the owner of a token, as it sees itself, or the error.
+// tokenUser returns "name groups" of a token from a SelfSubjectReview, or the error.
 func tokenUser(t *testing.T, server *testserver.Server, token string) string {
 	t.Helper()
 	review, err := bearer(t, server, token).AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
@@ -271,7 +271,8 @@ jwt:
 	}
 }
 
-// With AlwaysAllow, anonymous requests are answered where the file says so.
+// TestAnonymousByFileWithAlwaysAllow checks that with AlwaysAllow, the server accepts the anonymous requests that the
+// file allows.
 func TestAnonymousByFileWithAlwaysAllow(t *testing.T) {
 	t.Parallel()
 	file := inFile(t, []byte(`
@@ -291,7 +292,7 @@ anonymous: {enabled: true, conditions: [{path: /livez}]}
 	}
 }
 
-// A bootstrap token is good as long as its secret is there, and only if the flag says so.
+// TestBootstrapToken checks that a bootstrap token is valid while its secret exists, and only if the flag is on.
 func TestBootstrapToken(t *testing.T) {
 	t.Parallel()
 	const token = "abcdef.0123456789abcdef"

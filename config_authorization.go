@@ -9,37 +9,37 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/modes"
 )
 
-// AuthorizationConfig says what users may do.
+// AuthorizationConfig configures the permissions of users.
 type AuthorizationConfig struct {
-	// Modes are asked one after another until one allows or denies: Node, RBAC, ABAC, Webhook, AlwaysAllow,
-	// AlwaysDeny. None means Node and RBAC. AlwaysAllow refuses anonymous requests, unless the file of Authentication
-	// says which there may be. Members of system:masters may do everything, before any mode is asked.
+	// Modes decide one after another until a mode allows or denies: Node, RBAC, ABAC, Webhook, AlwaysAllow, AlwaysDeny.
+	// The default is Node and RBAC. AlwaysAllow refuses anonymous requests, unless the file of Authentication allows
+	// some. Members of system:masters may do everything, before any mode decides.
 	Modes []string
 	// PolicyFile holds the policies of the mode ABAC, one JSON object in each line.
 	PolicyFile string
-	// WebhookConfigFile says where the webhook of the mode Webhook is, in the format of a kubeconfig.
+	// WebhookConfigFile has the URL of the webhook of the mode Webhook, in the format of a kubeconfig.
 	WebhookConfigFile string
-	// WebhookVersion is the version of SubjectAccessReview that the webhook is asked in, v1beta1 if empty.
+	// WebhookVersion is the version of SubjectAccessReview in requests to the webhook, v1beta1 by default.
 	WebhookVersion string
 	// WebhookCacheAuthorizedTTL and WebhookCacheUnauthorizedTTL are how long answers of the webhook are kept, 5 minutes
 	// and 30 seconds if zero; less than zero is not at all.
 	WebhookCacheAuthorizedTTL, WebhookCacheUnauthorizedTTL time.Duration
-	// ConfigFile is an AuthorizationConfiguration (apiserver.config.k8s.io/v1), which says it instead of the fields
-	// above but PolicyFile. It is read again when it changes.
+	// ConfigFile is an AuthorizationConfiguration (apiserver.config.k8s.io/v1), which replaces the fields above except
+	// PolicyFile. It is read again when it changes.
 	ConfigFile string
-	// ConstrainedImpersonation lets those who may do one thing as another user do it: kube's feature gate of that name.
-	// Nil is true, unless an older release is emulated.
+	// ConstrainedImpersonation permits impersonation for single actions: Kubernetes' feature gate of that name. Nil
+	// means true, unless an older release is emulated.
 	ConstrainedImpersonation *bool
-	// NodeAudienceRestriction gives kubelets only tokens for audiences that volumes of the pod want, unless a role
-	// allows others: kube's feature gate ServiceAccountNodeAudienceRestriction. Nil is true.
+	// NodeAudienceRestriction gives kubelets only tokens for audiences of the pod's volumes, unless a role allows
+	// others: Kubernetes' feature gate ServiceAccountNodeAudienceRestriction. Nil means true.
 	NodeAudienceRestriction *bool
-	// ClaimStatusAuthorization lets only those write the status of a ResourceClaim who may bind claims, or speak for
-	// the driver of the device: kube's feature gate DRAResourceClaimGranularStatusAuthorization. Nil is true, unless an
-	// older release is emulated.
+	// ClaimStatusAuthorization requires the permission to bind claims, or to act for the device's driver, for writing
+	// the status of a ResourceClaim: Kubernetes' feature gate DRAResourceClaimGranularStatusAuthorization. Nil means
+	// true, unless an older release is emulated.
 	ClaimStatusAuthorization *bool
 }
 
-// on returns a setting, or what it is if nothing is said.
+// on returns a setting, or otherwise if it is nil.
 func on(set *bool, otherwise bool) bool {
 	if set == nil {
 		return otherwise
@@ -47,12 +47,12 @@ func on(set *bool, otherwise bool) bool {
 	return *set
 }
 
-// constrainedImpersonation reports whether there is constrained impersonation.
+// constrainedImpersonation reports whether constrained impersonation is enabled.
 func (c *Config) constrainedImpersonation() bool {
 	return on(c.Authorization.ConstrainedImpersonation, !c.Emulation.read().Emulates())
 }
 
-// gates are the feature gates that are on if nothing is said.
+// gates returns the feature gates that are on by default.
 func (c *AuthorizationConfig) gates() map[string]any {
 	return map[string]any{
 		"ConstrainedImpersonation":                    &c.ConstrainedImpersonation,
@@ -66,7 +66,7 @@ func (c *AuthorizationConfig) settings() []Setting {
 		{
 			Name: "authorization-mode",
 			Help: "who decides what users may do, in this order: " + strings.Join(modes.All(), ", "),
-			// The default is not the same for all commands, and is none with --authorization-config.
+			// The default depends on the command, and is empty with --authorization-config.
 			Value: &c.Modes,
 		},
 		{
@@ -110,7 +110,7 @@ func (c *AuthorizationConfig) setDefaults() {
 	c.WebhookCacheUnauthorizedTTL = cmp.Or(c.WebhookCacheUnauthorizedTTL, 30*time.Second)
 }
 
-// validate is about the configuration before its defaults. What the files say is checked when they are read.
+// validate checks the configuration before its defaults. The contents of files are checked when they are read.
 func (c *AuthorizationConfig) validate(p *problems) {
 	if c.ConfigFile != "" {
 		if len(c.Modes) > 0 || c.WebhookConfigFile != "" || c.WebhookVersion != "" && c.WebhookVersion != "v1beta1" ||

@@ -7,8 +7,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// TestAuthorizationGates looks at what the feature gates that are on by default leave out when they are off, and what
-// an emulated release does not have yet.
+// TestAuthorizationGates checks that feature gates that are on by default have an effect when they are off, and that an
+// emulated older release lacks the features.
 func TestAuthorizationGates(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false

@@ -12,7 +12,7 @@ func TestConfigAuthorization(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		c    AuthorizationConfig
-		want []string // parts of the error; none if empty
+		want []string // parts of the error; empty means no error
 	}{
 		{AuthorizationConfig{}, nil},
 		{AuthorizationConfig{Modes: []string{"Node", "RBAC", "AlwaysDeny"}}, nil},

@@ -8,13 +8,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// ControllersConfig says what runs beside the API.
+// ControllersConfig configures the controllers of the server.
 type ControllersConfig struct {
-	// Enabled chooses which of kube-controller-manager's controllers run, as its flag --controllers: names, names
-	// after a minus, "*" for all others, "-*" for no others. Empty means all. The short names of before 1.28
-	// ("tokencleaner") are good, too. The API serves what other controllers need to do their work.
+	// Enabled selects the running controllers of kube-controller-manager, as its flag --controllers: names, names after
+	// a minus, "*" for all others, "-*" for no others. Empty means all. The short names of before 1.28 ("tokencleaner")
+	// are valid, too. The API serves all that other controllers need.
 	Enabled []string
-	// Signing says with what CertificateSigningRequests are signed.
+	// Signing configures the authorities that sign CertificateSigningRequests.
 	Signing SigningConfig
 }
 

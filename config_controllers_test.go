@@ -8,7 +8,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestControllerAliases has the short names of kube-controller-manager's controllers stand for those that are here.
+// TestControllerAliases checks that the short names of kube-controller-manager's controllers select the controllers
+// here.
 func TestControllerAliases(t *testing.T) {
 	t.Parallel()
 	known := controllers()
@@ -19,7 +20,7 @@ func TestControllerAliases(t *testing.T) {
 	}
 	signer, cleaner := "bootstrap-signer-controller", "token-cleaner-controller"
 	for enabled, want := range map[string][2]bool{ // whether the two run
-		"*,bootstrapsigner,tokencleaner":  {true, true}, // what kubeadm says
+		"*,bootstrapsigner,tokencleaner":  {true, true}, // the flag that kubeadm sets
 		"*,-bootstrapsigner":              {false, true},
 		"tokencleaner":                    {false, true},
 		"-*,bootstrapsigner":              {true, false},

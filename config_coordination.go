@@ -6,12 +6,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/candidates"
 )
 
-// CoordinationConfig says how one of several servers comes to elect leaders among LeaseCandidates. It means nothing
+// CoordinationConfig configures the election of the server that elects leaders among LeaseCandidates. It has no effect
 // unless APIConfig.CoordinatedLeaderElection is on.
 type CoordinationConfig struct {
-	// LeaseDuration is how long replicas wait for the one that elects before another does it, 15 seconds if zero;
-	// RenewDeadline is after how long one gives up that cannot tell the others that it is there, 10 seconds, and
-	// RetryPeriod how often it tells them, 2 seconds.
+	// LeaseDuration is the time without renewal after which another server takes over, 15 seconds by default;
+	// RenewDeadline is the time after which a server that cannot renew gives up, 10 seconds by default, and RetryPeriod
+	// the interval of renewals, 2 seconds by default.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// candidate competes for the Lease default/shared as client-go does, until ctx ends, and says when it leads.
+// candidate competes for the Lease default/shared as client-go does, until ctx ends, and sends its name when it leads.
 func candidate(
 	ctx context.Context, t *testing.T, client *kubernetes.Clientset, name, version string, running *sync.WaitGroup,
 	leads chan<- string,
@@ -73,8 +73,8 @@ func TestCoordinatedLeaderElection(t *testing.T) {
 	}
 }
 
-// Without the gate, a Lease is whose it says, and with it no client can be a candidate for it unless the kind is
-// served.
+// TestUncoordinatedLeases checks that without the gate a Lease belongs to its holderIdentity, and that with the gate a
+// client can only be a candidate if the kind is served.
 func TestUncoordinatedLeases(t *testing.T) {
 	for _, gate := range []bool{false, true} {
 		client, err := kubernetes.NewForConfig(testserver.Start(t,

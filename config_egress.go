@@ -2,11 +2,10 @@ package bowsprit
 
 import "github.com/bowsprit/bowsprit/internal/net/egress"
 
-// EgressConfig says how the server reaches others.
+// EgressConfig configures the server's outgoing connections.
 type EgressConfig struct {
-	// ConfigFile is an EgressSelectorConfiguration of apiserver.k8s.io/v1beta1, which says which networks (cluster,
-	// controlplane, etcd) are reached through which proxy, of HTTP CONNECT or Konnectivity; "" dials directly. It is
-	// read at the start.
+	// ConfigFile is an EgressSelectorConfiguration of apiserver.k8s.io/v1beta1, which assigns a proxy, of HTTP CONNECT
+	// or Konnectivity, to networks (cluster, controlplane, etcd); "" dials directly. It is read at the start.
 	ConfigFile string
 }
 

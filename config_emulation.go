@@ -5,20 +5,20 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// EmulationConfig has the server behave like an older release of Kubernetes, so that a control plane can be moved to
-// this one in two steps: the server first, and what it serves and stores when there is no way back.
+// EmulationConfig makes the server behave like an older release of Kubernetes, so that a control plane can move to this
+// one in two steps: first to the new server, and then, without a way back, to its kinds and stored versions.
 type EmulationConfig struct {
-	// Version is the release whose built-in kinds are served, such as "1.35" or "kube=1.35"; at most one. The default
-	// is the server's own; 1.33 is the oldest.
+	// Version is the release with the kinds to serve, such as "1.35" or "kube=1.35"; at most one. The default is the
+	// server's own release; 1.33 is the oldest.
 	Version []string
-	// MinCompatibility is the oldest release that must be able to read what is stored, and to run the CEL expressions
-	// in it; at most one, no newer than Version. The default is the release before Version, 1.33 if that is older. Of
-	// several servers in one process, the oldest release counts for expressions.
+	// MinCompatibility is the oldest release that must be able to read the stored objects, and to run their CEL
+	// expressions; at most one, no newer than Version. The default is the release before Version, or 1.33 if that is
+	// newer. If several servers run in one process, the oldest release counts for expressions.
 	MinCompatibility []string
-	// ForwardCompatible serves what Version has in newer stable versions too.
+	// ForwardCompatible also serves newer stable versions of the kinds of Version.
 	ForwardCompatible bool
-	// RuntimeConfigForwardCompatible serves what API.RuntimeConfig names even if it came after Version. Otherwise the
-	// server does not start with it.
+	// RuntimeConfigForwardCompatible allows API.RuntimeConfig to name kinds newer than Version. Otherwise they prevent
+	// the start.
 	RuntimeConfigForwardCompatible bool
 }
 
@@ -46,7 +46,7 @@ func (c *EmulationConfig) settings() []Setting {
 	}
 }
 
-// read returns what the settings mean; they are valid.
+// read returns the parsed settings, which must be valid.
 func (c *EmulationConfig) read() kinds.Emulation {
 	e, err := kinds.ParseEmulation(c.Version, c.MinCompatibility)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *EmulationConfig) read() kinds.Emulation {
 	return e
 }
 
-// shown is what clients are told.
+// shown returns the versions to show to clients.
 func (c *EmulationConfig) shown() front.Emulation {
 	e := c.read()
 	return front.Emulation{Version: e.Version.String(), MinCompatibility: e.MinCompatibility.String()}
@@ -78,7 +78,7 @@ func (c *EmulationConfig) validate(p *problems, api *APIConfig) {
 	}
 	config := kinds.RuntimeConfig(api.RuntimeConfig)
 	if !e.Emulates() || config.Validate() != nil {
-		return // nothing comes after the server's own release, and what is wrong is said of --runtime-config
+		return // nothing is newer than the server's own release, and --runtime-config reports its own errors
 	}
 	if _, err := config.Apply(kinds.Resources(), c.read()); err != nil {
 		p.add("--emulated-version: %w", err)

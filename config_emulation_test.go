@@ -8,8 +8,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// TestEmulationWithoutMutatingPolicies: a release that has no MutatingAdmissionPolicies does not obey those that a
-// newer server has stored, unless a version of them is asked for.
+// TestEmulationWithoutMutatingPolicies checks that a release without MutatingAdmissionPolicies ignores policies stored
+// by a newer server, unless the configuration enables a version of them.
 func TestEmulationWithoutMutatingPolicies(t *testing.T) {
 	t.Parallel()
 	const beta = "admissionregistration.k8s.io/v1beta1"

@@ -1,9 +1,9 @@
 package bowsprit
 
-// EncryptionConfig says what is encrypted in the store: by default nothing.
+// EncryptionConfig configures the encryption of stored objects. By default nothing is encrypted.
 type EncryptionConfig struct {
-	// ConfigFile holds an EncryptionConfiguration of apiserver.config.k8s.io/v1, as for kube-apiserver: which resources
-	// are encrypted, custom ones too, by which keys or KMS plugins. Data is interchangeable with kube-apiserver's.
+	// ConfigFile holds an EncryptionConfiguration of apiserver.config.k8s.io/v1, as for kube-apiserver: it assigns keys
+	// or KMS plugins to resources, custom ones included. Data is interchangeable with kube-apiserver's.
 	ConfigFile string
 	// AutomaticReload has the file read again when it changes, without a restart.
 	AutomaticReload bool

@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
-// EtcdConfig says where objects are stored: in an embedded etcd, or in an external cluster.
+// EtcdConfig selects the store of objects: an embedded etcd, or an external cluster.
 type EtcdConfig struct {
 	// Servers are the URLs of an external etcd cluster to use instead of the embedded etcd. CAFile, CertFile and
 	// KeyFile are the authority of its certificates and a client certificate with its key, PEM.
@@ -20,11 +20,12 @@ type EtcdConfig struct {
 	Prefix string
 	// QuotaBackendBytes is how large the embedded etcd's database may grow; 8 GiB if zero.
 	QuotaBackendBytes int64
-	// StorageMediaType is what built-in kinds are stored in: application/json, the default, application/yaml,
+	// StorageMediaType is the format of stored built-in kinds: application/json, the default, application/yaml,
 	// application/vnd.kubernetes.protobuf, the default of kube-apiserver and "bowsprit kube-apiserver", or
-	// application/vnd.bowsprit.compressed+json, which no other program reads, the default with simulated workloads in
-	// an embedded etcd without ListenClientURL; else theirs is protobuf. All of them are read. Definitions and
-	// APIServices are always JSON; of custom objects it is said by APIConfig.CBOR.
+	// application/vnd.bowsprit.compressed+json, which only Bowsprit reads. The last one is the default with simulated
+	// workloads in an embedded etcd without ListenClientURL; with other etcds that default is protobuf. The server
+	// reads all of them. Definitions and APIServices are always JSON; APIConfig.CBOR selects the format of custom
+	// objects.
 	StorageMediaType string
 	// ListenClientURL makes the embedded etcd reachable, for etcdctl; empty means no socket.
 	ListenClientURL string

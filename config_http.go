@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// HTTPConfig says what browsers are told.
+// HTTPConfig configures response headers for browsers.
 type HTTPConfig struct {
-	// StrictTransportSecurity are directives for browsers ("max-age=31536000", "includeSubDomains"), which go with
-	// every answer; without any there is no such header.
+	// StrictTransportSecurity are directives for browsers ("max-age=31536000", "includeSubDomains"), which every
+	// response carries; without directives the header is absent.
 	StrictTransportSecurity []string
-	// CORSAllowedOrigins are regular expressions of the origins ("//ui\\.example\\.com(:|$)") from which programs in
-	// browsers may use the API. Each must say where the host begins and where it ends.
+	// CORSAllowedOrigins are regular expressions of the origins ("//ui\\.example\\.com(:|$)") whose programs may use
+	// the API from browsers. Each must match the beginning and the end of the host.
 	CORSAllowedOrigins []string
 }
 
@@ -38,8 +38,8 @@ func (c *HTTPConfig) validate(p *problems) {
 	}
 }
 
-// parseOrigins compiles what --cors-allowed-origins says. As kube-apiserver does, it refuses an expression that could
-// match a part of another host's name.
+// parseOrigins compiles the expressions of --cors-allowed-origins. As kube-apiserver does, it refuses an expression
+// that could match a part of another host's name.
 func parseOrigins(patterns []string) ([]*regexp.Regexp, error) {
 	var out []*regexp.Regexp
 	var errs []error

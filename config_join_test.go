@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Nodes are told the address that others reach, which a loopback address is not.
+// TestJoinURL checks that nodes get an address that other machines can reach, which excludes loopback addresses.
 func TestJoinURL(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ bind, advertise, own, want string }{
@@ -27,7 +27,8 @@ func TestJoinURL(t *testing.T) {
 	}
 }
 
-// Pods reach the server at the address of the service "kubernetes", for which its certificate must be good.
+// TestServiceAddressInCertificate checks that the server's certificate is valid for the address of the service
+// "kubernetes", where pods reach the server.
 func TestServiceAddressInCertificate(t *testing.T) {
 	t.Parallel()
 	for ranges, want := range map[string]string{
@@ -40,7 +41,8 @@ func TestServiceAddressInCertificate(t *testing.T) {
 	}
 }
 
-// Servers that share an etcd find one where they are told, also on their own machine, where no endpoint may be.
+// TestPeersAddress checks that servers that share an etcd reach each other at the given address, even a loopback
+// address, which endpoints cannot have.
 func TestPeersAddress(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ advertise, peer, want string }{

@@ -7,38 +7,38 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/kubelet"
 )
 
-// KubeletConfig says how kubelets are reached, for logs of pods, commands in containers, ports and proxies.
+// KubeletConfig configures the connections to kubelets, for logs of pods, commands in containers, ports and proxies.
 type KubeletConfig struct {
-	// ClientCertFile and ClientKeyFile are the client certificate by which kubelets know the server. They are read
-	// again for each new connection. Without them the server shows one of its own authority, as user
+	// ClientCertFile and ClientKeyFile are the server's client certificate for kubelets. They are read again for each
+	// new connection. Without them the server presents a certificate of its own authority, as user
 	// kube-apiserver-kubelet-client of the group system:masters.
 	ClientCertFile, ClientKeyFile string
 	// AuthorityFile has the authorities that sign the serving certificates of kubelets. Without it any is believed, as
 	// in Kubernetes.
 	AuthorityFile string
-	// Port is that of kubelets whose Node does not say it, 10250 if zero.
+	// Port is the port of kubelets whose Node does not set one, 10250 by default.
 	Port uint
 	// AddressTypes are the types of addresses of a Node by which its kubelet is reached, the most wanted first:
 	// Hostname, InternalDNS, InternalIP, ExternalDNS, ExternalIP if empty.
 	AddressTypes []string
 	// Timeout bounds how long connecting to a kubelet takes, 5 seconds if zero.
 	Timeout time.Duration
-	// MaxBytesPerSecond bounds what one connection to a kubelet, pod or service carries in each direction; zero does
-	// not.
+	// MaxBytesPerSecond bounds the data of one connection to a kubelet, pod or service in each direction; zero means no
+	// bound.
 	MaxBytesPerSecond int64
-	// UpgradeNeedsCreate wants the permission "create" of pods/exec, pods/attach and pods/portforward also of those
-	// who ask by a GET, as clients with WebSockets do: kube's feature gate
-	// AuthorizePodWebsocketUpgradeCreatePermission. Nil is true, unless an older release is emulated.
+	// UpgradeNeedsCreate requires the permission "create" of pods/exec, pods/attach and pods/portforward also for GET
+	// requests, which clients with WebSockets send: Kubernetes' feature gate
+	// AuthorizePodWebsocketUpgradeCreatePermission. Nil means true, unless an older release is emulated.
 	UpgradeNeedsCreate *bool
 	// TranslateStreams speaks SPDY with kubelets for clients that speak WebSockets: kube's feature gate
 	// TranslateStreamCloseWebsocketRequests. Nil is true.
 	TranslateStreams *bool
 	// TunnelPorts takes WebSockets for portforward: kube's feature gate PortForwardWebsockets. Nil is true.
 	TunnelPorts *bool
-	// ExtendWebSockets leaves WebSockets to kubelets that say that they know them: kube's feature gate
-	// ExtendWebSocketsToKubelet. Nil is true, unless an older release is emulated.
+	// ExtendWebSockets forwards WebSockets to kubelets that declare support for them: Kubernetes' feature gate
+	// ExtendWebSocketsToKubelet. Nil means true, unless an older release is emulated.
 	ExtendWebSockets *bool
-	// SplitLogs lets clients ask for stdout or stderr of a log alone: kube's feature gate PodLogsQuerySplitStreams.
+	// SplitLogs lets clients request only stdout or stderr of a log: Kubernetes' feature gate PodLogsQuerySplitStreams.
 	SplitLogs bool
 }
 
@@ -99,7 +99,7 @@ func (c *KubeletConfig) validate(p *problems) {
 	}
 }
 
-// kubelets is what the configuration means for the part.
+// kubelets returns the settings for the part.
 func (c *Config) kubelets() kubelet.Settings {
 	k, today := &c.Kubelet, !c.Emulation.read().Emulates()
 	bound, err := netip.ParseAddr(c.Listen.BindAddress)

@@ -6,27 +6,28 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request/charge"
 )
 
-// LimitsConfig says how long things may take, how many there may be, and how long they last.
+// LimitsConfig configures timeouts, lifetimes and maximum numbers.
 type LimitsConfig struct {
-	// RequestTimeout is how long a request may take that is not long-running, a minute if zero.
+	// RequestTimeout bounds the duration of requests that are not long-running, a minute by default.
 	RequestTimeout time.Duration
-	// MinRequestTimeout is the shortest life of a watch whose client sets none; up to as much again is added at random.
-	// 30 minutes if zero.
+	// MinRequestTimeout is the shortest life of a watch whose client sets none; the server adds up to the same time at
+	// random. The default is 30 minutes.
 	MinRequestTimeout time.Duration
-	// MaxRequestsInFlight and MaxMutatingRequestsInFlight are how many reads and writes may run at a time, 400 and 200
-	// if zero; less than zero is no limit. Others get 429. With PriorityAndFairness they are together how many seats
-	// the server has, which it shares out among requests.
+	// MaxRequestsInFlight and MaxMutatingRequestsInFlight bound the reads and writes that run at a time, 400 and 200 by
+	// default; a negative value means no limit. Further requests get 429. With PriorityAndFairness their sum is the
+	// number of seats that the server shares out among requests.
 	MaxRequestsInFlight, MaxMutatingRequestsInFlight int
-	// PriorityAndFairness has FlowSchemas and PriorityLevelConfigurations say which requests run and which wait; nil is
-	// true. Without it only the numbers of reads and writes are limited.
+	// PriorityAndFairness lets FlowSchemas and PriorityLevelConfigurations decide which requests run and which wait;
+	// nil means true. Without it only the numbers of reads and writes are limited.
 	PriorityAndFairness *bool
-	// RequestMemory is how much memory, in MiB, the larger requests under way may take together, by estimate; others
-	// get 429. If zero it is a quarter of the memory that the process may use, 320 at the least and 1024 at the most.
+	// RequestMemory bounds the memory, in MiB, that the larger requests under way may take together, by estimate;
+	// further ones get 429. The default is a quarter of the memory that the process may use, at least 320 and at most
+	// 1024.
 	RequestMemory int
 	// EventTTL is how long events live after their last write, an hour if zero; less than zero is forever.
 	EventTTL time.Duration
-	// NotReadyTolerationSeconds and UnreachableTolerationSeconds are how long the plugin DefaultTolerationSeconds lets
-	// pods stay on a node that is not ready or cannot be reached, 300 each if nil.
+	// NotReadyTolerationSeconds and UnreachableTolerationSeconds are the time for which the plugin
+	// DefaultTolerationSeconds lets pods stay on a node that is not ready or unreachable, 300 each if nil.
 	NotReadyTolerationSeconds, UnreachableTolerationSeconds *int64
 }
 
@@ -104,7 +105,7 @@ func (c *LimitsConfig) validate(p *problems) {
 	}
 }
 
-// fair reports whether there is priority and fairness.
+// fair reports whether priority and fairness is on.
 func (c *LimitsConfig) fair() bool { return c.PriorityAndFairness == nil || *c.PriorityAndFairness }
 
 // seats is how many seats requests share.

@@ -29,7 +29,7 @@ func TestRequestTimeouts(t *testing.T) {
 	if _, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); !apierrors.IsTimeout(err) {
 		t.Errorf("list: %v", err)
 	}
-	// whatever the view has: nothing to wait for
+	// any revision of the view will do, so the watch does not wait
 	w, err := client.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"net"
 )
 
-// ListenConfig says where clients reach the server.
+// ListenConfig configures the address of the server.
 type ListenConfig struct {
 	// BindAddress is the address to listen on, "127.0.0.1" if empty.
 	BindAddress string

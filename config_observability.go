@@ -13,25 +13,25 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/tracing"
 )
 
-// ObservabilityConfig says what the server shows of itself.
+// ObservabilityConfig configures metrics, profiles and traces.
 type ObservabilityConfig struct {
 	// AllowMetricLabels are the values that labels of metrics may have, separated by commas, by "metric,label"; others
 	// are shown as "unexpected".
 	AllowMetricLabels map[string]string
 	// AllowMetricLabelsManifest is a YAML file with such a mapping, in place of AllowMetricLabels.
 	AllowMetricLabelsManifest string
-	// DisabledMetrics are names of metrics that are not shown.
+	// DisabledMetrics are names of metrics to hide.
 	DisabledMetrics []string
 	// ShowHiddenMetricsForVersion is the release of Kubernetes before this one ("1.35"), to show the metrics that this
-	// one hides because they are deprecated; "" shows none of them.
+	// release hides as deprecated; "" shows none of them.
 	ShowHiddenMetricsForVersion string
-	// TracingConfigFile is a TracingConfiguration of apiserver.config.k8s.io/v1, which says where OpenTelemetry traces
-	// are sent, and of how many requests; "" traces none.
+	// TracingConfigFile is a TracingConfiguration of apiserver.config.k8s.io/v1, with the receiver of OpenTelemetry
+	// traces and the share of traced requests; "" traces no requests.
 	TracingConfigFile string
 	// Profiling serves /debug/pprof and, if Verbosity is set, /debug/flags/v; nil is true.
 	Profiling *bool
-	// Verbosity sets how much is logged, in the numbers of the flag -v, while the server runs: what a PUT of
-	// /debug/flags/v asks for. Optional.
+	// Verbosity sets the verbosity of the log, in the numbers of the flag -v, while the server runs. A PUT of
+	// /debug/flags/v calls it. Optional.
 	Verbosity func(v int)
 	// ContentionProfiling has the profiles block and mutex filled, if Profiling is on.
 	ContentionProfiling bool
@@ -79,7 +79,7 @@ var (
 	labelPattern  = regexp.MustCompile("^" + metricName + "," + labelName + "$")
 )
 
-// previousRelease is the one whose hidden metrics can be shown.
+// previousRelease is the release whose hidden metrics can be shown.
 const previousRelease = "1.35"
 
 func (c *ObservabilityConfig) validate(p *problems) {
@@ -130,9 +130,9 @@ func (c *ObservabilityConfig) allowed() (map[string][]string, error) {
 	return out, nil
 }
 
-// figures returns what /metrics shows.
+// figures returns the options of /metrics.
 func (c *ObservabilityConfig) figures() figures.Options {
-	allowed, _ := c.allowed() // an error is what Validate has found
+	allowed, _ := c.allowed() // Validate has returned the error
 	return figures.Options{
 		Allow: allowed, Disabled: slices.Clone(c.DisabledMetrics), ShowHidden: c.ShowHiddenMetricsForVersion != "",
 	}

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// ServiceAccountConfig says whose tokens of service accounts are believed, and how they are signed.
+// ServiceAccountConfig configures the signing and validation of service account tokens.
 type ServiceAccountConfig struct {
-	// Issuers are whose tokens are believed; the first is the name that this server signs as,
-	// "https://kubernetes.default.svc.cluster.local" if there is none.
+	// Issuers are the accepted issuers of tokens. This server signs as the first,
+	// "https://kubernetes.default.svc.cluster.local" by default.
 	Issuers []string
 	// SigningKeyFile is the private key that signs tokens, PEM; without it the server makes its own in the data
-	// directory. Replicas that share an etcd need the same. KeyFiles are the keys, public or private, whose tokens are
-	// believed; if there are none, that of SigningKeyFile.
+	// directory. Replicas that share an etcd need the same key. KeyFiles are the public or private keys that validate
+	// tokens; the default is the key of SigningKeyFile.
 	SigningKeyFile string
 	KeyFiles       []string // see SigningKeyFile
 	// SigningEndpoint is the socket of a program that signs tokens and has the keys (k8s.io/externaljwt), instead of
@@ -20,7 +20,7 @@ type ServiceAccountConfig struct {
 	SigningEndpoint string
 	// JWKSURI is where others find the keys; at this server if empty.
 	JWKSURI string
-	// MaxTokenExpiration shortens the tokens that are asked for; 0 means not to.
+	// MaxTokenExpiration bounds the lifetime of new tokens; 0 means no bound.
 	MaxTokenExpiration time.Duration
 	// Audiences are the names of this server in tokens; the issuers if empty.
 	Audiences []string

@@ -14,21 +14,21 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/services/address"
 )
 
-// ServicesConfig says which addresses and ports services get.
+// ServicesConfig configures the addresses and ports of services.
 type ServicesConfig struct {
-	// ClusterIPRange is where services get their addresses from, "10.0.0.0/24" if empty: a CIDR, or two of both
-	// families divided by a comma, of which the first is that of services that name no family. The service
-	// "kubernetes" has the first address. ServiceCIDR objects add to it.
+	// ClusterIPRange is the range of services' addresses, "10.0.0.0/24" by default: a CIDR, or two of both families
+	// divided by a comma. The first is for services that name no family. The service "kubernetes" has the first
+	// address. ServiceCIDR objects add further ranges.
 	ClusterIPRange string
 	// NodePortRange is where ports on nodes come from, "30000-32767" if empty, both inclusive.
 	NodePortRange string
-	// AdvertiseAddress is where others reach this server, shown in the endpoints of the service "kubernetes". If empty
-	// it is the address to listen on, or the host's address if that is a loopback address or all addresses. A loopback
-	// address cannot be shown.
+	// AdvertiseAddress is the address at which other machines reach this server, shown in the endpoints of the service
+	// "kubernetes". The default is the address to listen on, or the host's address if that is a loopback address or all
+	// addresses. Endpoints cannot have a loopback address.
 	AdvertiseAddress string
 }
 
-// Where services get addresses and ports from if nothing is said: kube-apiserver's.
+// These are the default ranges of addresses and ports for services: kube-apiserver's.
 const (
 	defaultServiceRange = "10.0.0.0/24"
 	defaultNodePorts    = "30000-32767"
@@ -90,7 +90,7 @@ func parseNodePorts(text string) (utilnet.PortRange, error) {
 	return *r, nil
 }
 
-// ranges and ports return what validate has looked at.
+// ranges and ports return parsed settings. validate has checked them.
 func (c *ServicesConfig) ranges() []netip.Prefix {
 	ranges, _ := parseServiceRanges(c.ClusterIPRange)
 	return ranges
@@ -101,13 +101,13 @@ func (c *ServicesConfig) ports() utilnet.PortRange {
 	return ports
 }
 
-// reachableByOthers reports whether an address may stand among endpoints.
+// reachableByOthers reports whether endpoints may have the address.
 func reachableByOthers(ip netip.Addr) bool {
 	return ip.IsValid() && !ip.IsLoopback() && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLinkLocalUnicast()
 }
 
-// advertised returns where others reach the server, as kube-apiserver finds it out: of the family of the service
-// "kubernetes". The error says why there is none.
+// advertised returns the address at which other machines reach the server, determined as by kube-apiserver, in the
+// family of the service "kubernetes". The error is the reason if it finds none.
 func (c *Config) advertised() (netip.Addr, error) {
 	text := c.Services.AdvertiseAddress
 	if text == "" {
@@ -129,8 +129,8 @@ func (c *Config) advertised() (netip.Addr, error) {
 	return ip, nil
 }
 
-// joinAddress returns the address at which nodes reach the server, if it is another than that on which it listens: the
-// advertised one if one is given, or if the server listens on all addresses.
+// joinAddress returns the address at which nodes reach the server, if it differs from the address to listen on. It is
+// the advertised address if one is given, or if the server listens on all addresses.
 func (c *Config) joinAddress() (address string, other bool) {
 	bound, _ := netip.ParseAddr(c.Listen.BindAddress)
 	ip, err := c.advertised()
@@ -151,7 +151,7 @@ func (c *Config) joinURL(own string) string {
 	return u.String()
 }
 
-// hosts are the names and addresses for which the server's own certificate is made, besides the customary ones.
+// hosts returns the names and addresses for the server's own certificate, besides the customary ones.
 func (c *Config) hosts() []string {
 	hosts := []string{c.Listen.BindAddress, address.First(c.Services.ranges()[0]).String()}
 	if joined, other := c.joinAddress(); other {

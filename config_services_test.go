@@ -2,7 +2,8 @@ package bowsprit
 
 import "testing"
 
-// What may not stand among endpoints is not advertised, and the server starts without.
+// TestAdvertised checks that the server does not advertise an address that endpoints cannot have, and starts without
+// one.
 func TestAdvertised(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

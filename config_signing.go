@@ -9,10 +9,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/certificates/signing"
 )
 
-// SigningConfig says with what approved CertificateSigningRequests to Kubernetes' signers are signed: the server's own
-// authority, one from files, or one for each signer; then signers without one are left to others. The server believes
-// certificates of other authorities only if AuthenticationConfig.ClientCAFile holds these. The files are read for each
-// certificate.
+// SigningConfig configures the authorities that sign approved CertificateSigningRequests to Kubernetes' signers: the
+// server's own authority, one from files, or one for each signer. In the last case other programs sign for signers
+// without an authority. The server accepts certificates of other authorities only if AuthenticationConfig.ClientCAFile
+// holds them. It reads the files for each certificate.
 type SigningConfig struct {
 	AuthorityFiles // for all signers
 
@@ -22,7 +22,7 @@ type SigningConfig struct {
 	Duration time.Duration
 }
 
-// AuthorityFiles are the certificate and the key of an authority; both, or none.
+// AuthorityFiles are the certificate and the key of an authority; both, or neither.
 type AuthorityFiles struct {
 	CertFile, KeyFile string // PEM
 }
@@ -105,7 +105,7 @@ func (c *SigningConfig) validate(p *problems) {
 	}
 }
 
-// authorities are what signs for each signer, empty for the server's own authority.
+// authorities returns the authority of each signer, empty for the server's own.
 func (c *SigningConfig) authorities() map[string]pki.Authority {
 	all := map[string]pki.Authority{}
 	for _, s := range c.signers() {

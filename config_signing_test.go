@@ -9,7 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
-// What cannot sign is refused before the server starts.
+// TestSigningConfig checks that Validate refuses files that cannot sign.
 func TestSigningConfig(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

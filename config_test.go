@@ -11,7 +11,7 @@ func TestValidate(t *testing.T) {
 	tests := []struct {
 		name   string
 		config Config
-		want   string // of the error, lines joined by "; "; "" for none
+		want   string // of the error, lines joined by "; "; "" means no error
 	}{
 		{"a data directory is enough", Config{DataDir: "x"}, ""},
 		{"ephemeral is enough", Config{Ephemeral: true}, ""},
@@ -241,7 +241,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Every default is filled in, and nothing that was set is changed.
+// TestDefaults checks that every default is filled in, and that given values stay.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	c := Config{}.withDefaults()

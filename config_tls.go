@@ -10,12 +10,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
-// TLSConfig says how the server proves who it is.
+// TLSConfig configures the server's certificates and TLS.
 type TLSConfig struct {
 	// CertFile and PrivateKeyFile are the serving certificate; without them the server makes its own.
 	CertFile, PrivateKeyFile string
-	// SNICertKeys are further serving certificates, for clients that ask for their names: "CERT,KEY" for the names that
-	// the certificate is for, or "CERT,KEY:NAME,*.NAME". The first that has the name is used.
+	// SNICertKeys are further serving certificates, for clients that request their names: "CERT,KEY" for the names in
+	// the certificate, or "CERT,KEY:NAME,*.NAME". The server uses the first with the name.
 	SNICertKeys []string
 	// MinVersion is the oldest version of TLS that clients may use, named as in package crypto/tls ("VersionTLS13");
 	// VersionTLS12 if empty. CipherSuites are the suites for versions before 1.3, named likewise; Go's choice if empty.
@@ -65,7 +65,7 @@ var tlsVersions = map[string]uint16{
 	"VersionTLS13": tls.VersionTLS13,
 }
 
-// parse returns what a configuration says of versions and suites, in a tls.Config that has nothing else.
+// parse returns the versions and suites of a configuration in a tls.Config without other fields.
 func (c *TLSConfig) parse() (*tls.Config, error) {
 	out := &tls.Config{MinVersion: tls.VersionTLS12}
 	var errs []error
@@ -100,7 +100,7 @@ func (c *TLSConfig) parse() (*tls.Config, error) {
 	return out, errors.Join(errs...)
 }
 
-// carriesHTTP2 tells of the suites of which a server for HTTP/2 has one (RFC 9113, section 9.2.2).
+// carriesHTTP2 reports whether a suite is one that HTTP/2 requires of a server (RFC 9113, section 9.2.2).
 func carriesHTTP2(suite uint16) bool {
 	return suite == tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 || suite == tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
 }

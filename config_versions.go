@@ -9,22 +9,22 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// VersionsConfig says how custom objects move between the versions of their kinds.
+// VersionsConfig configures the conversion of custom objects between versions.
 type VersionsConfig struct {
 	// MigrateStorage has the objects of a custom kind stored anew by itself when its storage version changes, by a
 	// StorageVersionMigration named after the definition and its generation.
 	MigrateStorage bool
-	// MigratorRole makes the role of the storage version migrator that kube-controller-manager has: kube's feature gate
-	// StorageVersionMigrator, which is off by default there too. The server's own migrator needs none.
+	// MigratorRole makes the role of kube-controller-manager's storage version migrator: Kubernetes' feature gate
+	// StorageVersionMigrator, which is off by default there too. The server's own migrator needs no role.
 	MigratorRole bool
-	// Conversions convert objects of custom kinds between their versions inside this program. They take the place of
-	// whatever the kinds' definitions say about conversion.
+	// Conversions convert objects of custom kinds between their versions inside this program. They override the
+	// conversion of the kinds' definitions.
 	Conversions map[schema.GroupKind]Conversion
 }
 
 // Conversion returns objects, which it must not change, in version apiVersion ("group/version"), in the same order.
-// Objects are decoded JSON: map[string]any, []any, string, bool, int64, float64, nil. What it returns is checked as
-// the reply of a conversion webhook is: of metadata, only labels and annotations may be others.
+// Objects are decoded JSON: map[string]any, []any, string, bool, int64, float64, nil. The server checks the result like
+// the response of a conversion webhook: in metadata, only labels and annotations may differ.
 type Conversion = func(ctx context.Context, objects []map[string]any, apiVersion string) ([]map[string]any, error)
 
 func (c *VersionsConfig) settings() []Setting {
@@ -35,7 +35,7 @@ func (c *VersionsConfig) settings() []Setting {
 	}}
 }
 
-// migrations are what migrates storage; they are served by default.
+// migrations are the objects that request storage migrations. The server serves them by default.
 var migrations = schema.GroupVersionResource{
 	Group: "storagemigration.k8s.io", Version: "v1beta1", Resource: "storageversionmigrations",
 }

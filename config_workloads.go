@@ -2,11 +2,11 @@ package bowsprit
 
 import "github.com/bowsprit/bowsprit/internal/workload/node"
 
-// WorkloadsConfig says whether the server simulates nodes, a scheduler, kubelets and controllers. Nothing is run.
+// WorkloadsConfig configures the simulation of nodes, a scheduler, kubelets and controllers. It runs no containers.
 type WorkloadsConfig struct {
 	// Simulate switches the simulation on if it is not nil. Keys are nodes (how many the server makes, 1; 0 if clients
-	// make them), name (node-%d, with their number from 0), zones (over how many they are spread, none), and what each
-	// has: cpu (8), memory (32Gi) and pods (110). stages names files or folders of kwok's Stages, separated as in PATH.
+	// make them), name (node-%d, with their number from 0), zones (their number, none), and the resources of each node:
+	// cpu (8), memory (32Gi) and pods (110). stages names files or folders of kwok's Stages, separated as in PATH.
 	Simulate map[string]string
 }
 

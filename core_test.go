@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// TestCoreAlone starts the core with namespaces, definitions and nothing else, without any other part: it serves a
-// definition and an object of it, from the first request to the deletion of both.
+// TestCoreAlone starts the core with only namespaces and definitions, without any other part: it serves a definition
+// and an object of it, from the first request to the deletion of both.
 func TestCoreAlone(t *testing.T) {
 	t.Parallel()
 	server, err := New(Config{Ephemeral: true})

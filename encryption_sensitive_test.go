@@ -14,8 +14,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
 
-// TestSensitiveIsEncrypted says nothing of a definition in the encryption configuration: its objects are encrypted as
-// secrets are because it makes a field sensitive, are read after a restart, and stay readable when it no longer does.
+// TestSensitiveIsEncrypted uses a definition that the encryption configuration does not name. Its objects are encrypted
+// like secrets because it has a sensitive field, stay readable after a restart, and stay readable when the field is no
+// longer sensitive.
 func TestSensitiveIsEncrypted(t *testing.T) {
 	t.Parallel()
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -65,9 +66,9 @@ func TestSensitiveIsEncrypted(t *testing.T) {
 	}
 }
 
-// TestSensitiveWhileKeysRotate has clients write and read objects with a sensitive field while the file of keys changes
-// under them: the first key, both, the second first, the second alone, and another provider. No read shows another
-// value than the one that was written, no client without the permission sees it, and neither etcd nor the log has it.
+// TestSensitiveWhileKeysRotate writes and reads objects with a sensitive field while the file of keys changes: the
+// first key, both, the second first, the second alone, and another provider. Each read shows the written value, clients
+// without the permission never see it, and neither etcd nor the log contains it.
 func TestSensitiveWhileKeysRotate(t *testing.T) {
 	t.Parallel()
 	var log logtest.Log

@@ -18,14 +18,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
 
-// encrypting is a server whose store the test can look into.
+// encrypting is a server with access to its store for the test.
 type encrypting struct {
 	coreClient
 	*process
 	stopped bool
 }
 
-// startEncrypting starts a server on a directory, and on a file with an EncryptionConfiguration if there is one.
+// startEncrypting starts a server on a directory. file is an EncryptionConfiguration, or "".
 func startEncrypting(t *testing.T, dir, file string, log io.Writer, more ...func(*Config)) *encrypting {
 	t.Helper()
 	c := Config{
@@ -57,7 +57,7 @@ func (e *encrypting) end(t *testing.T) {
 	}
 }
 
-// raw returns what the store holds.
+// raw returns the stored value.
 func (e *encrypting) raw(key string) string {
 	e.t.Helper()
 	r, err := e.host.Store.Get(e.t.Context(), key)
@@ -75,7 +75,7 @@ func (e *encrypting) holds(key, prefix string) {
 	}
 }
 
-// touch writes an object as it is, and returns its revision before and after.
+// touch writes an object unchanged, and returns its revision before and after.
 func (e *encrypting) touch(path string) (before, after string) {
 	e.t.Helper()
 	revision := func(obj map[string]any) string { return obj["metadata"].(map[string]any)["resourceVersion"].(string) }
@@ -94,7 +94,7 @@ func (e *encrypting) merge(path, patch string) {
 	}
 }
 
-// rotate writes the file and has it read.
+// rotate writes the file and makes the server read it.
 func (e *encrypting) rotate(file, text string) {
 	e.t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -131,8 +131,8 @@ func secretNamed(name string) string {
 		name, base64.StdEncoding.EncodeToString([]byte(hushed)))
 }
 
-// TestEncryption switches encryption on with old data there, rotates the key, loses it, deletes what cannot be read,
-// and finds the key again. Nothing secret is in the log or in a page.
+// TestEncryption enables encryption on old data, rotates the key, loses it, deletes unreadable objects, and restores
+// the key. The log and the pages contain no secrets.
 func TestEncryption(t *testing.T) {
 	t.Parallel()
 	var log logtest.Log
@@ -236,7 +236,7 @@ func (e *encrypting) find(file string) {
 	e.do("GET", "/apis/example.com/v1/tabs/a", "", http.StatusOK)
 }
 
-// keepsQuiet looks for secrets where none may be.
+// keepsQuiet searches the log and the pages for secrets.
 func (e *encrypting) keepsQuiet(log *logtest.Log) {
 	pages := map[string]string{"the log": log.String()}
 	transport, err := rest.TransportFor(e.server.RESTConfig())
@@ -276,7 +276,7 @@ func (e *encrypting) keepsQuiet(log *logtest.Log) {
 	}
 }
 
-// TestModes has a server write all files that it ever writes, and looks at who may read them.
+// TestModes makes a server write all its files, and checks their permissions.
 func TestModes(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -306,7 +306,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// spoil overwrites the stored value of a key with what is no object.
+// spoil overwrites the stored value of a key with bytes that are not an object.
 func (e *encrypting) spoil(key string) {
 	e.t.Helper()
 	r, err := e.host.Store.Get(e.t.Context(), key)
@@ -322,7 +322,7 @@ func (e *encrypting) spoil(key string) {
 	}
 }
 
-// gone waits until an object is.
+// gone waits until the view no longer has an object.
 func (e *encrypting) gone(prefix, namespace, name string) {
 	e.t.Helper()
 	c := e.host.View.Collection(prefix)
@@ -346,8 +346,9 @@ func ownedMap(name, owner, uid string) string {
 		{"apiVersion":"v1","kind":"Secret","name":%q,"uid":%q}]}}`, name, owner, uid)
 }
 
-// TestUnreadableHolds has an owner and the content of a namespace that cannot be read: what depends on the one stays,
-// and the other does not go, until they are deleted. The server knows nothing else of them, since it has started after.
+// TestUnreadableHolds has an unreadable owner and an unreadable object in a namespace: the owner's dependents and the
+// namespace remain until the unreadable objects are deleted. The server has started later, so it has no earlier state
+// of them.
 func TestUnreadableHolds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -372,12 +373,12 @@ func TestUnreadableHolds(t *testing.T) {
 	s.do("GET", secretsPath+"/owner", "", http.StatusInternalServerError)
 	s.do("GET", "/api/v1/namespaces/full/configmaps", "", http.StatusOK)
 	s.do("POST", maps, ownedMap("stray", "nobody", "00000000-0000-0000-0000-000000000001"), http.StatusCreated)
-	s.gone("configmaps", "default", "stray") // so the collector has looked at the child, which it has known longer
+	s.gone("configmaps", "default", "stray") // the collector has known the child longer, so it has checked it
 	s.do("GET", maps+"/child", "", http.StatusOK)
 
 	s.do("DELETE", "/api/v1/namespaces/full", "", http.StatusOK)
 	c := s.host.View.Collection("namespaces")
-	for { // until its condition says that something is left
+	for { // until its condition reports remaining content
 		changed := c.Changed()
 		e := c.Snapshot().Get("", "full")
 		if e == nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/bowsprit/bowsprit"
 )
 
-// A program that brings its own control plane. With DataDir instead of Ephemeral it keeps what is stored.
+// A program starts its own control plane. With DataDir instead of Ephemeral it keeps the stored objects.
 func ExampleNew() {
 	server, err := bowsprit.New(bowsprit.Config{Ephemeral: true})
 	if err != nil {
-		log.Fatal(err) // says which setting is wrong
+		log.Fatal(err) // names the wrong setting
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1) // Run's result, read once

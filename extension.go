@@ -6,13 +6,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// Extension brings kinds of a program's own into a server. Package extension makes it, and nothing else does.
+// Extension adds a program's own kinds to a server. Only package extension makes it.
 type Extension interface {
-	// Bring returns what is added to the server.
+	// Bring returns the additions to the server.
 	Bring() part.Extension
 }
 
-// behind returns what an extension API server takes from the server behind which it stands, nil for all other servers.
+// behind returns the dependencies of an extension API server on the server in front of it, or nil for all other
+// servers.
 func (c *Config) behind() *part.Behind {
 	for _, e := range c.Extensions {
 		if b := e.Bring().Behind; b != nil {
@@ -31,8 +32,8 @@ func (c *Config) extensions() []part.Part {
 	return all
 }
 
-// extensionParts are what an extension API server has beside the core: its own kinds, and admission by the policies and
-// webhooks of the server behind which it stands.
+// extensionParts returns the parts of an extension API server: its own kinds, and admission by the policies and
+// webhooks of the server in front of it.
 func (c *Config) extensionParts() []part.Part {
 	return append(c.extensions(),
 		c.behind().Part,
@@ -46,7 +47,7 @@ func (c *Config) extensionParts() []part.Part {
 	)
 }
 
-// unservedKinds brings the kinds of Kubernetes for those who look at their objects in the view. No request finds them.
+// unservedKinds adds the kinds of Kubernetes for readers of the view. No request finds them.
 func unservedKinds() part.Part {
 	return part.Part{Name: "built-in kinds, not served",
 		Resources: func(_ *part.Host, resources []*catalog.Resource) []*catalog.Resource {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// trimEvery is how often what was made for requests is looked through for what is no longer needed.
+	// trimEvery is the interval in which caches of compiled data are searched for unused entries.
 	trimEvery = time.Minute
 	// tightWithoutLimit is the live heap, in bytes, from which memory counts as tight if GOMEMLIMIT sets no limit.
 	tightWithoutLimit = 1 << 30
 )
 
-// trim drops compiled schemas and documents that are not in use, sooner when memory is tight: with GOMEMLIMIT when the
-// live heap has reached three quarters of it, else at a gigabyte. All of them are made again when they are needed.
+// trim drops unused compiled schemas and documents, and drops them sooner when memory is tight: when the live heap has
+// reached three quarters of GOMEMLIMIT, or a gigabyte without a limit. The server compiles them again on demand.
 func (p *process) trim(ctx context.Context) error {
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
@@ -48,7 +48,7 @@ func tightAt(limit int64) uint64 {
 	return uint64(limit) / 4 * 3
 }
 
-// liveHeap is what the last garbage collection left, in bytes.
+// liveHeap is the size of the heap after the last garbage collection, in bytes.
 func liveHeap() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

@@ -19,10 +19,10 @@ import (
 // metricsPage lists every metric of a server; its head is written by hand.
 const metricsPage = "docs/metrics.md"
 
-// levelsFile has what Kubernetes promises of its metrics, and the names of those that libraries count.
+// levelsFile lists the stability levels of Kubernetes' metrics, and the metrics of libraries.
 const levelsFile = "internal/front/figures/levels.txt"
 
-// fullConfig switches on what has metrics of its own only when it is used.
+// fullConfig enables every part that adds metrics when it is used.
 func fullConfig(t *testing.T) Config {
 	t.Helper()
 	dir := t.TempDir()
@@ -61,8 +61,8 @@ var (
 	ofMetrics = regexp.MustCompile(`(?m)^# HELP ((?:registered|disabled|hidden|cardinality)_[a-z_]+) (?:\[[A-Z]+\] )?(.*)$`)
 )
 
-// undescribed returns the help of metrics that no collector describes beforehand: those of priority and fairness, by
-// the source of the functions that make them, and what is counted of the metrics themselves, by the page that shows it.
+// undescribed returns the help of metrics that no collector describes beforehand. The help of priority and fairness
+// comes from the source of its functions, the help of the metrics about metrics from the page.
 func undescribed(t *testing.T, page string) map[string]string {
 	t.Helper()
 	tree, err := parser.ParseFile(token.NewFileSet(), "internal/front/flow/metrics.go", nil, 0)
@@ -95,8 +95,8 @@ func undescribed(t *testing.T, page string) map[string]string {
 	return all
 }
 
-// metricRows returns the lines of the page's tables: Kubernetes' metrics, those of its libraries, and our own. page is
-// what /metrics shows.
+// metricRows returns the lines of the page's tables: Kubernetes' metrics, its libraries' metrics, and our own. page is
+// the text of /metrics.
 func metricRows(t *testing.T, p *process, levels map[string]string, page string) (kube, own []string) {
 	t.Helper()
 	descs := make(chan *prometheus.Desc)
@@ -161,7 +161,7 @@ func unquote(t *testing.T, text string) string {
 	return plain
 }
 
-// labelNames returns the labels of a Desc: constant ones have values.
+// labelNames returns the labels of a Desc; constant ones have values.
 func labelNames(constant, variable string) string {
 	var names []string
 	for _, l := range strings.Split(constant+","+variable, ",") {
@@ -189,8 +189,8 @@ func readLevelNames(t *testing.T) map[string]string {
 	return levels
 }
 
-// TestMetricsReference holds docs/metrics.md to what a server registers, and to what it shows. With -update the tables
-// are written anew.
+// TestMetricsReference compares docs/metrics.md with the metrics that a server registers and shows. -update rewrites
+// the tables.
 func TestMetricsReference(t *testing.T) {
 	server, err := New(fullConfig(t))
 	if err != nil {

@@ -129,8 +129,8 @@ func sendTraced(t *testing.T, who *rest.Config, method, url, body string, header
 	}
 }
 
-// TestTracing follows a write of a caller that is trusted from its request to the webhook and the store, and sees
-// nothing of one that is not. Stopping the server delivers what was not sent yet.
+// TestTracing follows a write of a trusted caller from its request to the webhook and the store, and checks that the
+// write of an untrusted caller is not traced. Stopping the server delivers the remaining spans.
 func TestTracing(t *testing.T) {
 	t.Parallel()
 	const trace, stranger = "0af7651916cd43dd8448eb211c80319c", "1af7651916cd43dd8448eb211c80319c"
@@ -222,8 +222,8 @@ func attributeOf(s *tracev1.Span, key string) string {
 	return ""
 }
 
-// TestMetricsAreKubes asks for the metrics that Kubernetes' dashboards need, after requests that fill them, and for
-// those that the configuration changes.
+// TestMetricsAreKubes reads the metrics that Kubernetes' dashboards need, after requests that fill them, and the
+// metrics that the configuration changes.
 func TestMetricsAreKubes(t *testing.T) {
 	t.Parallel()
 	c := Config{Ephemeral: true}
@@ -279,7 +279,7 @@ func TestObservabilityConfig(t *testing.T) {
 	const head = "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n"
 	for _, test := range []struct {
 		config ObservabilityConfig
-		want   string // in the error; "" is none
+		want   string // in the error; "" means no error
 	}{
 		{ObservabilityConfig{ShowHiddenMetricsForVersion: "1.35"}, ""},
 		{ObservabilityConfig{ShowHiddenMetricsForVersion: "1.34"}, "only the previous minor version is allowed"},

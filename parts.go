@@ -50,10 +50,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/volume"
 )
 
-// parts are what a server has beside the core, in the order in which it starts, and within one position of the
-// admission chain the order in which plugins are asked. This is the one list: a part is added by a line here.
+// parts returns the parts of a server besides the core, in the order of their start. Within one position of the
+// admission chain that is also the order of plugins. This is the only list: add a part with a line here.
 //
-// It is also asked which names there are, of plugins and controllers, so it must do nothing but make values.
+// The server also calls it for the names of plugins and controllers, so it must only make values.
 func (c *Config) parts() []part.Part {
 	if c.behind() != nil {
 		return c.extensionParts()
@@ -64,7 +64,7 @@ func (c *Config) parts() []part.Part {
 	}
 	servers := c.peers()
 	all := []part.Part{
-		servers.Lease(), // then StorageVersions, which nothing that is written precedes but it
+		servers.Lease(), // before StorageVersions; only the lease is written earlier
 		storageversion.Part(slices.Contains(c.openGates(), storageversion.Gate), servers.Name),
 		builtinKinds(c),
 		plugins.Part(c.pluginSettings()),
@@ -115,7 +115,7 @@ func (c *Config) parts() []part.Part {
 	return slices.Concat(all, peer.Parts(servers), c.extensions())
 }
 
-// simulation is what simulates workloads, with settings.
+// simulation returns the parts that simulate workloads, with settings.
 func simulation(settings node.Settings, logs *podlog.Logs) []part.Part {
 	shared, stages := &cluster.Shared{}, play.New(settings.Stages())
 	return []part.Part{play.Part(stages, shared), node.Part(settings, stages), scheduler.Part(shared), usage.Part(),
@@ -135,7 +135,7 @@ func builtinKinds(c *Config) part.Part {
 				kinds.CoordinateLeases(resources)
 			}
 			emulate := c.Emulation.read()
-			// An error is about what Validate has refused.
+			// Validate has returned the error.
 			absent, _ := kinds.RuntimeConfig(c.API.RuntimeConfig).Apply(resources, emulate, c.openGates()...)
 			if len(absent) > 0 {
 				h.Log.Warn("--runtime-config asks for what is not here", "versions", absent)
@@ -149,7 +149,7 @@ func builtinKinds(c *Config) part.Part {
 		}}
 }
 
-// pluginSettings are what the configuration says of the admission plugins about single kinds.
+// pluginSettings returns the settings of the admission plugins for single kinds.
 func (c *Config) pluginSettings() plugins.Settings {
 	s := plugins.Settings{
 		NotReadySeconds: c.Limits.NotReadyTolerationSeconds, UnreachableSeconds: c.Limits.UnreachableTolerationSeconds,

@@ -32,7 +32,7 @@ func serverMetrics(c *Config) part.Part {
 	}}
 }
 
-// gates are those of Kubernetes' feature gates that can be switched here.
+// gates returns the feature gates of Kubernetes that the configuration can switch.
 func (c *Config) gates() []figures.Gate {
 	return []figures.Gate{
 		{Name: "AllowUnsafeMalformedObjectDeletion", Stage: "ALPHA", Enabled: c.API.UnsafeMalformedObjectDeletion},
@@ -87,7 +87,7 @@ func profiles(c *ObservabilityConfig) part.Part {
 	}}
 }
 
-// setVerbosity answers as kube-apiserver does, whose operators know the texts.
+// setVerbosity answers with kube-apiserver's texts, because its operators rely on them.
 func setVerbosity(set func(v int)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		answer := func(code int, text string) {
@@ -136,9 +136,9 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 			false))
 }
 
-// snapshots brings the stream of all data, as of one moment, in etcd's format: what package backup asks for. It shows
-// everything, so that the permission for the path is not enough: a role for all paths may be meant for metrics. A
-// stream that fails is broken off, so that half a snapshot is not taken for a whole one.
+// snapshots adds a stream of all data at one moment, in etcd's format, which package backup requests. It contains
+// everything, so the permission for the path is not enough: a role for all paths may be meant for metrics. A failing
+// stream is aborted, so that clients notice an incomplete snapshot.
 func snapshots() part.Part {
 	return part.Part{Name: "snapshots", Pages: func(h *part.Host) map[string]front.Handler {
 		return map[string]front.Handler{backup.Path: func(w http.ResponseWriter, r *http.Request, _ *request.Info,
@@ -170,7 +170,7 @@ func snapshots() part.Part {
 // snapshotPatience is how long a client may take to read a piece of a snapshot.
 const snapshotPatience = time.Minute
 
-// mayReadAll returns a 403 for a user who may not get every object of every kind.
+// mayReadAll returns a 403 unless the user may get every object of every kind.
 func mayReadAll(ctx context.Context, a authz.Authorizer, who user.Info) error {
 	return authz.Require(ctx, a, who,
 		&request.Info{IsResource: true, Verb: "get", Group: "*", Version: "*", Resource: "*"})

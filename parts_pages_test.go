@@ -25,7 +25,7 @@ func (pathsOnly) Authorize(_ context.Context, _ user.Info, what *request.Info) (
 	return authz.Decision{Verdict: authz.Allow}, nil
 }
 
-// TestSnapshotNeedsAll: who may get all paths may not for that get all data.
+// TestSnapshotNeedsAll checks that the permission for all paths does not include all data.
 func TestSnapshotNeedsAll(t *testing.T) {
 	t.Parallel()
 	serve := snapshots().Pages(&part.Host{Authorizer: pathsOnly{}})[backup.Path]

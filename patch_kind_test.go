@@ -15,8 +15,8 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// TestPatchOfKind has what kube-apiserver 1.36.3 answers to patches that remove kind or apiVersion, or are of no known
-// type.
+// TestPatchOfKind checks kube-apiserver 1.36.3's responses to patches that remove kind or apiVersion, or have an
+// unknown type.
 func TestPatchOfKind(t *testing.T) {
 	client, err := kubernetes.NewForConfig(testserver.Start(t).RESTConfig())
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
-// peerConfig returns the configuration of a server that trusts all others that are given the same keys.
+// peerConfig returns the configuration of a server that trusts all others with the same keys.
 func peerConfig(t *testing.T, etcd, keys, host string, off ...string) Config {
 	t.Helper()
 	c := Config{DataDir: t.TempDir(), hostname: host, Etcd: EtcdConfig{Servers: []string{etcd}}}
@@ -71,7 +71,7 @@ func peerKeys(t *testing.T) string {
 	return dir
 }
 
-// ask sends a request with headers, "Name: value", and returns what comes back.
+// ask sends a request with headers, "Name: value", and returns the response.
 func (c coreClient) ask(method, path, body string, headers ...string) (int, http.Header, string) {
 	c.t.Helper()
 	transport, err := rest.TransportFor(c.server.RESTConfig())
@@ -100,7 +100,7 @@ func (c coreClient) ask(method, path, body string, headers ...string) (int, http
 	return res.StatusCode, res.Header, string(data)
 }
 
-// eventually asks until ok, or the test's time is over.
+// eventually repeats a request until ok, or until the test's time is over.
 func (c coreClient) eventually(path, header string, ok func(code int, body string) bool) string {
 	c.t.Helper()
 	limit, tick := time.After(2*time.Minute), time.NewTicker(20*time.Millisecond)
@@ -126,7 +126,7 @@ const (
 
 func is200(code int, _ string) bool { return code == 200 }
 
-// TestPeers has two servers share an etcd, each of which lacks what the other one serves, as during an upgrade.
+// TestPeers runs two servers on one etcd. Each lacks a kind of the other, as during an upgrade.
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	etcd := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}).ClientURL()
@@ -145,7 +145,7 @@ func TestPeers(t *testing.T) {
 		t.Errorf("what no server serves: %d %s", code, body)
 	}
 
-	// The other server knows whose request it is, and not from what the client says of itself.
+	// The other server authorizes the original user, and ignores the client's own headers.
 	code, header, body := b.ask("GET", peerJobs, "", "Impersonate-User: jane", "X-Remote-User: admin",
 		"X-Remote-Group: system:masters")
 	if code != 403 || !strings.Contains(body, `User \"jane\" cannot list resource \"jobs\"`) {
@@ -161,7 +161,7 @@ func TestPeers(t *testing.T) {
 		t.Errorf("made by %v, want %v", made["spec"], want)
 	}
 
-	// Discovery of both is that of all, and each says on request what it serves itself.
+	// Discovery of both lists the versions of all servers. Each also lists only its own on request.
 	both := func(_ int, body string) bool {
 		return versionsIn(t, body)["apps/v1"] && versionsIn(t, body)["batch/v1"]
 	}
@@ -184,7 +184,7 @@ func TestPeers(t *testing.T) {
 	b.watches(a)
 	b.forgets(a)
 
-	// A server that stops is asked no more.
+	// A stopped server gets no more requests.
 	stop()
 	b.eventually(peerJobs, "", func(code int, _ string) bool { return code == 404 })
 	b.eventually("/apis", aggregatedV2, func(_ int, body string) bool { return !versionsIn(t, body)["batch/v1"] })
@@ -223,7 +223,7 @@ func TestPeerAuthorities(t *testing.T) {
 	b.eventually(peerJobs, "", is200)
 }
 
-// watches has a watch of what another server serves show a change at once.
+// watches checks that a watch of another server's resource shows a change at once.
 func (c coreClient) watches(other coreClient) {
 	c.t.Helper()
 	client, err := rest.HTTPClientFor(c.server.RESTConfig())
@@ -262,7 +262,7 @@ func (c coreClient) forgets(other coreClient) {
 	}
 }
 
-// versionsIn returns what an aggregated document has.
+// versionsIn returns the versions in an aggregated document.
 func versionsIn(t *testing.T, body string) map[string]bool {
 	t.Helper()
 	var list struct {
@@ -283,7 +283,7 @@ func versionsIn(t *testing.T, body string) map[string]bool {
 	return out
 }
 
-// csr is a request for a certificate, which says who has made it.
+// csr returns a request for a certificate, whose object names its creator.
 func csr(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

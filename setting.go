@@ -9,23 +9,22 @@ const (
 	KubeAPIServer Command = "kube-apiserver"
 )
 
-// Setting declares one setting of a Config: what a flag needs to know of it. It is the one declaration for all
-// commands.
+// Setting declares one setting of a Config for a flag. All commands share the declaration.
 type Setting struct {
-	// Name is that of the flag, without dashes: kube-apiserver's, where it has such a flag.
+	// Name is the name of the flag, without dashes: kube-apiserver's, where it has such a flag.
 	Name string
-	// Help says in a sentence what the setting does.
+	// Help describes the setting in a sentence.
 	Help string
-	// Value points to the setting: *string, *bool, **bool (nil if nothing is said, which means true), *int, *uint,
-	// *int64, *float32, *time.Duration, *[]string, *map[string]string, or it is a map[string]any of feature gates,
-	// whose values are *bool for those that are off and **bool for those that are on if nothing is said, or a
-	// func(bool) that is told what is said.
+	// Value points to the setting: *string, *bool, **bool (nil means true), *int, *uint, *int64, *float32,
+	// *time.Duration, *[]string, *map[string]string, or it is a map[string]any of feature gates. The map's values are
+	// *bool for gates that are off by default, **bool for gates that are on by default, or a func(bool) that receives
+	// the value.
 	Value any
-	// Default is what the setting is if nothing is said, of the type that Value points to; nil is its zero.
+	// Default is the value of an unset setting, of the type that Value points to; nil means its zero.
 	Default any
-	// Form is how text becomes the value, where its type does not say so.
+	// Form is the conversion of text to the value, where the type does not determine it.
 	Form Form
-	// Only is the one command that has the setting, "" for all.
+	// Only is the one command with the setting, or "" for all.
 	Only Command
 }
 
@@ -34,19 +33,18 @@ type Form int
 
 // The forms.
 const (
-	// Plain is as the type says; a list is divided by commas.
+	// Plain is the form of the type; commas divide a list.
 	Plain Form = iota
-	// Repeated is a list that has one element for each time that the flag is given.
+	// Repeated is a list with one element for each use of the flag.
 	Repeated
-	// Seconds is a duration that is written as a number of seconds.
+	// Seconds is a duration in a number of seconds.
 	Seconds
-	// Quoted is a map whose elements are divided by commas, and may have commas themselves if they stand in quotes, as
-	// in a line of CSV.
+	// Quoted is a map with commas between its elements. Elements in quotes may contain commas, as in a line of CSV.
 	Quoted
-	// Bounded is a number or a duration whose 0 is no bound, which is less than zero in the field.
+	// Bounded is a number or a duration. 0 means no bound, which is a negative value in the field.
 	Bounded
-	// Explicit is a text or a number that is zero in the field if nothing is said. One that is said to be empty or 0
-	// becomes "" in quotes or -1 there, which Validate refuses where it has an effect.
+	// Explicit is a text or a number that is zero in the field if unset. An explicit empty text or 0 becomes "" in
+	// quotes or -1 in the field, which Validate refuses where it has an effect.
 	Explicit
 	// Ports are ports from one to another: 30000-32767.
 	Ports

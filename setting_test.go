@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// TestSettings holds that each setting has one declaration with a help text, and points into the configuration that it
-// was asked of.
+// TestSettings checks that each setting has one declaration with a help text, and points into its own configuration.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	for _, command := range []Command{Serve, KubeAPIServer} {

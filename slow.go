@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// stopLogged stops the server, and says so.
+// stopLogged stops the server and logs the stop.
 func (p *process) stopLogged() error {
 	began := time.Now()
 	p.log.Info("stopping", "runningRequestsMayTake", p.config.ShutdownTimeout)
@@ -14,10 +14,11 @@ func (p *process) stopLogged() error {
 	return err
 }
 
-// slowStep is after how long a step of the start says what it is doing, and how often it says so again.
+// slowStep is the time after which a step of the start logs its name, and slowStepAgain the interval in which it
+// repeats that.
 const slowStep, slowStepAgain = 2 * time.Second, 30 * time.Second
 
-// noteSlow says what the start is doing if that takes long; the function that it returns ends that.
+// noteSlow logs the current step of the start if the step takes long. The returned function ends that.
 func noteSlow(log *slog.Logger, doing string, attrs ...any) (done func()) {
 	began := time.Now()
 	stop, ended := make(chan struct{}), make(chan struct{})

@@ -10,7 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
 
-// A step of the start that takes more than two seconds says what it is doing, at once and then from time to time.
+// TestSlowStepsAreNoted checks that a step of the start that takes more than two seconds logs its name, at once and
+// then from time to time.
 func TestSlowStepsAreNoted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -33,33 +33,34 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// process is a running server: the core in the order in which it starts, and the parts that stand beside it. stop
-// takes them down in the opposite order.
+// process is a running server: the core in the order of its start, and the other parts. stop stops them in the opposite
+// order.
 type process struct {
 	config Config
 	log    *slog.Logger
 	parts  []part.Part
-	host   part.Host // what the core offers parts, filled as the start goes on
+	host   part.Host // the core for the parts, filled during the start
 
-	// behind is what an extension API server takes from the server behind which it stands; nil for all others.
+	// behind holds the dependencies of an extension API server on the server in front of it, or nil for all other
+	// servers.
 	behind *part.Behind
 
 	dir      string
 	listener net.Listener
 	keys     *serviceaccount.Keys
-	// encryption is nil if nothing is encrypted.
+	// encryption is nil without encryption.
 	encryption *encrypt.Encryption
 	requests   *figures.StoreRequests
-	traces     *tracing.Provider // nil if nothing is traced
+	traces     *tracing.Provider // nil without tracing
 	handlers   part.Handlers
 	admission  admit.Chain
 	documents  *openapi.Handler
-	auditor    *audit.Auditor    // nil if nothing is recorded
-	libraries  figures.Libraries // of what is switched on
+	auditor    *audit.Auditor    // nil without auditing
+	libraries  figures.Libraries // metrics of the libraries in use
 	control    *control.Controllers
 	front      *front.Server
 
-	broken chan error // the first piece that breaks while running; capacity 1, later ones are dropped
+	broken chan error // the first failure while running; capacity 1, later ones are dropped
 	undo   []func() error
 }
 
@@ -76,7 +77,7 @@ func newProcess(c Config, parts []part.Part) *process {
 	return p
 }
 
-// steps are what starting means, in order. Each registers with onStop what undoes it.
+// steps returns the steps of the start, in order. Each registers its reversal with onStop.
 func (p *process) steps() []func(context.Context) error {
 	return []func(context.Context) error{
 		p.checkAddress,
@@ -121,7 +122,7 @@ func (p *process) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-p.host.Store.Failed():
-		return nil // why is what closing it returns
+		return nil // closing it returns the reason
 	case err := <-p.broken:
 		select {
 		case <-p.host.Store.Failed():
@@ -227,7 +228,7 @@ func (p *process) openCertificates(ctx context.Context) error {
 	}
 	c.MinVersion, c.CipherSuites = wanted.MinVersion, wanted.CipherSuites
 	if p.config.DataDir == "" {
-		c.Dir = "" // nothing would be left to find
+		c.Dir = "" // the directory is temporary
 	}
 	keys, err := pki.Open(c)
 	if err != nil {
@@ -245,7 +246,7 @@ func (p *process) openCertificates(ctx context.Context) error {
 	return nil
 }
 
-// openKeys opens the keys of service accounts, those of the server's own in dir.
+// openKeys opens the keys of service accounts. dir holds the server's own keys.
 func (p *process) openKeys(ctx context.Context, dir string) (err error) {
 	c := &p.config.ServiceAccounts
 	keys := serviceaccount.KeyConfig{
@@ -281,7 +282,7 @@ func (p *process) loadView(ctx context.Context) error {
 	return nil
 }
 
-// startParts makes what is to be there before the first request.
+// startParts makes the objects that must exist before the first request.
 func (p *process) startParts(ctx context.Context) error {
 	defer noteSlow(p.log, "make the objects that every cluster has")()
 	if p.behind == nil {
@@ -301,10 +302,10 @@ func (p *process) startParts(ctx context.Context) error {
 	return nil
 }
 
-// keepEvery is how often what was made at the start is looked for, as kube-apiserver does.
+// keepEvery is the interval in which the server checks the objects of its start, as in kube-apiserver.
 const keepEvery = 10 * time.Second
 
-// keep makes again what a client has deleted and the server always has, until ctx ends.
+// keep recreates objects that every server has and a client has deleted, until ctx ends.
 func (p *process) keep(ctx context.Context) error {
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()

@@ -22,7 +22,7 @@ import (
 // replica, is about to make.
 const accountPatience = 10 * time.Second
 
-// lifecycle is the one plugin of the core: it keeps objects out of namespaces that are not there or being deleted.
+// lifecycle is the only plugin of the core: it refuses objects in namespaces that do not exist or are being deleted.
 func lifecycle(behind *part.Behind) part.Part {
 	return part.Part{Name: "core", Admission: []part.Plugin{{
 		Name: admit.Lifecycle{}.Name(), At: part.AtFirst,
@@ -35,12 +35,12 @@ func lifecycle(behind *part.Behind) part.Part {
 	}}}
 }
 
-// admissionChain are the plugins of the core and of parts, in the order in which they are asked.
+// admissionChain returns the plugins of the core and of parts, in the order in which they run.
 func admissionChain(parts []part.Part, behind *part.Behind) []part.Plugin {
 	return part.Chain(append([]part.Part{lifecycle(behind)}, parts...))
 }
 
-// buildAdmission makes the chain of plugins, without those that are switched off. Errors are about their configuration.
+// buildAdmission makes the chain of enabled plugins. Errors are about their configuration.
 func (p *process) buildAdmission(context.Context) error {
 	config, err := p.admissionConfig()
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *process) buildAdmission(context.Context) error {
 	return nil
 }
 
-// admissionConfig is what the user's file says about plugins.
+// admissionConfig returns the configuration of plugins in the user's file.
 func (p *process) admissionConfig() (configuration.Configuration, error) {
 	if p.config.Admission.ConfigFile == "" {
 		return configuration.Configuration{}, nil
@@ -91,7 +91,7 @@ func embeddedPlugins(plugins []AdmissionPlugin) part.Part {
 	return p
 }
 
-// admissionPolicies brings the policies that are objects, written in CEL.
+// admissionPolicies adds the policies that are objects, written in CEL.
 func admissionPolicies(c *Config) part.Part {
 	config := func(h *part.Host) policy.Config {
 		return policy.Config{
@@ -119,14 +119,14 @@ func admissionPolicies(c *Config) part.Part {
 	}}
 }
 
-// obeysMutatingPolicies reports whether there are MutatingAdmissionPolicies: an emulated release may not have them, and
-// what is stored is then a newer one's.
+// obeysMutatingPolicies reports whether MutatingAdmissionPolicies have an effect. An emulated release may lack the
+// kind, and then stored policies come from a newer server.
 func obeysMutatingPolicies(c *Config, h *part.Host) bool {
 	r := h.Catalog.Snapshot().Resource("admissionregistration.k8s.io", "mutatingadmissionpolicies")
 	return r != nil && r.Served || !c.Emulation.read().Emulates()
 }
 
-// admissionWebhooks brings the webhooks that are objects.
+// admissionWebhooks adds the webhooks that are objects.
 func admissionWebhooks() part.Part {
 	config := func(h *part.Host, kubeconfig string) (hook.Config, error) {
 		c := hook.Config{

@@ -38,7 +38,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// buildCatalog makes what is served, and what shows the objects of it.
+// buildCatalog makes the catalog of served kinds, and the view of their objects.
 func (p *process) buildCatalog(context.Context) error {
 	h := &p.host
 	cel.KeepCompatible(p.config.Emulation.read().MinCompatibility)
@@ -70,7 +70,7 @@ func (p *process) buildCatalog(context.Context) error {
 		Resolve: resolver.Resolve, Certificates: certificates, Egress: h.Egress, Log: p.log,
 	}
 	if h.Egress.Tunnelled(egress.Cluster) && !p.config.aggregation().Routing {
-		// Cluster IPs mean something where the tunnel ends, and balance there as they do for pods.
+		// The tunnel ends in a network with cluster IPs, which balance there as for pods.
 		options.Resolve = resolver.ClusterAddress
 	}
 	if p.behind != nil {
@@ -81,7 +81,7 @@ func (p *process) buildCatalog(context.Context) error {
 	return nil
 }
 
-// buildAuth makes what says who asks, and whether they may.
+// buildAuth makes the authenticator and the authorizer.
 func (p *process) buildAuth(context.Context) error {
 	c, h := &p.config, &p.host
 	h.Tokens = serviceaccount.New(serviceaccount.Config{
@@ -110,7 +110,7 @@ func (p *process) buildAuth(context.Context) error {
 	return nil
 }
 
-// buildFlow makes what shares the server's seats out among requests. What it shares by a part will say.
+// buildFlow makes the scheduler that shares the server's seats out among requests. A part configures it later.
 func (p *process) buildFlow(context.Context) error {
 	c, h := &p.config, &p.host
 	if !c.Limits.fair() {
@@ -127,7 +127,7 @@ func (p *process) buildFlow(context.Context) error {
 	return nil
 }
 
-// buildHandlers collects what the verbs ask parts.
+// buildHandlers collects the handlers of parts for the verbs.
 func (p *process) buildHandlers(context.Context) error {
 	for _, one := range p.parts {
 		if one.Handlers == nil {
@@ -140,7 +140,7 @@ func (p *process) buildHandlers(context.Context) error {
 	return nil
 }
 
-// buildVerbs makes what reads and writes objects.
+// buildVerbs makes the verbs, which read and write objects.
 func (p *process) buildVerbs(context.Context) error {
 	c, h := &p.config, &p.host
 	h.Verbs = verb.New(verb.Config{
@@ -156,7 +156,7 @@ func (p *process) buildVerbs(context.Context) error {
 	return nil
 }
 
-// buildDocuments makes what publishes the catalog.
+// buildDocuments makes the documents that publish the catalog.
 func (p *process) buildDocuments(context.Context) error {
 	p.documents = openapi.New(openapi.Options{Version: p.config.Emulation.shown().Version, WriteError: writeError})
 	p.host.Schema = p.documents.Schema
@@ -188,7 +188,7 @@ func (p *process) buildControllers(context.Context) error {
 	return nil
 }
 
-// contents returns what deletes what other servers have in a namespace, nil if there are no such servers.
+// contents returns the function that deletes the contents of a namespace on other servers, or nil.
 func (p *process) contents() func(context.Context, string) control.Elsewhere {
 	for _, one := range p.parts {
 		if one.Contents != nil {
@@ -198,7 +198,7 @@ func (p *process) contents() func(context.Context, string) control.Elsewhere {
 	return nil
 }
 
-// remote returns the other servers, nil if there can be none.
+// remote returns the other servers, or nil.
 func (p *process) remote() control.Remote {
 	for _, one := range p.parts {
 		if one.Remote != nil {
@@ -208,7 +208,7 @@ func (p *process) remote() control.Remote {
 	return nil
 }
 
-// buildFront makes what takes requests in.
+// buildFront makes the front, which receives requests.
 func (p *process) buildFront(context.Context) error {
 	c, h := &p.config, &p.host
 	origins, err := parseOrigins(c.HTTP.CORSAllowedOrigins)
@@ -283,8 +283,8 @@ func (p *process) checks() []front.Check {
 	return checks
 }
 
-// identity names this replica in the election of the one whose controllers work, as kube's components name themselves.
-// An embedded etcd has no other replica.
+// identity returns the name of this replica in the election for running controllers, in the form of Kubernetes'
+// components. With an embedded etcd it is "", because there are no other replicas.
 func (p *process) identity() string {
 	if len(p.config.Etcd.Servers) == 0 {
 		return ""
@@ -296,7 +296,7 @@ func (p *process) identity() string {
 	return host + "_" + uuid.NewString()
 }
 
-// conversion is what converts between versions: by webhook, or by functions of the program that embeds the server.
+// conversion returns the converter between versions, which uses webhooks or functions of the embedding program.
 func (p *process) conversion() *convert.Converter {
 	functions := make(map[schema.GroupKind]convert.Function, len(p.config.Versions.Conversions))
 	for kind, f := range p.config.Versions.Conversions {
@@ -309,7 +309,7 @@ func (p *process) conversion() *convert.Converter {
 
 func writeError(w http.ResponseWriter, r *http.Request, err error) { codec.WriteError(w, r, err) }
 
-// fresh answers from a catalog that knows every definition that was acknowledged before the request.
+// fresh serves from a catalog with every definition that was acknowledged before the request.
 func (p *process) fresh(serve func(http.ResponseWriter, *http.Request, *catalog.Snapshot)) front.Handler {
 	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
 		if _, err := p.host.View.Fresh(r.Context()); err != nil {
@@ -320,5 +320,5 @@ func (p *process) fresh(serve func(http.ResponseWriter, *http.Request, *catalog.
 	}
 }
 
-// build says which Bowsprit this is.
+// build returns the version of Bowsprit.
 func build() front.Build { return front.Build{Version: strings.TrimPrefix(Version().Bowsprit, "v")} }

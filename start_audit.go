@@ -8,7 +8,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/egress"
 )
 
-// buildAudit makes what records requests. It ends after the last request, and delivers what it has then.
+// buildAudit makes the auditor, which records requests. It stops after the last request, and then delivers the
+// remaining events.
 func (p *process) buildAudit(context.Context) error {
 	options := p.config.Audit.options()
 	options.Webhook.Dial = p.host.Egress.Selected(egress.ControlPlane)

@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/egress"
 )
 
-// checkProxies refuses front proxies that any client could be, and warns about what is hardly meant.
+// checkProxies refuses front proxies that any client could impersonate, and warns about dangerous settings.
 func (p *process) checkProxies() error {
 	c := &p.config.Authentication.RequestHeader
 	for _, text := range c.warnings() {
@@ -31,7 +31,7 @@ func (p *process) checkProxies() error {
 	return nil
 }
 
-// authenticator returns what says who asks.
+// authenticator returns the authenticator of requests.
 func (p *process) authenticator() (*authn.Authenticator, error) {
 	c, h := &p.config.Authentication, &p.host
 	audiences := h.Tokens.Audiences()
@@ -74,7 +74,7 @@ func (p *process) authenticator() (*authn.Authenticator, error) {
 			p.log.Warn("the authorization mode AlwaysAllow lets anonymous requests do everything, where the authentication configuration allows any",
 				"file", c.ConfigFile, "paths", paths)
 		} else {
-			// Where everything is allowed to everyone, at least it is known who that is.
+			// AlwaysAllow allows everything to every user, so at least the users must be known.
 			p.log.Warn("anonymous requests are refused, because the authorization mode AlwaysAllow would let them do everything")
 			who.NoAnonymous = true
 		}
@@ -82,7 +82,7 @@ func (p *process) authenticator() (*authn.Authenticator, error) {
 	return authn.New(who), nil
 }
 
-// openRemote returns who else is asked about tokens, nil if no one is.
+// openRemote returns the remote authenticators of tokens, or nil.
 func (p *process) openRemote(audiences []string) (*token.Remote, error) {
 	host, err := os.Hostname()
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/egress"
 )
 
-// viewer is what knows which objects a caller may see of a resource: the roles, if no mode can refuse what they grant.
+// viewer returns the viewer, which determines the objects of a resource that a caller may see. It is the roles, if no
+// mode can refuse their grants.
 func (p *process) viewer() authz.Viewer {
 	c := &p.config.Authorization
 	refuses := func(mode string) bool { return mode != modes.RBAC && mode != modes.Node && mode != modes.ABAC }
@@ -24,7 +25,7 @@ func (p *process) viewer() authz.Viewer {
 	return p.host.Roles
 }
 
-// openModes makes what decides about requests.
+// openModes makes the authorization modes.
 func (p *process) openModes() (*modes.Modes, error) {
 	host, err := os.Hostname()
 	if err != nil {

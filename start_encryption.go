@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/encrypt"
 )
 
-// openEncryption reads what is to be encrypted, if anything is. kind finds the resource of what lies below a prefix,
-// instead the prefix as whose objects those below another may be encrypted.
+// openEncryption reads the encryption configuration, if the server has one. kind finds the resource of the objects
+// below a prefix. instead returns the prefix whose configuration the objects below another prefix may share.
 func (p *process) openEncryption(
 	kind func(prefix string) (schema.GroupResource, bool), instead func(prefix string) string,
 ) error {
@@ -34,7 +34,8 @@ func (p *process) openEncryption(
 	return nil
 }
 
-// decrypt is what the view reads stored values with, nil if nothing is encrypted: then an encrypted value is no object.
+// decrypt returns the function by which the view decrypts stored values. Without encryption it is encrypt.None, for
+// which an encrypted value is not an object.
 func (p *process) decrypt() func(prefix, key string, value []byte) ([]byte, error) {
 	if p.encryption == nil {
 		return encrypt.None
@@ -42,7 +43,7 @@ func (p *process) decrypt() func(prefix, key string, value []byte) ([]byte, erro
 	return p.encryption.Decrypt
 }
 
-// cipher is what writes are encrypted with, nil if nothing is.
+// cipher returns the cipher for writes, or nil without encryption.
 func (p *process) cipher() convert.Cipher {
 	if p.encryption == nil {
 		return nil
@@ -50,7 +51,7 @@ func (p *process) cipher() convert.Cipher {
 	return p.encryption
 }
 
-// reloadEncryption follows the file, and has the view read again what is read otherwise by a new state of it.
+// reloadEncryption follows the file. After a change the view reads again the objects that decrypt differently.
 func (p *process) reloadEncryption(context.Context) error {
 	if p.encryption == nil || !p.config.Encryption.AutomaticReload {
 		return nil
@@ -62,7 +63,7 @@ func (p *process) reloadEncryption(context.Context) error {
 	return nil
 }
 
-// reread has the view read again what lies below the prefixes that are concerned.
+// reread makes the view read the objects below the concerned prefixes again.
 func (p *process) reread(ctx context.Context, concerned func(prefix string) bool) {
 	for _, c := range p.host.View.Collections() {
 		if !concerned(c.Prefix()) {
@@ -75,8 +76,8 @@ func (p *process) reread(ctx context.Context, concerned func(prefix string) bool
 	}
 }
 
-// encryptionChecks are the conditions of health of KMS plugins: of healthz and readyz, not of livez, since a restart
-// mends none.
+// encryptionChecks returns the health checks of KMS plugins. healthz and readyz include them, livez does not, since a
+// restart repairs none.
 func (p *process) encryptionChecks() []front.Check {
 	if p.encryption == nil {
 		return nil

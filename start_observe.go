@@ -19,7 +19,7 @@ func (p *process) observeStore(ctx context.Context, operation, key string, took 
 	p.requests.Observe(operation, key, took, err)
 }
 
-// openEgress makes what opens connections to other servers, if a file says how.
+// openEgress makes the dialer for connections to other servers, if a file configures it.
 func (p *process) openEgress(context.Context) error {
 	file := p.config.Egress.ConfigFile
 	if file == "" {
@@ -36,7 +36,7 @@ func (p *process) openEgress(context.Context) error {
 	return nil
 }
 
-// openTracing makes what sends traces. It ends after everything that is traced, and sends what it has then.
+// openTracing makes the trace provider. It stops after everything traced, and then sends the remaining spans.
 func (p *process) openTracing(ctx context.Context) error {
 	file := p.config.Observability.TracingConfigFile
 	if file == "" {
@@ -61,7 +61,7 @@ func (p *process) openTracing(ctx context.Context) error {
 	return nil
 }
 
-// tracer begins the spans of requests; nil if none is traced.
+// tracer begins the spans of requests, or is nil without tracing.
 func (p *process) tracer() trace.Tracer {
 	if p.traces == nil {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
 
-// TestStorageMediaType starts a server on the same data with one media type after the other: clients read the same,
-// what is written is in the server's type, and a write that changes nothing is one if it brings an object into that
-// type.
+// TestStorageMediaType starts a server on the same data with one media type after the other. Clients read the same
+// objects, new values have the server's type, and an update without changes is a write if it converts the stored value
+// to that type.
 func TestStorageMediaType(t *testing.T) {
 	t.Parallel()
 	const (
@@ -99,8 +99,8 @@ func TestStorageMediaType(t *testing.T) {
 	s.holds("configmaps/default/a", compressed)
 }
 
-// TestStorageMediaTypeOfSimulation has a server that simulates workloads compress what it stores unless it is told
-// otherwise, or others can look into its etcd. The log warns of such an etcd.
+// TestStorageMediaTypeOfSimulation checks that a server that simulates workloads compresses stored objects, unless the
+// configuration sets another type or other programs can read its etcd. The log warns of such an etcd.
 func TestStorageMediaTypeOfSimulation(t *testing.T) {
 	t.Parallel()
 	for prefix, set := range map[string]EtcdConfig{
@@ -119,7 +119,7 @@ func TestStorageMediaTypeOfSimulation(t *testing.T) {
 	}
 }
 
-// TestStorageMediaTypeEncrypted has the cipher work on what is stored, whatever that is.
+// TestStorageMediaTypeEncrypted checks that the cipher works with every media type.
 func TestStorageMediaTypeEncrypted(t *testing.T) {
 	t.Parallel()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "encryption.yaml")
@@ -142,7 +142,7 @@ func TestStorageMediaTypeEncrypted(t *testing.T) {
 	start("").same(before)
 }
 
-// unchanging are collections whose objects hardly anything writes when a server starts, by path.
+// unchanging lists collections, by path, that a starting server hardly writes.
 var unchanging = []string{
 	"/api/v1/configmaps", "/api/v1/namespaces", "/api/v1/services", "/api/v1/secrets", "/api/v1/events",
 	"/apis/apps/v1/deployments", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/example.com/v1/tabs",
@@ -151,7 +151,8 @@ var unchanging = []string{
 	"/apis/networking.k8s.io/v1/ipaddresses", "/apis/networking.k8s.io/v1/servicecidrs",
 }
 
-// everything returns the objects of the collections that hardly change, by path, uid and revision, as they are served.
+// everything returns the objects of the collections that hardly change, by path, uid and revision, in their served
+// form.
 func (e *encrypting) everything() map[string]string {
 	e.t.Helper()
 	all := map[string]string{}
@@ -177,7 +178,7 @@ func (e *encrypting) everything() map[string]string {
 	return all
 }
 
-// same checks that everything that no controller has written since is as it was, byte for byte.
+// same checks that every object without a new write is the same, byte for byte.
 func (e *encrypting) same(before map[string]string) {
 	e.t.Helper()
 	compared := 0

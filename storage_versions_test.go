@@ -8,8 +8,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
-// TestStorageVersions has two servers that share an etcd say how they store what they serve, custom resources too, from
-// their first request on, and what one has said go with it.
+// TestStorageVersions runs two servers on one etcd. They publish the storage versions of their resources, custom ones
+// included, before their first request, and a server's entries disappear with it.
 func TestStorageVersions(t *testing.T) {
 	t.Parallel()
 	etcd := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}).ClientURL()

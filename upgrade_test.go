@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-// TestUpgrade opens data directories that earlier versions have written (testdata/upgrade, made by its make.sh), and
-// reads each object as that version answered it: what is new since then may be there beside. Then it writes to them,
-// and gives away nothing that the older version had given: the address and the port of a service.
+// TestUpgrade opens data directories of earlier versions (testdata/upgrade, made by its make.sh), and compares each
+// object with that version's response. Newer fields may be added. Then it writes to them, and checks that the addresses
+// and ports of services stay allocated.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	archives, err := filepath.Glob("testdata/upgrade/*.tar.gz")
@@ -67,7 +67,7 @@ func writeAfterUpgrade(t *testing.T, client coreClient, objects map[string]map[s
 		t.Errorf("written 8, answered %v", size)
 	}
 	spec := objects[service+"/web"]["spec"].(map[string]any)
-	if spec["clusterIP"] == nil { // the first versions gave services none
+	if spec["clusterIP"] == nil { // the first versions gave services no address
 		return
 	}
 	port := spec["ports"].([]any)[0].(map[string]any)["nodePort"]
@@ -80,7 +80,7 @@ func writeAfterUpgrade(t *testing.T, client coreClient, objects map[string]map[s
 	}
 }
 
-// lost says what of an older value a newer one does not have; "" if it has all of it. Maps may have grown.
+// lost returns the first part of an older value that a newer one lacks, or "". Maps may have grown.
 func lost(older, newer any, path string) string {
 	a, isMap := older.(map[string]any)
 	b, stillMap := newer.(map[string]any)

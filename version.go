@@ -11,7 +11,7 @@ import (
 // version is stamped by the Makefile; without it the module's version is used.
 var version string
 
-// VersionInfo names what is running.
+// VersionInfo holds the versions of the running program.
 type VersionInfo struct {
 	Bowsprit   string // such as "v0.1.0" or "devel"
 	Kubernetes string // such as "1.36.3"
