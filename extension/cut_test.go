@@ -24,7 +24,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// wire carries connections to an address, until it is cut.
+// wire carries connections to an address until the test cuts it.
 type wire struct {
 	net.Listener
 	to string
@@ -96,7 +96,7 @@ func (w *wire) carry(near net.Conn) {
 	delete(w.ends, far)
 }
 
-// cut ends all connections, and has new ones end at once, until mend.
+// cut ends all connections. Until mend, it also ends new ones at once.
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,8 +122,8 @@ func hostOf(t *testing.T, address string) string {
 	return u.Host
 }
 
-// TestCut cuts the connections between a server and the storage of its kind again and again, while others write there:
-// reads go on meanwhile, and a watch that began before shows each change after.
+// TestCut repeatedly cuts the connections between a server and the storage of its kind, while another server writes
+// there. Reads continue meanwhile, and an older watch shows each change afterwards.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	t.Run("etcd", func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestCut(t *testing.T) {
 	})
 }
 
-// outlastCuts has one server, which is behind the wire, follow what another one writes into the same storage.
+// outlastCuts lets one server, which is behind the wire, follow another server's writes to the same storage.
 func outlastCuts(t *testing.T, w *wire, one, other *testserver.Server) {
 	t.Helper()
 	here := dynamicOf(t, one).Resource(vesselsGVR).Namespace("default")
@@ -185,7 +185,7 @@ func outlastCuts(t *testing.T, w *wire, one, other *testserver.Server) {
 			}
 		}
 	}
-	// Writes go on too, with what is known now.
+	// Writes work again too, with the current state.
 	eventually(t, "a write", func(ctx context.Context) error {
 		_, err := here.Patch(ctx, "pequod", types.MergePatchType, []byte(`{"spec":{"captain":"Peleg"}}`),
 			metav1.PatchOptions{})
@@ -194,7 +194,7 @@ func outlastCuts(t *testing.T, w *wire, one, other *testserver.Server) {
 	until(t, there, "pequod", "Peleg")
 }
 
-// refused wants a write that cannot reach the storage to fail with an error of the server, and to change nothing.
+// refused requires that a write without access to the storage fails with an error of the server, and changes nothing.
 func refused(t *testing.T, in dynamic.ResourceInterface) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -233,8 +233,8 @@ func defineBoats(t *testing.T, s *testserver.Server) dynamic.ResourceInterface {
 	return d.Resource(boatsGVR).Namespace("default")
 }
 
-// TestRemoteStatus keeps vessels as objects of a kind whose status is a subresource: each half is written by itself,
-// on both sides.
+// TestRemoteStatus stores vessels as objects of a kind with the subresource status. Each half is written separately, on
+// both sides.
 func TestRemoteStatus(t *testing.T) {
 	t.Parallel()
 	back := testserver.Start(t)

@@ -1,4 +1,4 @@
-// Package extension makes an extension API server of a few lines: kinds written in Go or described by a manifest,
+// Package extension makes an extension API server in a few lines: kinds written in Go or described by a manifest,
 // served as Kubernetes serves its own.
 //
 //	type Flunder struct {
@@ -13,12 +13,12 @@
 //		}})
 //	}
 //
-// Discovery, OpenAPI, tables, all kinds of patches, server-side apply, watches with bookmarks, pages, selectors, dry
-// runs, admission, audit and metrics are those of Bowsprit; there is no second implementation of any of them.
+// Bowsprit provides discovery, OpenAPI, tables, all kinds of patches, server-side apply, watches with bookmarks, pages,
+// selectors, dry runs, admission, audit and metrics; extension API servers use the same implementation.
 //
-// A Server stands behind a Kubernetes API server, Bowsprit or kube-apiserver, which sends it the requests for its
-// groups: users are authenticated and authorized there. In makes the same kinds part of a Bowsprit in this process, of
-// a test server for instance.
+// A Server stands behind a Kubernetes API server, Bowsprit or kube-apiserver, which forwards the requests for its
+// groups, and which authenticates and authorizes users. In adds the same kinds to a Bowsprit in this process, such as a
+// test server.
 //
-// docs/extension.md is the tutorial; docs/design/extension.md says why it is so.
+// docs/extension.md is the tutorial; docs/design/extension.md gives the reasons for the design.
 package extension

@@ -31,7 +31,7 @@ func TestBehindBowsprit(t *testing.T) {
 	vessels.Run(t, front.RESTConfig())
 }
 
-// serveBehind runs an extension API server until the test ends, and returns when the server in front knows it.
+// serveBehind runs an extension API server until the test ends, and returns when the server in front lists its API.
 func serveBehind(t *testing.T, front *rest.Config) *bowsprit.Server {
 	t.Helper()
 	server, err := extension.Server{

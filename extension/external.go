@@ -18,17 +18,18 @@ var (
 	_ Teller = (*external.Remote)(nil)
 )
 
-// Etcd is an etcd for the objects of one kind, beside the one that the server itself uses.
+// Etcd is an etcd for the objects of one kind, besides the server's own.
 type Etcd struct {
 	// Servers are the URLs of its members, such as "https://10.0.0.1:2379".
 	Servers []string
-	// Prefix is below which the objects are, each under NAMESPACE/NAME or NAME, as JSON. No other kind has the same.
+	// Prefix begins the keys of the objects: Prefix/NAMESPACE/NAME or Prefix/NAME. The values are JSON. Each kind needs
+	// a prefix of its own.
 	Prefix string
 	// CAFile, CertFile and KeyFile are PEM files for https; CertFile and KeyFile go together.
 	CAFile, CertFile, KeyFile string
 }
 
-// Storage returns the etcd as a Storage. It is connected when the server starts, and its history is cut every five
+// Storage returns the etcd as a Storage. The server connects to it at its start, and compacts its history every five
 // minutes, as kube-apiserver does with its own.
 func (e Etcd) Storage() (Storage, error) {
 	if len(e.Servers) == 0 {
@@ -45,12 +46,12 @@ func (e Etcd) Storage() (Storage, error) {
 	}}), nil
 }
 
-// Remote says how the objects of a kind are kept as objects of another API server, or of another kind of the server in
-// front: a kind that is a simpler face of another one, or that lives in ConfigMaps.
+// Remote stores the objects of a kind as objects of another API server, or of another kind of the server in front: a
+// kind that is a simpler form of another kind, or that lives in ConfigMaps.
 //
-// An object has the same name there, the same namespace, the same labels and annotations. What the other server has of
-// its own in metadata (uid, finalizers, owners and so on) is there in an annotation as it is here, so the other server
-// acts on none of it. Objects that others make there appear here.
+// The object there has the same name, namespace, labels and annotations. An annotation there holds the other metadata
+// (uid, finalizers, owners and so on), so the other server does not act on them. Objects that other clients create
+// there appear here.
 type Remote struct {
 	// Server is the other server.
 	Server *rest.Config
@@ -61,15 +62,15 @@ type Remote struct {
 	Namespace string
 	// Prefix begins the names there.
 	Prefix string
-	// Labels are those that the objects there have beside their own; what lacks them is none of this kind.
+	// Labels are added to the objects there; objects without these labels do not belong to the kind.
 	Labels map[string]string
 	// Status is true if the kind there has a status subresource: its status is then written by it.
 	Status bool
-	// Load returns what an object there is here, without metadata; nil if it is none of this kind. Without Load and
-	// Save the kinds have the same fields.
+	// Load converts an object there into an object here, without metadata. It returns nil for an object that does not
+	// belong to the kind. Without Load and Save the kinds have the same fields.
 	Load func(there *unstructured.Unstructured) (*unstructured.Unstructured, error)
-	// Save makes there, whose metadata are filled in afterwards, what obj is. there is empty for a new object; what obj
-	// does not speak of is left as it is.
+	// Save writes the fields of obj into there; the server fills in the metadata afterwards. there is empty for a new
+	// object. Save keeps fields of there that obj does not determine.
 	Save func(obj, there *unstructured.Unstructured) error
 }
 

@@ -43,7 +43,7 @@ func in(t *testing.T, s extension.Storage, err error) extension.Storage {
 	return s
 }
 
-// inEtcd returns vessels and harbours that are kept in an etcd.
+// inEtcd returns vessels and harbours with an etcd as their storage.
 func inEtcd(t *testing.T, url string) []extension.Kind {
 	t.Helper()
 	all, err := kindsInEtcd(url)
@@ -68,14 +68,14 @@ func etcd(t *testing.T) *store.Store {
 	return parttest.OpenStore(t, store.Config{Prefix: "/sea/vessels", Embedded: parttest.Embedded(t)})
 }
 
-// TestEtcdTable runs the table of client tests over kinds that are kept in an etcd of their own.
+// TestEtcdTable runs the table of client tests on kinds with an etcd of their own.
 func TestEtcdTable(t *testing.T) {
 	t.Parallel()
 	vessels.Run(t, startWith(t, inEtcd(t, etcd(t).ClientURL())...).RESTConfig())
 }
 
-// TestEtcd has two servers keep a kind in one etcd: each serves at once what the other one writes, objects stay the
-// same over a restart, and of two writes of one state the second is a conflict.
+// TestEtcd runs two servers that store a kind in one etcd: each serves the other's writes at once, objects stay the
+// same over a restart, and the second of two writes of one state is a conflict.
 func TestEtcd(t *testing.T) {
 	t.Parallel()
 	there := etcd(t)
@@ -97,7 +97,7 @@ func TestEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, here, "pequod", "")
-	// What is not an object of the kind is left out, and the rest goes on.
+	// Invalid objects are left out, and the server serves the rest.
 	for key, value := range map[string]string{
 		"default/bad": `{"spec":"none"}`, "default/good": `{"spec":{"captain":"Nemo"}}`,
 	} {
@@ -136,8 +136,8 @@ func asConfigMapsAt(t *testing.T, server *rest.Config) extension.Kind {
 	return kind
 }
 
-// TestRemote keeps vessels as ConfigMaps of another server: what is written on either side is on the other, what the
-// kind does not speak of stays, and metadata are those of each side.
+// TestRemote stores vessels as ConfigMaps of another server: each side shows the writes of the other, fields outside
+// the kind stay, and each side has its own metadata.
 func TestRemote(t *testing.T) {
 	t.Parallel()
 	back := testserver.Start(t)
@@ -184,7 +184,7 @@ func TestRemote(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, here, "pequod", "")
-	// What others make there is an object here, unless it is none of the kind.
+	// Objects that other clients create there appear here, unless they do not belong to the kind.
 	for _, name := range []string{"vessel-nautilus", "other"} {
 		obj := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"captain": "Nemo"},
@@ -224,7 +224,7 @@ func changed(t *testing.T, in dynamic.ResourceInterface, obj *unstructured.Unstr
 	}
 }
 
-// until watches until an object has a captain, or is gone if that is "", and returns it.
+// until watches until an object has a captain, or until the object is deleted if captain is "", and returns the object.
 func until(t *testing.T, in dynamic.ResourceInterface, name, captain string) *unstructured.Unstructured {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -251,7 +251,7 @@ func until(t *testing.T, in dynamic.ResourceInterface, name, captain string) *un
 		}
 		for event := range w.ResultChan() {
 			if event.Type != watch.Bookmark {
-				break // something has changed: look again
+				break // an object has changed: check again
 			}
 		}
 		w.Stop()

@@ -27,7 +27,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// eventually waits for something that follows a change elsewhere.
+// eventually waits for the effect of a change elsewhere.
 func eventually(t *testing.T, what string, is func(ctx context.Context) error) {
 	t.Helper()
 	var last error
@@ -41,8 +41,8 @@ func eventually(t *testing.T, what string, is func(ctx context.Context) error) {
 	}
 }
 
-// TestAdmissionOfFront has policies and webhooks of the server in front decide about objects of the one behind it, as
-// soon as they are there and until they are gone.
+// TestAdmissionOfFront checks that policies and webhooks of the server in front decide about objects of the server
+// behind it, from their creation to their deletion.
 func TestAdmissionOfFront(t *testing.T) {
 	t.Parallel()
 	front := testserver.Start(t)
@@ -90,7 +90,7 @@ func TestAdmissionOfFront(t *testing.T) {
 		return func(ctx context.Context) error {
 			err := dry(ctx, captain)
 			if err == nil {
-				return io.EOF // it is not refused yet
+				return io.EOF // not refused yet
 			}
 			if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 				return err
@@ -136,8 +136,8 @@ func TestAdmissionOfFront(t *testing.T) {
 	eventually(t, "the webhook refuses", refused("Cook"))
 }
 
-// TestRestart has an informer follow objects of a server behind over its restarts: with a data directory, where they
-// stay, and without one, where they are gone, with another authority for its certificate each time.
+// TestRestart lets an informer follow objects of a server behind over its restarts. With a data directory the objects
+// stay, without one they disappear. The authority of its certificate changes each time.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []bool{true, false} {
@@ -168,7 +168,7 @@ func TestRestart(t *testing.T) {
 				eventually(t, "a write after the restart", func(ctx context.Context) error {
 					_, err := ships.Create(ctx, object(name, "Cook"), metav1.CreateOptions{})
 					if apierrors.IsAlreadyExists(err) {
-						return nil // an attempt whose answer was lost
+						return nil // the response of an earlier attempt was lost
 					}
 					return err
 				})

@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/test/vessels"
 )
 
-// TestGarbage has objects of this server and of one behind it own each other: the collector of the one in front
-// deletes, orphans and waits as among its own.
+// TestGarbage checks garbage collection between objects of this server and a server behind it that own each other: the
+// collector of the server in front deletes, orphans and waits as for its own objects.
 func TestGarbage(t *testing.T) {
 	c := controltest.Start(t)
 	serveBehind(t, c.Config)
@@ -85,7 +85,7 @@ func TestGarbage(t *testing.T) {
 	c.Until(kind, "default", "")
 	owner = c.Create(controltest.Secrets, controltest.Secret("owner"))
 	vessel("boat", controltest.Owned(owner), controltest.Owned(pequod))
-	// The collector takes the owner away that is gone: so it has seen the boat.
+	// The collector removes the reference to the missing owner, so it has seen the boat.
 	c.When(kind, "default", "one owner", func(all map[string]*unstructured.Unstructured) bool {
 		return len(all["boat"].GetOwnerReferences()) == 1
 	})

@@ -6,14 +6,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// In makes kinds part of a server in this process, by the field Extensions of its configuration. The error says what is
-// wrong with one of them.
+// In adds kinds to a server in this process, by the field Extensions of its configuration. It returns an error for an
+// invalid kind.
 func In(all ...Kind) (bowsprit.Extension, error) {
 	p, err := makePart(all)
 	return brought{part.Extension{Part: p}}, err
 }
 
-// brought is what a server takes in.
+// brought is an extension in the form that a server accepts.
 type brought struct{ extension part.Extension }
 
 // Bring implements bowsprit.Extension.

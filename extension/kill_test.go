@@ -28,7 +28,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// childEtcd is the variable by which a test has this program be an extension API server: the etcd of its kinds.
+// childEtcd is the variable by which a test turns this program into an extension API server: the etcd of its kinds.
 const childEtcd = "EXTENSION_TEST_ETCD"
 
 func TestMain(m *testing.M) {
@@ -67,19 +67,19 @@ func startChild(t *testing.T, front *testserver.Server, etcd, dir string, port i
 	return c
 }
 
-// kill ends the process as kill -9 does; once it is gone nothing happens.
+// kill ends the process as kill -9 does. A second call has no effect.
 func (c *child) kill() {
 	_ = c.Process.Kill()
 	_ = c.Wait()
 	_ = c.log.Close()
 }
 
-// ledger is what clients were told of what they wrote.
+// ledger records the writes of clients and their results.
 type ledger struct {
 	sync.Mutex
 	tried, written map[string]bool
 	failed         int
-	wrong          error // the first error that is not as it should be
+	wrong          error // the first unexpected error
 }
 
 // write creates vessels one after another, of names that begin in a way, until ctx ends.
@@ -123,7 +123,7 @@ func (l *ledger) more(t *testing.T, n int) {
 	})
 }
 
-// notUnavailable returns what is wrong with an error that should say that the API is not there now.
+// notUnavailable returns an error unless err reports that the API is unavailable.
 func notUnavailable(err error) error {
 	var status apierrors.APIStatus
 	const name = `APIService "v1.` + vessels.Group + `" is not available`
@@ -134,8 +134,9 @@ func notUnavailable(err error) error {
 	return nil
 }
 
-// TestKill kills a server of which the objects are in an etcd, under load and again and again. Clients of the server in
-// front are told which API is not there. It is back as soon as the process is, and has all that was acknowledged.
+// TestKill repeatedly kills a server with an etcd for its objects, under load. Clients of the server in front get an
+// error that names the unavailable API. The API is available again as soon as the process is, with all acknowledged
+// writes.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	front, dir, port := testserver.Start(t), t.TempDir(), freeport.Port(t)
@@ -143,7 +144,7 @@ func TestKill(t *testing.T) {
 	server := startChild(t, front, there, dir, port)
 	vessels.WaitAvailable(t, front.RESTConfig())
 	config := rest.CopyConfig(front.RESTConfig())
-	config.QPS, config.Burst = 200, 50 // while the server is gone, too
+	config.QPS, config.Burst = 200, 50 // also while the server is down
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +186,7 @@ func TestKill(t *testing.T) {
 	}
 	written, failed := l.counts()
 	t.Logf("%d writes acknowledged, %d failed", written, failed)
-	// What was asked for last may still be written, though its client has left.
+	// The last requests may still be written, though their clients have left.
 	eventually(t, "the informer shows what is there", func(ctx context.Context) error {
 		list, err := ships.List(ctx, metav1.ListOptions{})
 		if err != nil {

@@ -19,27 +19,27 @@ import (
 // Kind is one kind of object. Either Manifest is set, or Of has made the kind from a Go type. All functions are called
 // by many goroutines at a time.
 type Kind struct {
-	// Manifest is a CustomResourceDefinition (apiextensions.k8s.io/v1) in YAML or JSON, with all that such a definition
-	// may say: schemas with defaults and CEL rules, columns, subresources, several versions and their conversion.
+	// Manifest is a CustomResourceDefinition (apiextensions.k8s.io/v1) in YAML or JSON, with all features of such a
+	// definition: schemas with defaults and CEL rules, columns, subresources, several versions and their conversion.
 	Manifest string
-	// Default fills in what the defaults of the schema cannot say. It runs on every write and on reads, so it depends
-	// on nothing but the object.
+	// Default fills in defaults that the schema cannot express. It runs on every write and on reads, so it must depend
+	// only on the object.
 	Default func(obj *unstructured.Unstructured)
-	// Validate returns everything that is wrong with an object whose schema is satisfied. old is nil for a new object.
-	// Neither is changed.
+	// Validate returns all errors of an object that satisfies its schema. old is nil for a new object. Validate changes
+	// neither object.
 	Validate func(obj, old *unstructured.Unstructured) field.ErrorList
-	// Paths are answered below each object, beside status and scale: ".../flunders/NAME/PATH".
+	// Paths are served below each object, besides status and scale: ".../flunders/NAME/PATH".
 	Paths map[string]Path
 	// Storage is where the objects are kept; nil is the store of the server.
 	Storage Storage
-	// Poll is how often Storage is listed again to find out what others have changed there; 0 is never, for a Storage
-	// that no one else writes to.
+	// Poll is the interval in which the server lists Storage again to find changes by other programs. 0 means never,
+	// for a Storage without other writers.
 	Poll time.Duration
 
 	made *made // by Of
 }
 
-// made is what Of derives from a Go type.
+// made is the result of Of for a Go type.
 type made struct {
 	definition object.Object
 	err        error
@@ -47,15 +47,15 @@ type made struct {
 	check      func(obj, old object.Object) field.ErrorList
 }
 
-// Path answers requests below an object: a verb of its own, a log, a proxy.
+// Path serves requests below an object: a custom verb, a log, a proxy.
 type Path struct {
-	// Methods that it answers, such as POST; none is GET. Who asks needs the verb of the method (create for POST) for
-	// the resource "flunders/PATH".
+	// Methods are the methods that it serves, such as POST; the default is GET. The user needs the verb of the method
+	// (create for POST) for the resource "flunders/PATH".
 	Methods []string
-	// LongRunning lifts the time limit of requests, for what streams.
+	// LongRunning lifts the time limit of requests, for streams.
 	LongRunning bool
-	// Serve answers. obj is the object, read only. An error is what the client gets: one that is an
-	// apierrors.APIStatus as it is, any other as a 500; Serve has then written nothing.
+	// Serve answers a request. obj is the object, read only. The client gets the returned error: an apierrors.APIStatus
+	// unchanged, any other error as a 500. If Serve returns an error, it must not have written to w.
 	Serve func(ctx context.Context, obj *unstructured.Unstructured, w http.ResponseWriter, r *http.Request) error
 }
 

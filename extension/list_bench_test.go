@@ -17,9 +17,9 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// BenchmarkList lists 10,000 objects of a kind that is a CustomResourceDefinition, and of one that an extension has
-// brought, with a function for defaults and one for validation, in one server, when each has been read once. They take
-// turns, so that what else the machine does costs both the same. They must cost the same.
+// BenchmarkList lists 10,000 objects of a CustomResourceDefinition, and of a kind of an extension with functions for
+// defaults and validation, in one server, after a first read of each. The two lists alternate, so that other load on
+// the machine affects both the same. They must cost the same.
 func BenchmarkList(b *testing.B) {
 	kinds, err := extension.In(vessels.Kinds()...)
 	if err != nil {

@@ -38,7 +38,7 @@ var (
 // frontProxy is the name of the server in front as a proxy.
 const frontProxy = "front-proxy-client"
 
-// replace writes a certificate and its key in the place of those that are there.
+// replace overwrites a certificate and its key.
 func replace(t *testing.T, certFile, keyFile string, cert, key []byte) {
 	t.Helper()
 	for file, data := range map[string][]byte{certFile: cert, keyFile: key} {
@@ -48,7 +48,7 @@ func replace(t *testing.T, certFile, keyFile string, cert, key []byte) {
 	}
 }
 
-// startSpy has an APIService lead to a server that remembers the certificate it was last asked with.
+// startSpy registers an APIService for a server that records the client certificate of the last request.
 func startSpy(t *testing.T, client dynamic.Interface) *atomic.Pointer[[]byte] {
 	t.Helper()
 	seen := &atomic.Pointer[[]byte]{}
@@ -90,8 +90,8 @@ func startSpy(t *testing.T, client dynamic.Interface) *atomic.Pointer[[]byte] {
 	return seen
 }
 
-// ask lists vessels at a server itself, with a client certificate, and returns the code of its answer and the
-// certificate that it shows.
+// ask lists vessels at a server directly, with a client certificate, and returns the code of its response and its
+// serving certificate.
 func ask(
 	ctx context.Context, url string, shown tls.Certificate, headers ...string,
 ) (code int, serving []byte, err error) {
@@ -116,8 +116,8 @@ func ask(
 	return resp.StatusCode, resp.TLS.PeerCertificates[0].Raw, nil
 }
 
-// forget has the server in front tell others no more of an authority that it does not know itself any more. Until the
-// ConfigMap is deleted it has all that any server has ever put there, as in Kubernetes.
+// forget removes an authority from the ConfigMap of the server in front, which no longer uses it. Until the ConfigMap
+// is deleted it holds the authorities of all servers since its creation, as in Kubernetes.
 func forget(t *testing.T, client dynamic.Interface, a *authority.Authority) {
 	t.Helper()
 	in := client.Resource(configMaps).Namespace("kube-system")
@@ -137,8 +137,8 @@ func forget(t *testing.T, client dynamic.Interface, a *authority.Authority) {
 	})
 }
 
-// TestRenewal renews the certificates of a server and of the one in front, with their authorities, while clients write
-// there: no write fails, and what was taken away is believed no more.
+// TestRenewal renews the certificates of a server and of the server in front, with their authorities, while clients
+// write. No write fails, and removed authorities are rejected.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	proxies, nextProxies, clients, nextClients, serving := authority.New(t), authority.New(t), authority.New(t),
@@ -193,7 +193,8 @@ func TestRenewal(t *testing.T) {
 		l.more(t, 10)
 	}
 
-	// The serving certificate, of the same authority and then of another one. The server in front is told of each.
+	// Replace the serving certificate, first by one of the same authority and then by one of another. The server in
+	// front learns each.
 	for _, by := range []*authority.Authority{serving, authority.New(t)} {
 		shown := serve(by)
 		eventually(t, "another serving certificate", func(ctx context.Context) error {
@@ -213,7 +214,7 @@ func TestRenewal(t *testing.T) {
 		l.more(t, 10)
 	}
 
-	// The authority of front proxies: the next one beside it, then its certificate, then it alone.
+	// Renew the authority of front proxies: add the next one, replace the certificate, then remove the old authority.
 	user := []string{"X-Remote-User", "admin", "X-Remote-Group", "system:masters"}
 	oldProxy, newProxy := proxies.Pair(t, frontProxy), nextProxies.Pair(t, frontProxy)
 	wanted("the proxy's authority", http.StatusOK, oldProxy, user...)
@@ -235,7 +236,7 @@ func TestRenewal(t *testing.T) {
 	}
 	replace(t, proxyCert, proxyKey, cert, key)
 	eventually(t, "the server in front shows its next certificate", func(context.Context) error {
-		// It is asked, because its own checks come every half a minute. The answer is no list.
+		// Request a list, because its own checks run every half minute. The response is not a list.
 		_, _ = client.Resource(schema.GroupVersionResource{Group: "spy.example.com", Version: "v1", Resource: "spies"}).
 			List(t.Context(), metav1.ListOptions{})
 		if seen := spied.Load(); seen == nil || !bytes.Equal(*seen, next.Certificate[0]) {

@@ -18,10 +18,10 @@ import (
 // derivation makes the schema of a Go type, and finds its columns.
 type derivation struct {
 	columns []apiextensionsv1.CustomResourceColumnDefinition
-	within  map[reflect.Type]bool // types that are being derived: one inside itself has no schema
+	within  map[reflect.Type]bool // types being derived: a type inside itself has no schema
 }
 
-// known are types whose JSON is not what their Go form says.
+// known maps types whose JSON differs from their Go form to schemas.
 var known = map[reflect.Type]apiextensionsv1.JSONSchemaProps{
 	reflect.TypeFor[metav1.Time]():          {Type: "string", Format: "date-time"},
 	reflect.TypeFor[metav1.MicroTime]():     {Type: "string", Format: "date-time"},
@@ -35,7 +35,7 @@ var known = map[reflect.Type]apiextensionsv1.JSONSchemaProps{
 	reflect.TypeFor[[]byte]():               {Type: "string", Format: "byte"},
 }
 
-// quantityPattern is what controller-gen writes for quantities.
+// quantityPattern is controller-gen's pattern for quantities.
 const quantityPattern = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
 
 // of returns the schema of a type. path is its JSON path.
@@ -101,7 +101,7 @@ func (d *derivation) ofStruct(t reflect.Type, path string) (*apiextensionsv1.JSO
 	return s, d.fields(s, t, path)
 }
 
-// fields adds the fields of a struct to its schema, those of embedded structs included.
+// fields adds the fields of a struct, including the fields of embedded structs, to its schema.
 func (d *derivation) fields(s *apiextensionsv1.JSONSchemaProps, t reflect.Type, path string) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -166,7 +166,7 @@ func (d *derivation) column(title string, p *apiextensionsv1.JSONSchemaProps, pa
 	d.columns = append(d.columns, c)
 }
 
-// adjust adds to a schema what a field's tag says: "minimum=1,maximum=5,default=3", "enum=Flunder|Fischer".
+// adjust applies a field's tag to a schema: "minimum=1,maximum=5,default=3", "enum=Flunder|Fischer".
 func adjust(s *apiextensionsv1.JSONSchemaProps, tag string) error {
 	for rest := tag; rest != ""; {
 		var one string
@@ -228,7 +228,7 @@ func keyword(s *apiextensionsv1.JSONSchemaProps, name, value string) (err error)
 	return err
 }
 
-// literal returns a value as JSON: text in quotes where the schema wants a string.
+// literal returns a value as JSON. The text is quoted if the schema is of type string.
 func literal(s *apiextensionsv1.JSONSchemaProps, text string) []byte {
 	if s.Type != "string" && json.Valid([]byte(text)) {
 		return []byte(text)

@@ -14,33 +14,34 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// Server is an extension API server: it has its own kinds, and takes from the API server in front who its users are,
-// what they may do, which namespaces there are, and by which policies and webhooks writes are admitted.
+// Server is an extension API server. It has its own kinds. The API server in front authenticates and authorizes its
+// users, and provides the namespaces and the policies and webhooks that admit writes.
 type Server struct {
-	Kinds []Kind // what it serves
-	// Front reaches the API server in front; nil is the one of the cluster in which this process runs as a pod.
+	Kinds []Kind // kinds to serve
+	// Front connects to the API server in front; nil means the API server of the cluster in which this process runs as
+	// a pod.
 	Front *rest.Config
-	// Config says the rest: where to listen, certificates, audit, limits. With a DataDir or Etcd.Servers objects
-	// outlive the process; without either they are gone with it. How users are authenticated and authorized is the
-	// business of the API server in front.
+	// Config is the rest of the configuration: the address, certificates, audit, limits. With a DataDir or Etcd.Servers
+	// objects outlive the process; otherwise they are lost with it. The API server in front authenticates and
+	// authorizes users.
 	Config bowsprit.Config
-	// Register has the server tell the API server in front of itself; nil if that is done otherwise, as `bowsprit
-	// extension install` does.
+	// Register makes the server register itself with the API server in front; nil means that another program does, such
+	// as `bowsprit extension install`.
 	Register *Registration
 }
 
-// Registration says how the API server in front reaches a Server.
+// Registration configures how the API server in front reaches a Server.
 type Registration struct {
 	// Namespace and Service name the service behind which the server is, and Port is the service's; 0 is the port on
 	// which the server listens.
 	Namespace, Service string
 	Port               int // see Namespace
 	// Address is a host name or an address at which the API server in front reaches this machine, such as "localhost".
-	// The service is then made, without a network of pods. "" is for a service that is there.
+	// The server then makes the service, without a network of pods. "" means an existing service.
 	Address string
 }
 
-// New returns the server as one that can be run. The error says what is wrong with the kinds or the configuration.
+// New returns a server that is not running yet. It returns an error for invalid kinds or an invalid configuration.
 func (s Server) New() (*bowsprit.Server, error) {
 	p, err := makePart(s.Kinds)
 	if err != nil {
@@ -71,7 +72,7 @@ func (s Server) New() (*bowsprit.Server, error) {
 	return bowsprit.New(s.config(brought{part.Extension{Part: p, Behind: host.Behind()}}))
 }
 
-// Run serves until ctx ends or something breaks.
+// Run serves until ctx ends or a part fails.
 func (s Server) Run(ctx context.Context) error {
 	server, err := s.New()
 	if err != nil {
@@ -87,12 +88,12 @@ func (s Server) config(e bowsprit.Extension) bowsprit.Config {
 	if c.DataDir == "" {
 		c.Ephemeral = true
 	}
-	// What the server in front does for all its servers.
+	// The server in front does this for all its servers.
 	off := false
 	c.Limits.PriorityAndFairness = &off
 	c.Controllers.Enabled = []string{"-*"}
-	// A client shows the certificate that the server asks for. That of the server in front is of an authority of which
-	// nothing is known before it has been asked.
+	// A client chooses its certificate by the authorities that the server requests. The authority of the server in
+	// front is unknown at the start, so this server requests no specific ones.
 	c.Authentication.NoOwnClients = true
 	return c
 }

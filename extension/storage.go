@@ -11,45 +11,45 @@ import (
 	kinds "github.com/bowsprit/bowsprit/internal/feature/extension"
 )
 
-// Storage keeps the objects of a kind. It is the truth about them: the server has them too, in the order in which it
-// has learned of changes, and answers all reads and watches from there. So a Storage needs no revisions, no watches and
-// no selectors.
+// Storage stores the objects of a kind. It is their source of truth. The server keeps a copy, in the order in which it
+// learns of changes, and serves all reads and watches from it. So a Storage needs no revisions, no watches and no
+// selectors.
 //
-// A write goes to the Storage first, and is refused if that refuses it. One server at a time writes through a Storage.
-// What others change behind its back it learns of by Kind.Poll, or at once if the Storage is a Teller; a write of an
-// object that others have changed meanwhile is refused by ErrConflict, if the Storage can tell. A Storage that is an
-// io.Closer is closed when the server stops.
+// A write goes to the Storage first, and fails if the Storage refuses it. One server at a time writes through a
+// Storage. The server finds other programs' changes by Kind.Poll, or at once if the Storage is a Teller. If the Storage
+// detects that another program has changed an object meanwhile, it refuses a write of the object with ErrConflict. The
+// server closes a Storage that is an io.Closer when it stops.
 type Storage interface {
 	// List returns all objects, of all namespaces, in any order. They have at least metadata.name, and
-	// metadata.namespace if the kind has namespaces. What is missing of apiVersion, kind, uid, creationTimestamp,
-	// generation and managedFields is filled in, and stays the same as long as the server has the object.
+	// metadata.namespace if the kind has namespaces. The server fills in missing values of apiVersion, kind, uid,
+	// creationTimestamp, generation and managedFields, and keeps them as long as it has the object.
 	List(ctx context.Context) iter.Seq2[*unstructured.Unstructured, error]
 	// Write makes a change durable: a new object if old is nil, a deletion if now is nil. It returns when the change is
-	// there, or an error, and then nothing has changed. It changes neither object, but for metadata.resourceVersion,
-	// which is the Storage's to use: what List or Get has set in the object, or Write in now, is in old when the object
-	// is written next. So a Storage that counts versions can tell by it that others have changed the object. Clients
-	// never see it.
+	// durable, or an error, and then nothing has changed. It changes neither object, except for
+	// metadata.resourceVersion, which belongs to the Storage: the next write of the object passes in old the value that
+	// List or Get has set in the object, or Write in now. So a Storage that counts versions can use it to detect
+	// changes by other programs. Clients never see it.
 	Write(ctx context.Context, old, now *unstructured.Unstructured) error
 }
 
-// Teller is a Storage that tells of changes: what others write to it is served at once, without Kind.Poll.
+// Teller is a Storage that reports changes: the server serves other programs' writes at once, without Kind.Poll.
 type Teller interface {
 	Storage
-	// Get returns one object as it is now, nil if there is none.
+	// Get returns the current state of one object, or nil.
 	Get(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error)
-	// Changes begins to note changes, and returns then; the sequence tells which objects have been made, changed or
-	// deleted since, until ctx ends. Of several changes of an object it may tell once. The server lists everything
-	// after Changes has returned, and then gets each object of which it is told. After an error, or an end of the
-	// sequence, it begins anew.
+	// Changes starts to record changes and then returns. The sequence yields the objects created, changed or deleted
+	// since, until ctx ends. It may yield an object once for several changes. The server lists everything after Changes
+	// has returned, and then gets each object of the sequence. After an error, or the end of the sequence, it starts
+	// again.
 	Changes(ctx context.Context) (iter.Seq2[types.NamespacedName, error], error)
 }
 
-// ErrConflict is what a Storage returns from Write if the object is not there as old says. The client gets a conflict
-// (409), and the server has listed the storage again by then.
+// ErrConflict is the error of Write if the stored object differs from old. The client gets a conflict (409), after the
+// server has listed the storage again.
 var ErrConflict = kinds.ErrConflict
 
-// ReadOnly returns a Storage of objects that a function finds out, such as what another system has. Clients get, list
-// and watch them, and change nothing; the kind needs a Poll.
+// ReadOnly returns a Storage of objects from a function, such as the contents of another system. Clients can only get,
+// list and watch them; the kind needs a Poll.
 func ReadOnly(list func(ctx context.Context) iter.Seq2[*unstructured.Unstructured, error]) Storage {
 	return readOnly{list}
 }

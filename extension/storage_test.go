@@ -22,8 +22,8 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// shelf is a Storage in memory that others may change. Objects are told apart by their labels' "version", which stands
-// for what a table of a database would have.
+// shelf is a Storage in memory with other writers. The label "version" distinguishes states of an object; it stands for
+// a version column of a database.
 type shelf struct {
 	mu      sync.Mutex
 	objects map[string]*unstructured.Unstructured
@@ -71,7 +71,7 @@ func (s *shelf) Write(_ context.Context, old, now *unstructured.Unstructured) er
 	return nil
 }
 
-// put is what others do.
+// put is a write by another program.
 func (s *shelf) put(obj *unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func ship(name, captain, version string) *unstructured.Unstructured {
 	}}
 }
 
-// TestStorageTable runs the table of client tests over kinds whose objects are in storages of their own.
+// TestStorageTable runs the table of client tests on kinds with storages of their own.
 func TestStorageTable(t *testing.T) {
 	t.Parallel()
 	all := vessels.Kinds()
@@ -117,7 +117,8 @@ func startWith(t *testing.T, all ...extension.Kind) *testserver.Server {
 	return testserver.Start(t, func(c *bowsprit.Config) { c.Extensions = append(c.Extensions, kinds) })
 }
 
-// What a storage has at the start is served; writes go there first; what others change there is found out.
+// TestStorage checks that the initial objects of a storage are served, that writes go there first, and that the server
+// finds other programs' changes.
 func TestStorage(t *testing.T) {
 	t.Parallel()
 	s := &shelf{objects: map[string]*unstructured.Unstructured{}}
@@ -140,7 +141,7 @@ func TestStorage(t *testing.T) {
 	if _, err := ships.Create(t.Context(), fresh, metav1.CreateOptions{}); err != nil || s.captain("new") != "Sindbad" {
 		t.Errorf("%v, the storage has %s", err, s.captain("new"))
 	}
-	// Others change an object: it is shown, with the uid that it had.
+	// Another program changes an object: the server shows the change, with the same uid.
 	s.put(ship("old", "Aronnax", "2"))
 	if err := wait.PollUntilContextCancel(t.Context(), 5*time.Millisecond, true,
 		func(ctx context.Context) (bool, error) {
@@ -170,7 +171,7 @@ func TestStorage(t *testing.T) {
 	}
 }
 
-// Objects that a function finds out can be read and watched, and nothing else.
+// TestReadOnly checks that clients can read and watch objects from a function, but not change them.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	kind := vessels.Kinds()[0]

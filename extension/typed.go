@@ -16,12 +16,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
-// Type says what there is to know of a kind whose objects are a Go type. T is a struct with metav1.TypeMeta (inline),
-// metav1.ObjectMeta ("metadata"), and what else the objects have. The zero value is complete: the kind is called as T,
-// it has namespaces, and the subresource status if T has a field of that name.
+// Type describes a kind whose objects are a Go type. T is a struct with metav1.TypeMeta (inline), metav1.ObjectMeta
+// ("metadata"), and the other fields of the objects. The zero value is complete: the kind has the name of T, it has
+// namespaces, and the subresource status if T has a field of that name.
 //
-// The schema is derived from T and its json tags. A field is required unless it may be left out (omitempty, omitzero,
-// a pointer) or has a default. Further tags of fields:
+// The schema is derived from T and its json tags. A field is required unless it may be left out (omitempty, omitzero, a
+// pointer) or has a default. Further tags of fields:
 //
 //	schema:"minimum=1,maximum=5,default=3"  keywords: minimum, maximum, minLength, maxLength, minItems, maxItems,
 //	                                        maxProperties, format, default, enum=A|B, listType, listMapKey, and, as
@@ -36,16 +36,16 @@ type Type[T any] struct {
 	ShortNames, Categories []string
 	// Cluster makes a kind without namespaces.
 	Cluster bool
-	// Default fills in what the tags cannot say. See Kind.Default.
+	// Default fills in defaults that the tags cannot express. See Kind.Default.
 	Default func(obj *T)
-	// Validate returns what is wrong with an object beyond its schema; old is nil for a new one. See Kind.Validate.
+	// Validate returns the errors of an object beyond its schema; old is nil for a new object. See Kind.Validate.
 	Validate func(obj, old *T) field.ErrorList
 	// Schema may change the schema that was derived.
 	Schema func(s *apiextensionsv1.JSONSchemaProps)
 }
 
-// Of makes a kind of a Go type, in a version such as "wardle.example.com/v1alpha1". What is wrong with the type is said
-// when the server is made.
+// Of makes a kind of a Go type, in a version such as "wardle.example.com/v1alpha1". The server's New returns the errors
+// of the type.
 func Of[T any](groupVersion string, t Type[T]) Kind {
 	m := &made{}
 	if m.definition, m.err = t.definition(groupVersion); m.err != nil {
@@ -60,7 +60,7 @@ func Of[T any](groupVersion string, t Type[T]) Kind {
 	return Kind{made: m}
 }
 
-// definition returns the CustomResourceDefinition that says the same.
+// definition returns the equivalent CustomResourceDefinition.
 func (t Type[T]) definition(groupVersion string) (object.Object, error) {
 	typ := reflect.TypeFor[T]()
 	gv, err := schema.ParseGroupVersion(groupVersion)
@@ -142,11 +142,11 @@ func typed[T any](obj object.Object) (*T, error) {
 	return v, runtime.DefaultUnstructuredConverter.FromUnstructured(obj, v)
 }
 
-// fill has a function complete an object. What it does not touch stays as it is, byte for byte.
+// fill lets a function complete an object. Fields that the function does not change stay the same, byte for byte.
 func fill[T any](obj object.Object, by func(*T)) {
 	v, err := typed[T](obj)
 	if err != nil {
-		return // validation says what is wrong
+		return // validation reports the error
 	}
 	before, err := toObject(v)
 	if err != nil {
@@ -195,7 +195,7 @@ func check[T any](obj, old object.Object, by func(obj, old *T) field.ErrorList) 
 	}
 	was, err := typed[T](old)
 	if err != nil {
-		return nil // what is stored is not of the type any more: the new object is all that can be looked at
+		return nil // the stored object no longer fits the type, so only the new one can be checked
 	}
 	return by(v, was)
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// BenchmarkDefinition posts a definition of 30 KB to a server that has 100 or 2,000 like it in 20 groups, and lists
-// its kind with the very next request. What one costs must not depend on how many there are: cpu-us/op is client and
-// server, heap-B/op what stays in memory. Run it with -benchtime 200x: it is about the definitions that follow the
-// first so many.
+// BenchmarkDefinition posts a definition of 30 KB to a server with 100 or 2,000 similar ones in 20 groups, and lists
+// its kind with the next request. The cost must not depend on the number of definitions: cpu-us/op is client and
+// server, heap-B/op the growth of memory. Run it with -benchtime 200x, because it measures the definitions after the
+// first ones.
 func BenchmarkDefinition(b *testing.B) {
 	for _, before := range []int{100, 2000} {
 		b.Run(fmt.Sprint(before), func(b *testing.B) {
@@ -77,11 +77,11 @@ func define(client *http.Client, url string, i int) error {
 	return err
 }
 
-// heap is what the process holds, in bytes.
+// heap returns the size of the live heap, in bytes.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what the first one let go of pools
+	runtime.GC() // frees objects that the first one released from pools
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }

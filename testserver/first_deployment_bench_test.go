@@ -14,9 +14,9 @@ import (
 // begun is about when the process has.
 var begun = time.Now()
 
-// BenchmarkFirstDeployment is what a suite of one test waits for: it starts a server that simulates workloads, creates
-// a Deployment of one pod and watches until that is available. It means something as the first thing of a process only:
-// alone, with -benchtime 1x.
+// BenchmarkFirstDeployment measures the wait of a suite with one test: it starts a server that simulates workloads,
+// creates a Deployment of one pod and watches until the pod is available. Run it alone, with -benchtime 1x, because
+// only the first run of a process counts.
 func BenchmarkFirstDeployment(b *testing.B) {
 	for b.Loop() {
 		client, err := kubernetes.NewForConfig(testserver.Start(b, testserver.WithWorkloads()).RESTConfig())

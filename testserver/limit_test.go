@@ -27,8 +27,8 @@ import (
 )
 
 // BenchmarkReads reads objects of 5 KB over HTTP/2 and TLS, from this server and from a bare Go handler that writes the
-// same bytes: the limit of what a server on net/http can do. Clients run in the same process, the same for both, so
-// cpu-us/op is client and server together; what is above the limit is ours.
+// same bytes: the limit of a server on net/http. Clients run in the same process, the same for both, so cpu-us/op is
+// client and server together; the excess over the limit is our share.
 func BenchmarkReads(b *testing.B) {
 	s := testserver.Start(b)
 	client, err := rest.HTTPClientFor(s.RESTConfig())
@@ -46,7 +46,7 @@ func BenchmarkReads(b *testing.B) {
 		{"Page500", widgetsPath + "?limit=500", 4},
 		{"Field30of3000", widgetsPath + "?fieldSelector=spec.bucket%3Db17", 4},
 	} {
-		for range 2 { // so that there is an index
+		for range 2 { // so that an index exists
 			if _, err := fetch(client, s.URL()+work.path); err != nil {
 				b.Fatal(err)
 			}
@@ -159,7 +159,7 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// bare serves body at any path until the benchmark ends, by nothing but net/http.
+// bare serves body at any path with only net/http until the benchmark ends.
 func bare(b *testing.B, body []byte) (url string, client *http.Client) {
 	b.Helper()
 	return bareHandler(b, func(w http.ResponseWriter, _ *http.Request) {
@@ -169,7 +169,7 @@ func bare(b *testing.B, body []byte) (url string, client *http.Client) {
 	})
 }
 
-// bareHandler serves h over HTTP/2 and TLS until the benchmark ends, by nothing but net/http.
+// bareHandler serves h over HTTP/2 and TLS with only net/http until the benchmark ends.
 func bareHandler(b *testing.B, h http.HandlerFunc) (url string, client *http.Client) {
 	b.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -10,9 +10,9 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// BenchmarkTest is what a test with a server of its own costs: the start, a definition, an object, and the stop, once
-// without and once with a watch that is open at the end, as a manager's are. Run with -benchtime 100x it is a suite of
-// a hundred tests. The time of the stop is shown apart, too.
+// BenchmarkTest measures a test with a server of its own: the start, a definition, an object, and the stop, without and
+// with a watch that is open at the end, like a manager's watches. With -benchtime 100x it is a suite of a hundred
+// tests. It also reports the time of the stop.
 func BenchmarkTest(b *testing.B) {
 	for _, c := range []struct {
 		name  string

@@ -3,9 +3,9 @@
 //	server := testserver.Start(t)
 //	client, err := dynamic.NewForConfig(server.RESTConfig())
 //
-// Each call starts a fresh control plane: empty but for what every cluster has, on a free port, on nothing that
-// another test can see. It is gone when the test ends, with its goroutines and its files; no process and no download
-// is involved. Tests may start as many as they like, in parallel.
+// Each call starts a fresh control plane on a free port. It has only the objects of every cluster, and shares nothing
+// with other tests. It ends with the test, and removes its goroutines and files; it needs no other process and no
+// download. Tests may start any number of servers, in parallel.
 package testserver
 
 import (
@@ -25,12 +25,12 @@ type Server struct {
 	stop   func() error
 }
 
-// Start returns a server that answers requests, or ends the test. The server keeps nothing on disk that outlives it
-// and is stopped when t and its subtests end. The configure functions change its configuration before it starts, for
-// example to set a data directory or a token file.
+// Start returns a server that is ready for requests, or ends the test. The server leaves no files on disk and stops
+// when t and its subtests end. The configure functions change its configuration before it starts, for example to set a
+// data directory or a token file.
 func Start(t testing.TB, configure ...func(*bowsprit.Config)) *Server {
 	t.Helper()
-	// tests may run on machines that are busy
+	// tests may run on busy machines
 	config := bowsprit.Config{Ephemeral: true, ShutdownTimeout: 30 * time.Second}
 	for _, f := range configure {
 		f(&config)
@@ -40,7 +40,7 @@ func Start(t testing.TB, configure ...func(*bowsprit.Config)) *Server {
 		t.Fatalf("testserver: %v", err)
 	}
 
-	// Not t.Context(): that ends before the cleanups run, which may still want to talk to the server.
+	// Not t.Context(): it ends before the cleanups run, which may still use the server.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1) // the result of Run, read once: here or by stop
 	go func() { ended <- server.Run(ctx) }()
@@ -70,10 +70,10 @@ func (s *Server) URL() string { return s.server.URL() }
 // The caller owns it.
 func (s *Server) RESTConfig() *rest.Config { return s.server.RESTConfig() }
 
-// Kubeconfig returns a file with the same credentials, for programs such as kubectl. It is removed when the server
+// Kubeconfig returns a file with the same credentials, for programs such as kubectl. The server removes it when it
 // stops.
 func (s *Server) Kubeconfig() string { return s.server.Kubeconfig() }
 
-// Stop ends the server and waits until nothing of it is left. The test's end does the same; call it to see how a client
-// behaves without its server. Further calls return what the first one did.
+// Stop ends the server and waits until its goroutines and files are gone. The test's end does the same; call it to test
+// a client without its server. Further calls return the result of the first.
 func (s *Server) Stop() error { return s.stop() }

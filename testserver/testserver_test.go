@@ -53,7 +53,7 @@ func TestServersAreApart(t *testing.T) {
 	}
 }
 
-// useServer defines a kind, creates one object of it, and fails if there is another.
+// useServer defines a kind, creates one object of it, and fails if another object exists.
 func useServer(t testing.TB, config *rest.Config, name string) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(config)
@@ -102,7 +102,7 @@ func cronTabDefinition() *unstructured.Unstructured {
 	}}
 }
 
-// TestNothingIsLeft compares goroutines and files before a server with those after it.
+// TestNothingIsLeft compares goroutines and files before and after a server.
 func TestNothingIsLeft(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -121,11 +121,11 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Errorf("the data directory is still there: %v", err)
 		}
 	}
-	use() // what libraries start once per process is there from now on
+	use() // libraries start some goroutines once per process
 	before := ours()
 	use()
-	// A goroutine that has done its last work may not have been descheduled yet: let others run until it has, or until
-	// it is plain that it never will.
+	// A goroutine that has finished its work may still be listed. Let others run until it disappears, or until the
+	// deadline.
 	deadline := time.Now().Add(time.Minute)
 	for after := ours(); len(after) > len(before); after = ours() {
 		if time.Now().After(deadline) {
@@ -164,7 +164,7 @@ func TestConfigure(t *testing.T) {
 	if err := server.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	// The directory is the caller's, and so is what is in it.
+	// The directory and its contents belong to the caller.
 	again := testserver.Start(t, func(c *bowsprit.Config) { c.DataDir = dir })
 	if again.URL() == "" {
 		t.Error("no URL after a second start")

@@ -15,10 +15,9 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// BenchmarkWatch tells 200 watchers of one connection of an update, an object of 5 KB, and waits until all have read
-// it; from this server, and from a bare handler that writes the same bytes to its streams when it is told to: the
-// limit of what a server on net/http can do. cpu-us/event is client and server together; the clients look for line
-// ends and no more.
+// BenchmarkWatch sends an update of an object of 5 KB to 200 watches on one connection, and waits until all have read
+// it, from this server and from a bare handler that writes the same bytes to its streams: the limit of a server on
+// net/http. cpu-us/event is client and server together; the clients only search for line ends.
 func BenchmarkWatch(b *testing.B) {
 	s := testserver.Start(b)
 	client, err := rest.HTTPClientFor(s.RESTConfig())
@@ -26,7 +25,7 @@ func BenchmarkWatch(b *testing.B) {
 		b.Fatal(err)
 	}
 	fill(b, client, s.URL(), 1)
-	n := 0 // each update must change something
+	n := 0 // each update must change a field
 	update := func() error {
 		n++
 		return send(client, http.MethodPatch, s.URL()+widgetsPath+"/w-000000", "application/merge-patch+json",
@@ -74,8 +73,8 @@ func BenchmarkWatch(b *testing.B) {
 
 const watchers = 200
 
-// tell opens watches at url, reads so many events that come by themselves, and measures b.N updates. It returns the
-// last event.
+// tell opens watches at url, reads the initial events, first of them, and measures b.N updates. It returns the last
+// event.
 func tell(b *testing.B, client *http.Client, url string, first int, update func() error) (frame []byte) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())

@@ -8,9 +8,9 @@ import (
 	"github.com/bowsprit/bowsprit"
 )
 
-// WithWorkloads has a server simulate what runs workloads: pods are scheduled on nodes and become ready, Deployments
-// become available, Jobs complete. Nothing is run. Each setting is a key and a value of
-// bowsprit.WorkloadsConfig.Simulate: "nodes=3". There is one node, node-0, if nothing else is said.
+// WithWorkloads makes a server simulate workloads: pods are scheduled on nodes and become ready, Deployments become
+// available, Jobs complete. No containers run. Each setting is a key and a value of bowsprit.WorkloadsConfig.Simulate:
+// "nodes=3". The default is one node, node-0.
 //
 //	server := testserver.Start(t, testserver.WithWorkloads("nodes=3", "zones=3"))
 func WithWorkloads(settings ...string) func(*bowsprit.Config) {
@@ -30,8 +30,8 @@ func WithClock(clock *Clock) func(*bowsprit.Config) {
 	return func(c *bowsprit.Config) { c.Clock = clock }
 }
 
-// Clock is the machine's time and what a test has advanced it by. It goes on by itself, so that nothing stands still,
-// and what is due at a time to which it is advanced happens at once. Its methods may be called from any goroutine.
+// Clock is the machine's time plus the time by which a test has advanced it. It continues to run by itself. Timers that
+// are due when a test advances it fire at once. Its methods may be called from any goroutine.
 type Clock struct {
 	mu      sync.Mutex
 	ahead   time.Duration
@@ -56,7 +56,7 @@ func (c *Clock) Now() time.Time {
 	return time.Now().Add(c.ahead)
 }
 
-// Advance moves the clock forward. What is due by then is called meanwhile, in no order.
+// Advance moves the clock forward. It fires the timers that are due, in no order.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,8 +67,8 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// AfterFunc calls f in a goroutine of its own after a while by this clock. stop keeps it from being called, and reports
-// whether it came in time.
+// AfterFunc calls f in a goroutine of its own after d by this clock. stop prevents the call, and reports whether it
+// came in time.
 func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	}
 }
 
-// take reports whether an alarm was still to be called, which it is then no more.
+// take removes a pending alarm, and reports whether it was pending.
 func (c *Clock) take(a *alarm) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -54,8 +54,8 @@ func podReady(p *corev1.Pod) bool {
 	return false
 }
 
-// BenchmarkWorkloads is what a server that simulates workloads holds more than one that does not: bytes and goroutines,
-// when both are at rest. The first server of a process makes what all share.
+// BenchmarkWorkloads measures the bytes and goroutines of simulated workloads: the difference between an idle server
+// with and one without them. The first server of a process makes the shared data.
 func BenchmarkWorkloads(b *testing.B) {
 	holds := func(configure ...func(*bowsprit.Config)) (bytes int64, goroutines int) {
 		before, had := heap(), runtime.NumGoroutine()

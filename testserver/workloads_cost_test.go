@@ -8,13 +8,14 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// What a server that simulates workloads may hold more than one that does not.
+// mostGoroutines and mostBytes bound the cost of simulated workloads on an idle server.
 const (
 	mostGoroutines = 20
 	mostBytes      = 5 << 20
 )
 
-// Many tests have a server of their own, so the simulation must cost little where nothing happens.
+// TestCostOfWorkloads checks that the simulation costs little on an idle server, because many tests have a server of
+// their own.
 func TestCostOfWorkloads(t *testing.T) {
 	holds := func(configure ...func(*bowsprit.Config)) (bytes int64, goroutines int) {
 		before, had := heap(), runtime.NumGoroutine()
@@ -25,10 +26,10 @@ func TestCostOfWorkloads(t *testing.T) {
 		}
 		return bytes, goroutines
 	}
-	holds(testserver.WithWorkloads()) // makes what all servers share
+	holds(testserver.WithWorkloads()) // makes the data that all servers share
 	var bytes int64
 	var goroutines int
-	for range 5 { // what others do at the same time, or have just ended, counts too: the best of a few is the cost
+	for range 5 { // other goroutines of the process count too, so take the best of a few runs
 		plain, without := holds()
 		with, all := holds(testserver.WithWorkloads())
 		bytes, goroutines = with-plain, all-without

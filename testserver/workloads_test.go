@@ -7,7 +7,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// What is due by the time to which a clock is advanced happens at once; what was stopped or is not due does not.
+// TestClock checks that advancing a clock fires the timers that are due at once, and no stopped or later timers.
 func TestClock(t *testing.T) {
 	t.Parallel()
 	clock := testserver.NewClock()

@@ -19,19 +19,19 @@ type Flunder struct {
 	Status            FlunderStatus `json:"status,omitzero"`
 }
 
-// FlunderSpec is what is wanted.
+// FlunderSpec is the desired state.
 type FlunderSpec struct {
 	Reference     string `json:"reference,omitempty" doc:"Name of what it refers to." column:"Reference"`
 	ReferenceType string `json:"referenceType,omitempty" schema:"enum=Flunder|Fischer" column:"Type"`
 	Size          int32  `json:"size,omitempty" schema:"minimum=1,maximum=100,default=10"`
 }
 
-// FlunderStatus is what is.
+// FlunderStatus is the observed state.
 type FlunderStatus struct {
 	Phase string `json:"phase,omitempty" column:"Phase"`
 }
 
-// Fischer names flunders that are not allowed.
+// Fischer names disallowed flunders.
 type Fischer struct {
 	metav1.TypeMeta    `json:",inline"`
 	metav1.ObjectMeta  `json:"metadata"`

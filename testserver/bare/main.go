@@ -1,11 +1,11 @@
-// Command bare is the limit of what an API server on net/http can do: it answers every GET with the bytes that another
-// server has answered the first time, over HTTP/2 and TLS, and does nothing else. A load generator that runs against
-// both tells which part of the time is the server's own work. A merge patch of spec.counter is stored nowhere: it is
-// an event for those who watch the collection, and nothing else.
+// Command bare measures the limit of an API server on net/http. It answers every GET with the bytes of another server's
+// first response, over HTTP/2 and TLS, and does nothing else. A load generator that runs against both shows the share
+// of the server's own work. It does not store a merge patch of spec.counter, but only sends it as an event to the
+// watches of the collection.
 //
 //	bare -kubeconfig FILE -write-kubeconfig FILE
 //
-// It is no proxy: answers are never asked for again.
+// It is not a proxy: it never requests a response again.
 package main
 
 import (
@@ -83,7 +83,7 @@ func run(from, to string) error {
 	select {}
 }
 
-// answer is what is written for one request.
+// answer is the response to one request.
 type answer struct {
 	code   int
 	header http.Header
@@ -119,5 +119,5 @@ func (a *answer) write(w http.ResponseWriter) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(a.code)
-	w.Write(a.body) // an error means that the client is gone
+	w.Write(a.body) // an error means that the client has left
 }

@@ -14,7 +14,7 @@ import (
 // hub passes events on to watches. Each is written by itself and flushed, as one does in a handler.
 type hub struct {
 	mu    sync.Mutex
-	heard map[chan []byte]string // the path that is watched
+	heard map[chan []byte]string // the watched path
 }
 
 // watch writes the events of r's path until the client leaves.
@@ -48,7 +48,7 @@ func (h *hub) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tell sends event to those who watch the collection at path.
+// tell sends event to the watches of the collection at path.
 func (h *hub) tell(path string, event []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -62,8 +62,7 @@ func (h *hub) tell(path string, event []byte) {
 // counter is the one field that a patch may change.
 var counter = regexp.MustCompile(`"counter":\d+`)
 
-// patch answers with the object that a says, its spec.counter as the merge patch in r wants it, and tells those who
-// watch.
+// patch answers with the object of a, with spec.counter from the merge patch in r, and sends the object to the watches.
 func (h *hub) patch(w http.ResponseWriter, r *http.Request, a *answer) {
 	body, err := io.ReadAll(r.Body)
 	var p struct{ Spec struct{ Counter int } }
@@ -78,5 +77,5 @@ func (h *hub) patch(w http.ResponseWriter, r *http.Request, a *answer) {
 	h.tell(r.URL.Path[:strings.LastIndex(r.URL.Path, "/")],
 		fmt.Appendf(nil, "{\"type\":\"MODIFIED\",\"object\":%s}\n", object))
 	w.Header()["Content-Type"] = a.header["Content-Type"]
-	w.Write(object) // an error means that the client is gone
+	w.Write(object) // an error means that the client has left
 }
