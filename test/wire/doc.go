@@ -1,4 +1,4 @@
-// Package wire has request scripts that are run in this process against one server: what a client sees of each verb.
-// Package script (internal/testing) says how they are written. `go test -run 'TestScripts/create' -v ./test/wire` shows
-// what was answered.
+// Package wire runs request scripts in this process against one server. They show the responses of each verb. Package
+// script (internal/testing) describes their syntax. `go test -run 'TestScripts/create' -v ./test/wire` prints the
+// responses.
 package wire

@@ -29,7 +29,7 @@ const (
 	documentSorted  = `{"apiVersion":"example.com/v1","kind":"foo","n":1}`
 )
 
-// documents is a server that keeps what documents within objects are like.
+// documents is a server with objects that contain documents.
 type documents struct {
 	viewer
 	kube kubernetes.Interface
@@ -71,7 +71,7 @@ func (d documents) text(method, path, contentType, body string) string {
 	return string(text)
 }
 
-// shows checks what all reads show of the revision's data, and returns its resourceVersion.
+// shows checks that all reads return the revision's data, and returns its resourceVersion.
 func (d documents) shows(name, inProtobuf, inJSON string) string {
 	d.Helper()
 	ctx := d.Context()
@@ -102,8 +102,8 @@ func (d documents) shows(name, inProtobuf, inJSON string) string {
 	return got.ResourceVersion
 }
 
-// TestDocumentsKeepTheirBytes has a server that stores protobuf give back what documents within objects were like, and
-// one that stores JSON the order of their keys, as kube-apiserver does.
+// TestDocumentsKeepTheirBytes checks that a server that stores protobuf keeps the bytes of documents within objects,
+// and that a server that stores JSON keeps the order of their keys, as kube-apiserver does.
 func TestDocumentsKeepTheirBytes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ media, kept, changed string }{
@@ -155,7 +155,7 @@ func (d documents) create(name, data string) *appsv1.ControllerRevision {
 	return made
 }
 
-// keeps writes what changes nothing, and what changes something else.
+// keeps makes writes without changes, and writes of other fields.
 func (d documents) keeps(made *appsv1.ControllerRevision, revision, kept string) {
 	d.Helper()
 	revisions := d.kube.AppsV1().ControllerRevisions("default")
@@ -235,7 +235,7 @@ func (d documents) claims(kept string) {
 	claim.Status.Devices = []resourcev1.AllocatedDeviceStatus{{
 		Driver: "driver.example.com", Pool: "p", Device: "d", Data: &runtime.RawExtension{Raw: []byte(documentSent)},
 	}}
-	claim.Spec.Devices.Config[0].Opaque.Parameters.Raw = []byte(documentSorted) // which is not what it is about
+	claim.Spec.Devices.Config[0].Opaque.Parameters.Raw = []byte(documentSorted) // an unrelated part of the object
 	claim, err = claims.UpdateStatus(d.Context(), claim, metav1.UpdateOptions{})
 	if err != nil {
 		d.Fatal(err)

@@ -30,7 +30,7 @@ const (
 	configMaps   = "/api/v1/namespaces/default/configmaps"
 )
 
-// startFair starts a server of 200 seats, with priority and fairness or without, and returns the administrator and
+// startFair starts a server of 200 seats, with or without priority and fairness, and returns the administrator and
 // mona, who may do everything with config maps of the namespace "default".
 func startFair(t *testing.T, on bool) (admin, mona viewer) {
 	t.Helper()
@@ -41,8 +41,7 @@ func startFair(t *testing.T, on bool) (admin, mona viewer) {
 	server := testserver.Start(t, func(c *bowsprit.Config) {
 		c.Authentication.TokenAuthFile = tokens
 		c.Limits.PriorityAndFairness = new(on)
-		// A request waits for its turn for a quarter of that. A minute was too short on a machine whose disk stood
-		// still.
+		// A request waits in a queue for a quarter of that. A minute was too short on a machine with a stalled disk.
 		c.Limits.RequestTimeout = time.Hour
 		if on {
 			c.Limits.MaxRequestsInFlight, c.Limits.MaxMutatingRequestsInFlight = 100, 100
@@ -59,15 +58,15 @@ func startFair(t *testing.T, on bool) (admin, mona viewer) {
 	return admin, mona
 }
 
-// answer is what a request got.
+// answer is the response to a request.
 type answer struct {
 	code   int
 	header http.Header
 	body   []byte
 }
 
-// ask sends a request whose body may come slowly. It may be called in any goroutine. begun is called when the server
-// asks for the body.
+// ask sends a request with a possibly slow body. It may be called in any goroutine. It calls begun when the server
+// requests the body.
 func (v viewer) ask(method, path string, body io.Reader, begun func()) (answer, error) {
 	trace := &httptrace.ClientTrace{Got100Continue: begun}
 	r, err := http.NewRequestWithContext(httptrace.WithClientTrace(v.Context(), trace), method, v.url+path, body)
@@ -97,7 +96,7 @@ func (v viewer) get(path string) answer {
 	return a
 }
 
-// uid is that of an object in JSON.
+// uid returns the uid of an object in JSON.
 func uid(t *testing.T, raw []byte) string {
 	t.Helper()
 	var obj struct{ Metadata struct{ UID string } }
@@ -129,7 +128,7 @@ func (v viewer) addLevel(name string) string {
 		`"queuing":{"queues":1,"handSize":1,"queueLengthLimit":1}}}}}`, name))
 }
 
-// addSchema has what mona does with config maps belong to a level. It returns its uid.
+// addSchema assigns mona's requests for config maps to a priority level. It returns the schema's uid.
 func (v viewer) addSchema(name, level string) string {
 	v.Helper()
 	return uid(v.T, v.do("POST", schemasPath, `{"metadata":{"name":%q},"spec":{"matchingPrecedence":100,`+
@@ -138,7 +137,7 @@ func (v viewer) addSchema(name, level string) string {
 		name, level))
 }
 
-// TestNoFairness looks at a server that was not asked for priority and fairness.
+// TestNoFairness checks a server without priority and fairness.
 func TestNoFairness(t *testing.T) {
 	t.Parallel()
 	admin, mona := startFair(t, false)
@@ -161,7 +160,7 @@ func TestNoFairness(t *testing.T) {
 	}
 }
 
-// TestFairnessObjects looks at what a server has from the beginning, and who may see what goes on.
+// TestFairnessObjects checks the initial objects of a server, and the permissions for the debug pages.
 func TestFairnessObjects(t *testing.T) {
 	t.Parallel()
 	admin, mona := startFair(t, true)
@@ -202,7 +201,7 @@ func TestFairnessObjects(t *testing.T) {
 			t.Errorf("%s for mona: %d", page, a.code)
 		}
 	}
-	// Whether a schema's level is there stands in its status, some time after it was made.
+	// The schema's status reports, some time after its creation, whether its level exists.
 	admin.addSchema("dangling", "missing")
 	for path, status := range map[string]string{"/exempt": "False", "/dangling": "True"} {
 		for {
@@ -217,7 +216,7 @@ func TestFairnessObjects(t *testing.T) {
 	}
 }
 
-// TestFairnessInForce changes the configuration. Each request goes by what was written before it.
+// TestFairnessInForce changes the configuration. Each request uses the configuration written before it.
 func TestFairnessInForce(t *testing.T) {
 	t.Parallel()
 	admin, mona := startFair(t, true)
@@ -244,7 +243,7 @@ func TestFairnessFull(t *testing.T) {
 	admin.addLevel("one")
 	schema := admin.addSchema("mona", "one")
 
-	// A watch that has sent what was there needs no seat.
+	// A watch needs no seat after it has sent the initial objects.
 	r, err := http.NewRequestWithContext(t.Context(), "GET",
 		mona.url+configMaps+"?watch=true&sendInitialEvents=true&allowWatchBookmarks=true&"+
 			"resourceVersionMatch=NotOlderThan", http.NoBody)

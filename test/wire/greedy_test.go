@@ -20,8 +20,8 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// crowd is a server and three of its users. greedy and modest may do everything with config maps and share the priority
-// level "shared", which has one seat, and 64 queues for two requests each, of which a user has one.
+// crowd is a server and three of its users. greedy and modest may do everything with config maps. They share the
+// priority level "shared", which has one seat and 64 queues for two requests each. Each user has one queue.
 type crowd struct {
 	admin, greedy, modest, nobody viewer
 }
@@ -35,7 +35,7 @@ func startCrowd(t *testing.T) crowd {
 	server := testserver.Start(t, func(c *bowsprit.Config) {
 		c.Authentication.TokenAuthFile = tokens
 		c.Limits.MaxRequestsInFlight, c.Limits.MaxMutatingRequestsInFlight = 100, 100
-		c.Limits.RequestTimeout = 10 * time.Minute // a machine that is busy makes nothing late
+		c.Limits.RequestTimeout = 10 * time.Minute // so that no request is late on a busy machine
 	})
 	as := func(token string) viewer {
 		config := rest.AnonymousClientConfig(server.RESTConfig())
@@ -61,7 +61,7 @@ func startCrowd(t *testing.T) crowd {
 	return c
 }
 
-// start sends a request and returns the channel of its answer.
+// start sends a request and returns the channel of its response.
 func (v viewer) start(method, path string, body io.Reader, begun func()) <-chan answer {
 	out := make(chan answer, 1)
 	go func() {
@@ -74,7 +74,7 @@ func (v viewer) start(method, path string, body io.Reader, begun func()) <-chan 
 	return out
 }
 
-// rows returns the rows of a dump that are about the level "shared", without their last columns if there are more.
+// rows returns the rows of a dump for the level "shared", cut to the given number of columns.
 func (c crowd) rows(page string, columns int) (out [][]string) {
 	c.admin.Helper()
 	for line := range strings.Lines(string(c.admin.get(dumps + page).body)) {
@@ -89,7 +89,7 @@ func (c crowd) rows(page string, columns int) (out [][]string) {
 	return out
 }
 
-// waiting returns the queues in which requests of a user wait.
+// waiting returns the queues with waiting requests of a user.
 func (c crowd) waiting(user string) (queues []string) {
 	c.admin.Helper()
 	for _, row := range c.rows("dump_requests", 5) { // level, schema, queue, index, flow
@@ -114,8 +114,9 @@ func (c crowd) await(user string, n int, answers ...<-chan answer) {
 	}
 }
 
-// TestGreedyUserWaits fills a level's seat and the greedy user's queue. The greedy user is sent away then; another one
-// waits in a queue of its own, health checks and requests of other levels are answered, and all that waits is served.
+// TestGreedyUserWaits fills a level's seat and the greedy user's queue. Further requests of the greedy user are
+// refused. Another user's request waits in a queue of its own, health checks and requests of other levels succeed, and
+// all waiting requests are served in the end.
 func TestGreedyUserWaits(t *testing.T) {
 	t.Parallel()
 	c := startCrowd(t)
@@ -159,8 +160,8 @@ func TestGreedyUserWaits(t *testing.T) {
 	c.idle()
 }
 
-// idle waits until the level has all its seats back and nothing waits for them. A seat comes back when its request's
-// handler ends, which is after the client has the answer, and later still if the client went away without reading it.
+// idle waits until the level has all its seats back and no request waits. A seat returns when its request's handler
+// ends, which is after the client has the response, and later still if the client left without reading it.
 func (c crowd) idle() {
 	c.admin.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -176,8 +177,8 @@ func (c crowd) idle() {
 	}
 }
 
-// TestGreedyUserUnderLoad has sixteen clients of the greedy user ask for large lists and write, some of them without
-// reading their answers, while the other user's requests all go through. What is refused says when to come back.
+// TestGreedyUserUnderLoad makes sixteen clients of the greedy user request large lists and write, some without reading
+// the responses. All requests of the other user succeed. Refused requests get a Retry-After.
 func TestGreedyUserUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := startCrowd(t)
@@ -229,13 +230,13 @@ func TestGreedyUserUnderLoad(t *testing.T) {
 		}
 	}
 	c.idle()
-	// What was counted is what was answered. On a busy machine some have waited in vain.
+	// The metrics equal the responses. On a busy machine some requests have waited in vain.
 	if got, want := c.rejected(), codes[http.StatusTooManyRequests]; got != want {
 		t.Errorf("%d requests were refused, and %d are counted", want, got)
 	}
 }
 
-// healthy asks for a health check, which waits for no other request. That etcd is slow is no fault on a busy machine.
+// healthy requests a health check, which waits for no other request. A slow etcd is no failure on a busy machine.
 func (c crowd) healthy(page string) {
 	c.admin.Helper()
 	if a := c.nobody.get(page); a.code != http.StatusOK && !bytes.Contains(a.body, []byte("[-]etcd failed")) {
@@ -259,7 +260,7 @@ func (c crowd) rejected() (n int) {
 	return n
 }
 
-// grab sends the n-th request of a connection of the greedy user, and returns the code of its answer.
+// grab sends the n-th request of a connection of the greedy user, and returns the code of its response.
 func (c crowd) grab(i, n int) int {
 	if n%4 == 3 {
 		return c.ignore()
@@ -283,7 +284,7 @@ func (c crowd) grab(i, n int) int {
 	return a.code
 }
 
-// ignore asks for a list and goes away when it begins.
+// ignore requests a list and disconnects when the response begins.
 func (c crowd) ignore() int {
 	r, err := http.NewRequestWithContext(c.admin.Context(), "GET", c.greedy.url+configMaps, http.NoBody)
 	if err != nil {

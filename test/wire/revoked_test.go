@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// history is a naive model of secrets and grants: a copy of all of it for each revision at which a write happened.
+// history is a naive model of secrets and grants: a copy of all state for each revision with a write.
 type history struct{ states []state }
 
 // state is the secrets and the grants from one revision on.
@@ -32,7 +32,7 @@ type secret struct {
 	revision int64
 }
 
-// grant is a binding: the role, and the group that has it.
+// grant is a binding: the role, and its group.
 type grant struct{ namespace, role, group string }
 
 // member is a caller: mona with some groups.
@@ -61,7 +61,7 @@ func (h *history) at(revision int64) *state {
 	return &h.states[0]
 }
 
-// mayHaveRead reports whether a caller could read a value of an object while it was the object's, and may read it now.
+// mayHaveRead reports whether a caller may read the object now, and could read it while it had this value.
 func (h *history) mayHaveRead(who member, key, value string) bool {
 	if !h.now().mayRead(who, key) {
 		return false
@@ -121,9 +121,9 @@ type token struct {
 	text     string
 }
 
-// TestVisibleHistory has callers of changing groups read history with visible=true: watches from every past revision,
-// lists at exact ones, and pages whose first was read under other grants. None may show what its caller may not read
-// today, nor what the caller could not read at the time; and a watch that resumes must end where a list does.
+// TestVisibleHistory lets callers of changing groups read history with visible=true: watches from every past revision,
+// lists at exact revisions, and pages of a list that began under other grants. A response must contain no object that
+// its caller may not read today, or could not read at the time. A resumed watch must end with the state of a list.
 func TestVisibleHistory(t *testing.T) {
 	t.Parallel()
 	admin, _ := startVisible(t, "n0", "n1")
@@ -239,12 +239,12 @@ func (r *revoked) write() {
 	r.history.states = append(r.history.states, next)
 }
 
-// past returns a random state of the last ones: changes of roles before those are forgotten.
+// past returns a random recent state. The model forgets role changes before these states.
 func (r *revoked) past() *state {
 	return &r.history.states[max(0, len(r.history.states)-1-r.random.IntN(80))]
 }
 
-// checkWatch resumes from a past revision and follows until a secret that is made now.
+// checkWatch resumes from a past revision and follows until a secret that it creates.
 func (r *revoked) checkWatch() {
 	r.Helper()
 	who, from := r.who(), r.past()
@@ -320,7 +320,7 @@ func (r *revoked) compare(who member, revision int64, got []content, want map[st
 	}
 }
 
-// checkPages begins a list, and goes on with one that began before, as a caller of any groups.
+// checkPages begins a list, and continues an earlier one, as a caller of any groups.
 func (r *revoked) checkPages() {
 	r.Helper()
 	who := r.who()
@@ -346,8 +346,8 @@ func (r *revoked) checkPages() {
 	}
 }
 
-// TestVisibleSensitive takes the right to read sensitive fields from a caller who watches with visible=true: from then
-// on the watch masks them, and so does one that resumes before.
+// TestVisibleSensitive removes the permission to read sensitive fields from a caller that watches with visible=true.
+// From then on the watch masks the fields, and so does a watch that resumes before the removal.
 func TestVisibleSensitive(t *testing.T) {
 	t.Parallel()
 	config, _, _ := startSensitive(t)

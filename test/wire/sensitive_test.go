@@ -25,7 +25,7 @@ import (
 // All sensitive values of these tests have this in them.
 const hidden = "hunter2"
 
-// auditPolicy records everything, of what sam does as changes.
+// auditPolicy records everything, and sam's writes as changes.
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -64,8 +64,8 @@ const vaults = `{
 		{"name": "v1alpha1", "served": true, "storage": false, "schema": {"openAPIV3Schema": {"type": "object",
 			"x-kubernetes-preserve-unknown-fields": true}}}]}}`
 
-// startSensitive starts a server with vaults that records and logs everything. mona may do all with vaults but read
-// what is sensitive; sam may read that too.
+// startSensitive starts a server with vaults that records and logs everything. mona may do all with vaults except
+// reading sensitive fields; sam may also read these.
 func startSensitive(t *testing.T) (config *rest.Config, audit string, log *logtest.Log) {
 	t.Helper()
 	dir := t.TempDir()
@@ -123,7 +123,7 @@ func quiet(t *testing.T, audit string, log *logtest.Log) {
 	}
 }
 
-// snoop is a client without the right to read what is sensitive, that looks for it in all that it gets.
+// snoop is a client without the permission to read sensitive fields, which searches all responses for them.
 type snoop struct {
 	*testing.T
 	http   *http.Client
@@ -135,7 +135,7 @@ const vaultsPath = "/apis/example.com/v1/namespaces/default/vaults"
 
 func (s *snoop) pick(of ...string) string { return of[s.random.IntN(len(of))] }
 
-// ask sends a request and fails if the answer has a sensitive value in it, in whatever encoding.
+// ask sends a request and fails if the response contains a sensitive value in any encoding.
 func (s *snoop) ask(method, path, contentType, accept, body string) {
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
@@ -220,7 +220,8 @@ func (s *snoop) step() {
 	}
 }
 
-// TestSensitiveAtRandom has one client write sensitive values and another one, who may not read them, do what it likes.
+// TestSensitiveAtRandom lets one client write sensitive values, and another client without permission send random
+// requests.
 func TestSensitiveAtRandom(t *testing.T) {
 	t.Parallel()
 	config, audit, log := startSensitive(t)
@@ -249,7 +250,7 @@ func TestSensitiveAtRandom(t *testing.T) {
 	quiet(t, audit, log)
 }
 
-// write makes a vault with sensitive values, one that waits for a finalizer.
+// write makes a vault with sensitive values, and one that waits for a finalizer.
 func write(sam viewer, random *rand.Rand, name string) {
 	value := func() string { return fmt.Sprintf("%s-%d", hidden, random.IntN(3)) }
 	obj := map[string]any{

@@ -20,7 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// viewer is a client of one user, who lists and watches what the user may see.
+// viewer is a client that lists and watches the objects visible to one user.
 type viewer struct {
 	*testing.T
 	http *http.Client
@@ -136,7 +136,7 @@ func (v viewer) create(namespace, name string) string {
 	return made.Metadata.ResourceVersion
 }
 
-// list returns what is visible.
+// list returns the visible objects.
 func (v viewer) list(query string) page {
 	v.Helper()
 	var p page
@@ -146,7 +146,7 @@ func (v viewer) list(query string) page {
 	return p
 }
 
-// watch follows what is visible after a revision, with bookmarks.
+// watch follows the visible objects after a revision, with bookmarks.
 func (v viewer) watch(revision, query string) *json.Decoder {
 	v.Helper()
 	target := v.url + "/api/v1/secrets?visible=true&watch=true&allowWatchBookmarks=true&resourceVersion=" +
@@ -175,8 +175,7 @@ func (v viewer) next(d *json.Decoder) event {
 	return e
 }
 
-// expect reads one event and compares it. A bookmark that is not expected is skipped: changes that come together have
-// one behind them.
+// expect reads one event and compares it. It skips unexpected bookmarks: a bookmark follows changes that come together.
 func (v viewer) expect(d *json.Decoder, kind, key, revision string) {
 	v.Helper()
 	e := v.next(d)
@@ -198,7 +197,7 @@ func number(t *testing.T, e event) int64 {
 	return n
 }
 
-// TestVisible lists and watches what one user may see while roles are granted and taken.
+// TestVisible lists and watches one user's visible objects while roles are granted and removed.
 func TestVisible(t *testing.T) {
 	t.Parallel()
 	admin, mona := startVisible(t, "other", "third")
@@ -224,7 +223,7 @@ func TestVisible(t *testing.T) {
 	admin.bind("other", "named")
 	mona.expect(events, "ADDED", "other/b", inOther)
 	mona.expect(events, "BOOKMARK", "/", "")
-	// What the name does not cover stays out of sight; what it covers is seen.
+	// The grant covers one name: other objects stay hidden, and this object becomes visible.
 	admin.do("PATCH", secrets("other")+"/c", `{"metadata":{"labels":{"x":"y"}}}`)
 	admin.do("PATCH", secrets("other")+"/b", `{"metadata":{"labels":{"x":"y"}}}`)
 	mona.expect(events, "MODIFIED", "other/b", "")
@@ -233,7 +232,7 @@ func TestVisible(t *testing.T) {
 		`{"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["*"],"resourceNames":["b","c"]}]}`)
 	mona.expect(events, "ADDED", "other/c", "")
 	seenLast := mona.next(events) // a bookmark
-	// A removal: gone at the revision of the removal.
+	// A removal deletes the object from the view at the revision of the removal.
 	admin.do("DELETE", bindings("other")+"/named", "")
 	first := mona.next(events)
 	if first.Type != "DELETED" || number(t, first) <= number(t, seenLast) {
@@ -241,21 +240,21 @@ func TestVisible(t *testing.T) {
 	}
 	mona.expect(events, "DELETED", "other/c", first.Object.Metadata.ResourceVersion)
 	mona.expect(events, "BOOKMARK", "/", first.Object.Metadata.ResourceVersion)
-	// Nothing of it is seen any more.
+	// The watch shows no more changes of it.
 	admin.do("PATCH", secrets("other")+"/b", `{"metadata":{"labels":{"x":"z"}}}`)
 	admin.create("home", "d")
 	mona.expect(events, "ADDED", "home/d", "")
 
-	// A client that resumes before the grant sees nothing of it: it was taken back.
+	// A client that resumes before the grant does not see the object, because the grant was removed.
 	again := mona.watch(start.Metadata.ResourceVersion, "")
 	mona.expect(again, "ADDED", "home/d", "")
-	// One that resumes while it held loses the objects at once.
+	// A client that resumes during the grant loses the objects at once.
 	again = mona.watch(seenLast.Object.Metadata.ResourceVersion, "")
 	mona.expect(again, "DELETED", "other/b", seenLast.Object.Metadata.ResourceVersion)
 	mona.expect(again, "DELETED", "other/c", seenLast.Object.Metadata.ResourceVersion)
 	mona.expect(again, "ADDED", "home/d", "")
 
-	// Who may see all sees all, and loses it with the role.
+	// A user with a cluster-wide role sees all objects, and loses them with the role.
 	everything := len(admin.list("").Items)
 	admin.do("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", `{"metadata":{"name":"all"},"roleRef":`+
 		`{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"watcher"},"subjects":[`+
@@ -269,8 +268,8 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// TestVisibleAtRandom changes secrets and roles at random. What a watch has told must be what a list shows, for a watch
-// that was there all the time and for one that resumes.
+// TestVisibleAtRandom changes secrets and roles at random. The events of a watch must add up to a list, for a
+// continuous watch and for a resumed one.
 func TestVisibleAtRandom(t *testing.T) {
 	t.Parallel()
 	namespaces := []string{"n0", "n1", "n2"}
@@ -317,7 +316,7 @@ func TestVisibleAtRandom(t *testing.T) {
 	}
 }
 
-// apply has an event change what a client knows.
+// apply applies an event to a client's state.
 func (v viewer) apply(state map[string]string, e event) {
 	v.Helper()
 	switch e.Type {
@@ -334,7 +333,7 @@ func (v viewer) apply(state map[string]string, e event) {
 	}
 }
 
-// change makes one change. It may fail, because what it is about is there already, or is not.
+// change makes one change. It may fail, because its object exists already, or does not exist.
 func change(admin viewer, random *rand.Rand, namespaces []string) {
 	namespace := namespaces[random.IntN(len(namespaces))]
 	name := string(rune('a' + random.IntN(4)))
