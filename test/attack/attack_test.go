@@ -17,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// users are those who attack. Their tokens are their names.
+// users are the attackers. Their tokens are their names.
 const users = `mallory,mallory,1,"attackers"
 alice,alice,2
 bob,bob,3
@@ -26,7 +26,7 @@ dave,dave,5
 aggregated-roles,aggregated-roles,6
 `
 
-// victim starts a server that knows the users.
+// victim starts a server with the users.
 func victim(t *testing.T) *testserver.Server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "tokens.csv")
@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 	script.Run(t, "testdata/*.txt", victim(t).RESTConfig())
 }
 
-// tlsConfig is that of a client without a certificate, for one protocol.
+// tlsConfig returns the configuration of a client without a certificate, for one protocol.
 func tlsConfig(t *testing.T, config *rest.Config, protocol string) *tls.Config {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -84,7 +84,7 @@ func as(t *testing.T, server *testserver.Server, token string) client {
 	return client{c, server.URL(), token}
 }
 
-// send returns the status of the answer, 0 if there is none.
+// send returns the status of the response, or 0 without a response.
 func (c client) send(ctx context.Context, method, path, contentType, body string) int {
 	r, err := http.NewRequestWithContext(ctx, method, c.url+path, strings.NewReader(body))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/leak"
 )
 
-// TestBodies sends bodies that are small and cost much: deep, many-branched, repeated, or of numbers without end. Each
-// is refused, or is what it says, and memory comes back.
+// TestBodies sends small bodies that are expensive to process: deep, many-branched, repeated, or with endless numbers.
+// The server refuses each or stores it unchanged, and releases its memory.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	server := victim(t)
@@ -22,7 +22,7 @@ func TestBodies(t *testing.T) {
 	before := leak.HeapInUse()
 	for _, c := range []struct {
 		name, method, path, contentType, body string
-		least                                 int // the least status that is right
+		least                                 int // the lowest correct status
 	}{
 		{"deep lists", "POST", maps, object, strings.Repeat("[", 1_000_000), 400},
 		{"deep maps", "POST", maps, object, strings.Repeat(`{"a":`, 500_000), 400},

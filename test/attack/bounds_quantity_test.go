@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ask returns the answer to a request.
+// ask returns the response to a request.
 func (c client) ask(t *testing.T, method, path, contentType, body string) (code int, status metav1.Status) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, c.url+path, strings.NewReader(body))
@@ -108,12 +108,12 @@ func TestHiddenQuantities(t *testing.T) {
 	t.Parallel()
 	admin := as(t, victim(t), "")
 	const path = "/api/v1/namespaces/default/persistentvolumeclaims?fieldValidation=Strict"
-	// The first of two fields is gone after decoding, but not before.
+	// Decoding drops the first of two fields, but the check sees both.
 	twice := strings.Replace(claim("x", "1Gi"), `"storage":`, `"storage":"1e-1000000000","storage":`, 1)
 	if code, status := admin.ask(t, http.MethodPost, path, "application/json", twice); code != http.StatusBadRequest {
 		t.Errorf("got %d %s", code, status.Message)
 	}
-	// JSON knows the number as 0.
+	// JSON decodes the number as 0.
 	number := strings.Replace(claim("x", "1Gi"), `"1Gi"`, `1e-1000000000`, 1)
 	if code, status := admin.ask(t, http.MethodPost, path, "application/json",
 		number); code != http.StatusUnprocessableEntity {

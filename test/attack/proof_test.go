@@ -23,8 +23,8 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// TestCertificates comes with certificates that say much and prove nothing. The answer is 401, and never that of the
-// user whose name is in the certificate.
+// TestCertificates presents certificates that name users without proof. The response is 401, and never the response for
+// the user in the certificate.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	server := victim(t)
@@ -104,8 +104,8 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// TestSignatures forges tokens of service accounts: signed with what is public, with another key under the right key's
-// name, with none, and with the good signature of another token.
+// TestSignatures forges tokens of service accounts: signed with a public key, with another key under the right key's
+// name, without a key, and with the valid signature of another token.
 func TestSignatures(t *testing.T) {
 	t.Parallel()
 	server := victim(t)
@@ -206,7 +206,7 @@ func token(t *testing.T, server *testserver.Server) string {
 	return request.Status.Token
 }
 
-// body returns what the administrator gets at a path.
+// body returns the administrator's response at a path.
 func body(t *testing.T, server *testserver.Server, path string) string {
 	t.Helper()
 	answer, err := as(t, server, "").Get(server.URL() + path)

@@ -21,7 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// stream is a connection over which a client sends frames of its choice.
+// stream is a connection for frames of the test's choice.
 type stream struct {
 	*testing.T
 	*http2.Framer
@@ -76,8 +76,8 @@ func (s *stream) closed() {
 	}
 }
 
-// TestFrames attacks with frames. Each case has a connection of its own; what it does may fail when the server closes
-// the connection, which is one way to be safe. Afterwards the server answers, and has the goroutines that it had.
+// TestFrames attacks with frames. Each case has a connection of its own. Its writes may fail when the server closes the
+// connection, which is one safe reaction. Afterwards the server answers, and has as many goroutines as before.
 func TestFrames(t *testing.T) {
 	t.Parallel()
 	server := victim(t)
@@ -202,13 +202,13 @@ func TestFrames(t *testing.T) {
 	alive(t, server)
 	leak.Settle(t, "goroutines", func() (int64, int64) {
 		http.DefaultClient.CloseIdleConnections()
-		return int64(runtime.NumGoroutine()), before + 200 // other tests run beside this one
+		return int64(runtime.NumGoroutine()), before + 200 // other tests run at the same time
 	})
 }
 
-// TestSmuggling sends requests over HTTP/1.1 about whose end two servers could disagree, and others that are no HTTP.
-// None may be answered with what only the administrator may see, and what follows a broken request is not read as
-// another one. (net/http takes the chunks where a request has a length and chunks, so that is no case.)
+// TestSmuggling sends requests over HTTP/1.1 with an ambiguous end, and others that are not HTTP. The server must never
+// send a response that only the administrator may see, or read the bytes after a broken request as another request.
+// (net/http prefers chunks in a request with a length and chunks, so that is not a case.)
 func TestSmuggling(t *testing.T) {
 	t.Parallel()
 	server := victim(t)
@@ -262,7 +262,7 @@ func TestSmuggling(t *testing.T) {
 	}
 }
 
-// TestTLS comes with old protocols, without TLS, and with a certificate of an authority that the server does not know.
+// TestTLS connects with old protocols, without TLS, and with a certificate of an unknown authority.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	server := victim(t)

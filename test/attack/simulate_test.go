@@ -66,7 +66,7 @@ func (s *simulated) until(kind, version, namespace, name, what string, is func(m
 		func(all map[string]*unstructured.Unstructured) bool { return all[name] != nil && is(all[name].Object) })
 }
 
-// untilEvents waits for events, each "reason name" of the object that it is about.
+// untilEvents waits for events, in the form "reason name" with the name of the object.
 func (s *simulated) untilEvents(want ...string) {
 	s.Helper()
 	for _, one := range want {
@@ -141,7 +141,7 @@ var hostileStages = map[string]string{
 	"loop":    `{{range 9000000000}}{{range 9000000000}}{{end}}{{end}}`,
 }
 
-// hostileKeys are keys of a Stage's matchExpressions. A pod goes on without a Stage whose key fails.
+// hostileKeys are keys of a Stage's matchExpressions. A pod continues without a Stage with a failing key.
 var hostileKeys = map[string]string{
 	"reduce": `reduce range(34) as $i ([1]; . + .) | length`,
 	"nested": `reduce range(34) as $i ({}; {a: ., b: .}) | tojson | length`,
@@ -152,7 +152,7 @@ var hostileKeys = map[string]string{
 const hostilePod = `{apiVersion: v1, kind: Pod, metadata: {name: %[1]s, labels: {stage: %[1]s}},
   spec: {containers: [{name: c, image: i}]}}`
 
-// stage returns a Stage for the pod of its name, beside the built-in behaviour.
+// stage returns a Stage for the pod of its name, added to the built-in behavior.
 func stage(name, key, template string) string {
 	u := map[string]any{
 		"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "Stage",
@@ -183,9 +183,9 @@ func heapSize() uint64 {
 	return m.HeapSys
 }
 
-// TestSimulated has all controllers of simulated workloads work on objects with the largest numbers, and on Stages that
-// would take all memory. The server stays responsive, and its heap small. The test runs beside no other, so that the
-// heap is the server's.
+// TestSimulated lets all controllers of simulated workloads process objects with the largest numbers, and Stages that
+// would take all memory. The server stays responsive, and its heap small. The test does not run in parallel, so that
+// the heap is the server's.
 func TestSimulated(t *testing.T) {
 	server := testserver.Start(t, testserver.WithWorkloads("nodes=3", "zones=3"))
 	client, err := dynamic.NewForConfig(server.RESTConfig())

@@ -19,7 +19,7 @@ import (
 const (
 	// full is the size of a hostile body, in bytes: a little less than the server reads.
 	full = 2_900_000
-	// deadline is the time that each request asks for.
+	// deadline is the timeout that each request sets.
 	deadline = 10 * time.Second
 	// grace is added to the deadline for the way of an answer on a busy machine.
 	grace = 2 * time.Second
@@ -32,7 +32,7 @@ type attack struct {
 	family, name      string
 	method, path      string
 	contentType, body string
-	// known says why a bound is missed; "" of an attack that keeps all bounds.
+	// known is the reason why the attack misses a bound, or "" if it keeps all bounds.
 	known string
 }
 
@@ -42,7 +42,7 @@ type outcome struct {
 	code     int           // 0 without an answer
 	took     time.Duration // until the answer, or until the client gave up
 	peak     int64         // added to the resident memory, in bytes
-	busy     float64       // processors in use, two seconds after the client has gone
+	busy     float64       // processors in use, two seconds after the client has left
 	exceeded []string      // the bounds that it has missed
 }
 
@@ -69,7 +69,7 @@ func as(t *testing.T, server *process, token string) user {
 	return user{client, config.Host}
 }
 
-// send returns the status of the answer, 0 without one, and the beginning of its body.
+// send returns the status of the response, or 0 without one, and the beginning of its body.
 func (u user) send(ctx context.Context, a attack) (code int, begin string) {
 	path := a.path
 	if !strings.Contains(path, "timeout=") {
@@ -92,7 +92,7 @@ func (u user) send(ctx context.Context, a attack) (code int, begin string) {
 	return answer.StatusCode, string(text)
 }
 
-// try sends an attack and measures it. The memory counts from what the server holds before.
+// try sends an attack and measures it. Memory is counted from the server's size before.
 func (p *process) try(t *testing.T, u user, a attack) outcome {
 	t.Helper()
 	o := outcome{attack: a}
@@ -135,8 +135,8 @@ func (p *process) leave(t *testing.T, u user, o *outcome) {
 	}
 }
 
-// report prints a table of the outcomes, the largest memory first, and returns the bounds that were missed and are not
-// known to be.
+// report prints a table of the outcomes, the largest memory first, and returns the missed bounds without a known
+// reason.
 func report(outcomes []outcome) (table string, missed []string) {
 	slices.SortStableFunc(outcomes, func(a, b outcome) int { return int((b.peak - a.peak) >> 10) })
 	var out bytes.Buffer

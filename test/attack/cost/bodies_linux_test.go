@@ -32,7 +32,8 @@ type site struct {
 	elements []string
 }
 
-// sites are lists and maps of built-in and custom kinds. Objects are named "target", as the ones that prepare makes.
+// sites are lists and maps of built-in and custom kinds. Objects have the name "target", as the objects that prepare
+// makes.
 var sites = []site{
 	{"ownerReferences", core + "configmaps", meta("v1", "ConfigMap", `"ownerReferences":[@]`, ""),
 		each(`{}`, `{"uid":"#"}`)},

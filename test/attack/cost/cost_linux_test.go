@@ -38,7 +38,7 @@ func prepare(t *testing.T, server *process) {
 	}
 }
 
-// attacks returns all of them, with what is known of them.
+// attacks returns all attacks, with their known reasons.
 func attacks(t *testing.T) []attack {
 	size := full
 	if text := os.Getenv("ATTACK_SIZE"); text != "" {
@@ -54,7 +54,7 @@ func attacks(t *testing.T) []attack {
 	return all
 }
 
-// known says why an attack misses a bound today; "" of one that keeps all.
+// known returns the reason why an attack misses a bound today, or "" if it keeps all bounds.
 func known(a attack) string {
 	switch a.family {
 	case "template":
@@ -92,8 +92,8 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// TestAll sends all attacks that match ATTACK, a part of a family or a name, beside a neighbour who sends 100 requests
-// a second, and checks all bounds. It takes minutes: `make attack` runs it.
+// TestAll sends all attacks that match ATTACK, a part of a family or a name, while a neighbour sends 100 requests a
+// second, and checks all bounds. It takes minutes: `make attack` runs it.
 func TestAll(t *testing.T) {
 	wanted := os.Getenv("ATTACK")
 	if wanted == "" {

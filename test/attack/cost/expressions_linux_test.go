@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// expressions returns texts that are small and cost much to read or to evaluate, by the language that they are of.
-// With size they are as long as the server reads.
+// expressions returns small texts that are expensive to read or to evaluate, by their language. size makes them as long
+// as the server accepts.
 func expressions(size int) (out []attack) {
 	long := func(piece string) string { return strings.Repeat(piece, size/3/len(piece)) }
 	nested := func(open, inner, shut string, n int) string {

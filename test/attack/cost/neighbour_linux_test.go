@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runProbe sends a get every 10 ms, whether the former ones are answered or not, and prints how long each took in
-// microseconds, -1 for one that failed. It ends with its standard input.
+// runProbe sends a get every 10 ms, without waiting for earlier responses, and prints the latency of each in
+// microseconds, or -1 for a failure. It ends with its standard input.
 func runProbe(text string) {
 	var p probe
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
@@ -152,7 +152,7 @@ func (n *neighbourhood) read(lines *bufio.Scanner) {
 	}
 }
 
-// between returns the number of requests that began within two times, how many of them failed, and the 99th percentile
+// between returns the number of requests that began within two times, the number of failures, and the 99th percentile
 // of the others.
 func (n *neighbourhood) between(from, to time.Time) (number, failed int, p99 time.Duration) {
 	n.mu.Lock()

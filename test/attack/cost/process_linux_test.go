@@ -30,7 +30,7 @@ type process struct {
 	log    *bytes.Buffer
 }
 
-// build returns the path of the binary. BOWSPRIT names one that is built already.
+// build returns the path of the binary. BOWSPRIT names an existing one.
 func build(t *testing.T) string {
 	t.Helper()
 	if file := os.Getenv("BOWSPRIT"); file != "" {
@@ -45,7 +45,7 @@ func build(t *testing.T) string {
 	return file
 }
 
-// start starts a server that keeps nothing, and waits until it is ready. It is stopped when t ends.
+// start starts a server without persistent data, and waits until it is ready. The server stops when t ends.
 func start(t *testing.T) *process {
 	t.Helper()
 	dir := t.TempDir()
@@ -112,7 +112,7 @@ func (p *process) memory(t *testing.T, field string) int64 {
 	return 0
 }
 
-// resetPeak makes VmHWM what VmRSS is.
+// resetPeak sets VmHWM to VmRSS.
 func (p *process) resetPeak(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0); err != nil {
