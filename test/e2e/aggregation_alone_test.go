@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// aloneEnv has the test's binary be nothing but one of alone: its name, a space and the address that it passes on to.
+// aloneEnv turns the test's binary into one of alone: its name, a space and the target address.
 const aloneEnv = "E2E_PROXY_TO"
 
 // alone are whole programs that print their address and end when they are killed.
@@ -68,8 +68,7 @@ func reverseProxy(to *url.URL) {
 	select {}
 }
 
-// onlyTLS decrypts what comes and encrypts it again, without a look at it: what every proxy has to do that is written
-// with Go's TLS.
+// onlyTLS decrypts and encrypts again without parsing: the least work of a proxy written with Go's TLS.
 func onlyTLS(to *url.URL) {
 	certificate := httptest.NewUnstartedServer(nil)
 	certificate.StartTLS()
@@ -90,7 +89,7 @@ func onlyTLS(to *url.URL) {
 	}
 }
 
-// pump passes on what either end of a connection sends, in the protocol that its client has chosen.
+// pump copies the data between both ends of a connection, in the protocol that its client has chosen.
 func pump(client *tls.Conn, to string) {
 	defer client.Close()
 	if err := client.Handshake(); err != nil {

@@ -24,11 +24,11 @@ const (
 	costItems = 500
 )
 
-// TestAggregationCost measures the CPU time of a process that passes requests on to another server: Bowsprit, a real
-// kube-apiserver (E2E_KUBE_APISERVER), a program that is nothing but a httputil.ReverseProxy, and one that only
-// decrypts what comes and encrypts it again, below which no proxy can be. They work in turns. Requests are gets of 5
-// KB and lists of 500 such objects, by clients of HTTP/2, as client-go's, and HTTP/1. E2E_AGGREGATION_COST is the
-// number of turns; without it the test does nothing: it measures.
+// TestAggregationCost measures the CPU time of a process that forwards requests to another server: Bowsprit, a real
+// kube-apiserver (E2E_KUBE_APISERVER), a program with only a httputil.ReverseProxy, and a program that only decrypts
+// and encrypts again, which is the lower limit of a proxy. They run in turns. Requests are gets of 5 KB and lists of
+// 500 such objects, by clients of HTTP/2, such as client-go, and HTTP/1. E2E_AGGREGATION_COST is the number of turns;
+// without it the test is skipped, because it is a benchmark.
 func TestAggregationCost(t *testing.T) {
 	rounds, err := strconv.Atoi(os.Getenv("E2E_AGGREGATION_COST"))
 	if err != nil {
@@ -123,7 +123,7 @@ func behindFront(t *testing.T, name string, front *process, port string) *costly
 	return &costly{name: name, process: front.cmd.Process, config: front.config(t)}
 }
 
-// run sends requests and returns what each costs the process, in microseconds of CPU time.
+// run sends requests and returns the CPU time of the process for each, in microseconds.
 func (p *costly) run(t *testing.T, work costWork) float64 {
 	t.Helper()
 	config := rest.CopyConfig(p.config)
@@ -164,7 +164,7 @@ func (p *costly) run(t *testing.T, work costWork) float64 {
 	return float64(cpuTime(t, p.process.Pid)-before) * 1e4 / float64(work.n)
 }
 
-// cpuTime returns what a process has used, in hundredths of a second.
+// cpuTime returns the CPU time of a process, in hundredths of a second.
 func cpuTime(t *testing.T, pid int) int {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -32,7 +32,7 @@ type sampleServer struct {
 	module string
 }
 
-// newSample finds an address for the sample server. EndpointSlices do not take those of the loopback interface.
+// newSample finds an address for the sample server. EndpointSlices refuse loopback addresses.
 func newSample(t *testing.T) *sampleServer {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
@@ -61,7 +61,7 @@ func newSample(t *testing.T) *sampleServer {
 	return s
 }
 
-// manifests makes those of the sample server what a checkout of it has, in a story's directory.
+// manifests links the manifests of the sample server into a story's directory, as in a checkout.
 func (s *sampleServer) manifests(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.Symlink(filepath.Join(s.module, "artifacts"), filepath.Join(dir, "artifacts")); err != nil {
@@ -69,16 +69,16 @@ func (s *sampleServer) manifests(t *testing.T, dir string) {
 	}
 }
 
-// environment is what scripts know of it.
+// environment returns the variables for scripts.
 func (s *sampleServer) environment() []string {
 	return []string{
 		"SAMPLE_ETCD=" + s.etcd.endpoints(), "SAMPLE_IP=" + s.ip, "SAMPLE_PORT=" + s.port,
 	}
 }
 
-// startSample is the script by which stories start the sample server, as the Deployment of the page would: with the
-// certificate of its Secret (tls.crt, tls.key) and the token of its service account. What the script is given are more
-// flags. sample.pid has its process.
+// startSample is the script by which stories start the sample server, as the page's Deployment would: with the
+// certificate of its Secret (tls.crt, tls.key) and the token of its service account. Arguments of the script are
+// further flags. sample.pid has its process.
 const startSample = `#!/bin/sh
 set -e
 cp "$KUBECONFIG" sample.kubeconfig
@@ -108,7 +108,7 @@ func endSample(t *testing.T, dir string) {
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
-// frontProxyFlags are those of the page "Configure the Aggregation Layer".
+// frontProxyFlags returns the flags of the page "Configure the Aggregation Layer".
 func frontProxyFlags(t *testing.T) []string {
 	t.Helper()
 	var none *pair
@@ -127,8 +127,8 @@ func frontProxyFlags(t *testing.T) []string {
 }
 
 // TestAggregation runs testdata/aggregation/sample.txt, the steps of the page "Set up an Extension API Server" with the
-// sample server and what its users do then, against a server with the flags of the page "Configure the Aggregation
-// Layer", and one without flags. What is expected was recorded from kube-apiserver.
+// sample server and the later steps of its users, against a server with the flags of the page "Configure the
+// Aggregation Layer", and one without flags. The expected output was recorded from kube-apiserver.
 func TestAggregation(t *testing.T) {
 	t.Parallel()
 	const file = "testdata/aggregation/sample.txt"
@@ -167,9 +167,8 @@ func TestAggregation(t *testing.T) {
 // flunders are the sample server's objects.
 var flunders = schema.GroupVersionResource{Group: "wardle.example.com", Version: "v1alpha1", Resource: "flunders"}
 
-// TestAggregationKill kills the sample server, and this one, while clients create flunders. What was acknowledged must
-// be there afterwards, what other groups serve is served meanwhile, and at last the namespace is deleted with all that
-// is in it.
+// TestAggregationKill kills the sample server, and this one, while clients create flunders. Acknowledged flunders must
+// exist afterwards, other groups must be served meanwhile, and at last the namespace is deleted with its contents.
 func TestAggregationKill(t *testing.T) {
 	if reference != "" {
 		t.Skip("the namespace controller is not kube-apiserver's")
@@ -212,7 +211,7 @@ func TestAggregationKill(t *testing.T) {
 	}
 }
 
-// installSample does the steps of sample.txt up to the APIService that is available.
+// installSample runs the steps of sample.txt up to the available APIService.
 func installSample(t *testing.T, at *sampleServer, site *site) *session {
 	t.Helper()
 	story, err := os.ReadFile("testdata/aggregation/sample.txt")
@@ -274,7 +273,7 @@ func (s *session) refused(t *testing.T) {
 	}
 }
 
-// load is clients that create flunders until they are told to end.
+// load is clients that create flunders until the test ends them.
 type load struct {
 	running sync.WaitGroup
 	stop    context.CancelFunc
@@ -335,7 +334,7 @@ func (l *load) wait(t *testing.T, n int) {
 	}
 }
 
-// end stops the clients and returns what was acknowledged.
+// end stops the clients and returns the acknowledged flunders.
 func (l *load) end() map[string]string {
 	l.stop()
 	l.running.Wait()
@@ -344,8 +343,8 @@ func (l *load) end() map[string]string {
 	return l.mu.acknowledged
 }
 
-// TestAggregationPage runs the commands of docs/aggregation.md as they stand there, but for the port, with the sample
-// server on this machine.
+// TestAggregationPage runs the commands of docs/aggregation.md with the sample server on this machine, unchanged except
+// for the port.
 func TestAggregationPage(t *testing.T) {
 	if reference != "" {
 		t.Skip("the page is about bowsprit")

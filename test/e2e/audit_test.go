@@ -16,7 +16,7 @@ import (
 )
 
 // TestAuditIsKubes sends the requests of testdata/audit/requests.txt to bowsprit and to a real kube-apiserver
-// (reference), both with the policy beside it, and compares what they have recorded of each.
+// (reference), both with the policy in that directory, and compares their audit events for each request.
 func TestAuditIsKubes(t *testing.T) {
 	if reference == "" {
 		t.Skip("E2E_KUBE_APISERVER is not set")
@@ -150,7 +150,7 @@ func (r *auditRequest) send(t *testing.T, p *process) {
 	}
 }
 
-// readAuditLog returns the events of each request without what differs from run to run.
+// readAuditLog returns the events of each request without the fields that differ from run to run.
 func readAuditLog(t *testing.T, path string) map[string][]map[string]any {
 	t.Helper()
 	f, err := os.Open(path)
@@ -175,7 +175,7 @@ func readAuditLog(t *testing.T, path string) map[string][]map[string]any {
 	return out
 }
 
-// unsteady are fields whose values differ from run to run.
+// unsteady lists fields with values that differ from run to run.
 var unsteady = map[string]bool{
 	"uid": true, "resourceVersion": true, "creationTimestamp": true, "deletionTimestamp": true, "time": true,
 	"requestReceivedTimestamp": true, "stageTimestamp": true, "token": true, "continue": true, "serverAddress": true,

@@ -74,8 +74,8 @@ func inFile(t *testing.T, data []byte) string {
 	return file
 }
 
-// TestWaysToAuthenticate asks a server by kubectl who the client is: with certificates of two authorities, tokens of a
-// file and of an issuer, and as other users.
+// TestWaysToAuthenticate checks with kubectl how a server identifies the client: with certificates of two authorities,
+// tokens of a file and of an issuer, and as other users.
 func TestWaysToAuthenticate(t *testing.T) {
 	t.Parallel()
 	i := issuer.New(t)

@@ -20,15 +20,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// badInput is a request that is wrong, or nearly, and what kube-apiserver answers.
+// badInput is a wrong or nearly wrong request, with kube-apiserver's response.
 type badInput struct {
 	Name   string `yaml:"name"`
 	Method string `yaml:"method"`
 	Path   string `yaml:"path"` // below the server's root, with the query
-	// ContentType is "application/json" if empty and there is a body, "none" for no header.
+	// ContentType is "application/json" if empty and there is a body; "none" means no header.
 	ContentType string `yaml:"contentType,omitempty"`
 	Body        string `yaml:"body,omitempty"`
-	// Headers are further ones.
+	// Headers are further headers.
 	Headers map[string]string `yaml:"headers,omitempty"`
 	// Pad is how many spaces follow the body.
 	Pad int `yaml:"pad,omitempty"`
@@ -36,14 +36,14 @@ type badInput struct {
 	Truncated int `yaml:"truncated,omitempty"`
 
 	answer `yaml:",inline"`
-	// Upstream is what kube-apiserver answers where we differ on purpose.
+	// Upstream is kube-apiserver's response where we differ on purpose.
 	Upstream *upstream `yaml:"upstream,omitempty"`
 }
 
 type answer struct {
 	Code    int    `yaml:"code"`
 	Reason  string `yaml:"reason,omitempty"`
-	Message string `yaml:"message"` // of the Status; the body if the answer is none; nothing if the request is right
+	Message string `yaml:"message"` // of the Status; the body if there is no Status; empty if the request is right
 }
 
 func (a answer) String() string { return fmt.Sprintf("%d %s %q", a.Code, a.Reason, a.Message) }
@@ -54,12 +54,13 @@ type upstream struct {
 }
 
 // badInputServer names a kubeconfig. If it is set, the requests go to that server, a fresh kube-apiserver 1.36, and its
-// answers are what the list says of it; with -update the list is corrected. It must be started with
-// --disable-admission-plugins=ServiceAccount (no controller makes service accounts), and the user be in system:masters.
+// responses are compared with the list; -update corrects the list. The server must run with
+// --disable-admission-plugins=ServiceAccount (no controller makes service accounts), and the user must be in
+// system:masters.
 const badInputServer = "BAD_INPUT_SERVER"
 
-// TestBadInput sends the requests of testdata/bad_input.yaml, after those of bad_input_setup.yaml.
-// test/oracle/badinput sends them to Kubernetes' server of custom resources. None may change anything.
+// TestBadInput sends the requests of testdata/bad_input.yaml, after the requests of bad_input_setup.yaml.
+// test/oracle/badinput sends them to Kubernetes' server of custom resources. None may change an object.
 func TestBadInput(t *testing.T) {
 	reference := os.Getenv(badInputServer) != ""
 	const file = "testdata/bad_input.yaml"
@@ -73,12 +74,12 @@ func TestBadInput(t *testing.T) {
 			got := s.send(t, c)
 			got.Message = steady(got.Message)
 			if got.Code < 300 {
-				got.Message = "" // not bad after all: what is answered is for other tests
+				got.Message = "" // the request is valid after all: other tests check its response
 			}
 			switch {
 			case reference:
 				c.compareReference(t, got)
-				return // what else happens there is not ours to know
+				return // other clients may change objects there
 			case got != c.answer && *update:
 				c.answer = got
 			case got != c.answer:
@@ -121,7 +122,7 @@ func readBadInput(t *testing.T, file string) (cases []badInput) {
 	return cases
 }
 
-// compareReference checks, or with -update corrects, what the case says of kube-apiserver, which has answered got.
+// compareReference compares got, kube-apiserver's response, with the case. -update corrects the case.
 func (c *badInput) compareReference(t *testing.T, got answer) {
 	want := c.answer
 	if c.Upstream != nil {
@@ -139,7 +140,7 @@ func (c *badInput) compareReference(t *testing.T, got answer) {
 	}
 }
 
-// inOrder sorts the errors of a message that lists several. Kube's order is that of Go's maps, another one each time.
+// inOrder sorts the errors in a message with several. Kubernetes orders them by Go's maps, so their order varies.
 func inOrder(message string) string {
 	before, list, ok := strings.Cut(message, " is invalid: [")
 	list, closed := strings.CutSuffix(list, "]")
@@ -157,7 +158,7 @@ type sender struct {
 	nobody *http.Client // without a certificate
 	url    *url.URL
 	tls    *tls.Config
-	token  string // of a reference server; otherwise a certificate says who sends
+	token  string // of a reference server; otherwise a certificate names the user
 }
 
 func newSender(t *testing.T) *sender {
@@ -190,7 +191,7 @@ func newSender(t *testing.T) *sender {
 	return &sender{client, nobody, address, secure, config.BearerToken}
 }
 
-// setUp creates what the requests are about.
+// setUp creates the objects of the requests.
 func (s *sender) setUp(t *testing.T) {
 	t.Helper()
 	for _, c := range readBadInput(t, "testdata/bad_input_setup.yaml") {
@@ -204,7 +205,7 @@ func (s *sender) setUp(t *testing.T) {
 	}
 }
 
-// state returns what the requests could change, by its path.
+// state returns the objects that the requests could change, by path.
 func (s *sender) state(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -228,7 +229,7 @@ func (s *sender) state(t *testing.T) map[string]string {
 	return all
 }
 
-// send returns the answer's code, and the reason and message of its Status or, if it has none, its body.
+// send returns the response's code, and the reason and message of its Status, or its body without one.
 func (s *sender) send(t *testing.T, c *badInput) answer {
 	t.Helper()
 	body := c.Body + strings.Repeat(" ", c.Pad)

@@ -27,7 +27,7 @@ type member struct {
 	stderr                           bytes.Buffer
 }
 
-// startCluster starts n members and waits until all of them serve. They are killed when t ends. seed, if not nil,
+// startCluster starts n members and waits until all of them serve. They are killed when t ends. If seed is not nil, it
 // fills a member's data directory before its first start.
 func startCluster(t *testing.T, n int, seed func(m *member)) *cluster {
 	t.Helper()
@@ -100,7 +100,7 @@ func (m *member) kill() {
 	m.cmd.Wait()
 }
 
-// freeURL returns an address that is free. Members must know each other's before they start.
+// freeURL returns a free address. Members must have each other's addresses before they start.
 func freeURL(t *testing.T) string {
 	t.Helper()
 	return "http://" + freeport.Address(t)
@@ -108,7 +108,7 @@ func freeURL(t *testing.T) string {
 
 // site is a server that can be started again at the same address.
 type site struct {
-	t      *testing.T // ends with it
+	t      *testing.T // the member ends with it
 	flags  []string
 	server *process
 }

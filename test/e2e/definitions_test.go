@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// corpus is where definitions of real projects are kept, beside the repository. They are not part of it.
+// corpus is the directory with definitions of real projects, outside of the repository.
 const corpus = "../../../shared/crds"
 
 var customResourceDefinitions = schema.GroupVersionResource{
@@ -29,7 +29,7 @@ var customResourceDefinitions = schema.GroupVersionResource{
 }
 
 // TestRealDefinitions installs the definitions of cert-manager, the Prometheus operator, Argo CD and the Gateway API,
-// and works with objects of them.
+// and uses objects of them.
 func TestRealDefinitions(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(corpus, "real", "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -107,7 +107,7 @@ func TestManyDefinitions(t *testing.T) {
 	t.Logf("%d definitions in %v", installed, time.Since(began).Round(time.Millisecond))
 }
 
-// install creates a definition and uses what it defines with the very next request.
+// install creates a definition and uses its kind with the next request.
 func install(t *testing.T, client dynamic.Interface, document []byte) {
 	t.Helper()
 	definition := decode(t, document)

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestDiskFull has a running server find that its files cannot grow any more. It ends with a message that says so, not
-// with a stack trace, and what it has acknowledged is there after the next start.
+// TestDiskFull checks a running server whose files cannot grow any more. It ends with a message about the disk and
+// without a stack trace, and all acknowledged objects exist after the next start.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]uint64{

@@ -23,8 +23,8 @@ const (
 	newKey = `{aesgcm: {keys: [{name: two, secret: HxwdHhscGRoXGBUWExQREg8QDQ4LDAkKBwgFBgMEAQI=}]}}`
 )
 
-// TestEncryption switches encryption on with old data there, rewrites it, rotates the key while the server runs, and
-// takes encryption back: the ways of docs/encryption.md, by kubectl, with a look at what is in etcd.
+// TestEncryption enables encryption on old data, rewrites it, rotates the key while the server runs, and disables
+// encryption: the procedures of docs/encryption.md, by kubectl, with checks of the values in etcd.
 func TestEncryption(t *testing.T) {
 	t.Parallel()
 	etcd := startCluster(t, 1, nil)
@@ -89,7 +89,7 @@ func TestEncryption(t *testing.T) {
 	check(p, "rewritten", "secretbox", "before", "after")
 
 	write(newKey, oldKey)
-	// The file is read once a minute, or when the kernel says that it changed: until then writes take the old key.
+	// The server reads the file once a minute, or when the kernel reports a change: until then writes use the old key.
 	ctx := bounded(t, 3*time.Minute)
 	for i := 0; ; i++ {
 		name := fmt.Sprint("probe-", i)

@@ -14,7 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// exchanged are objects of every way in which the two servers store: protobuf, JSON, definitions and policies in an
+// exchanged has objects of every storage format of the two servers: protobuf, JSON, definitions and policies in an
 // older version, several versions of a kind.
 const exchanged = `
 apiVersion: apiextensions.k8s.io/v1
@@ -71,13 +71,13 @@ metadata: {name: NAME, namespace: default}
 spec: {holderIdentity: me, renewTime: "2026-01-02T03:04:05.123456Z"}
 `
 
-// TestExchange has bowsprit and a real kube-apiserver (reference) work on one etcd: each serves what the other stores,
-// so one can take the place of the other.
+// TestExchange runs bowsprit and a real kube-apiserver (reference) on one etcd. Each serves the other's objects, so one
+// can replace the other.
 func TestExchange(t *testing.T) {
 	exchange(t)
 }
 
-// encryption names resources of every way in which the two servers store, each with another provider.
+// encryption names resources of every storage format of the two servers, each with another provider.
 const encryption = `apiVersion: apiserver.config.k8s.io/v1
 kind: EncryptionConfiguration
 resources:
@@ -89,7 +89,7 @@ resources:
   providers: [{aesgcm: {keys: [{name: gcm, secret: AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=}]}}]
 `
 
-// TestExchangeEncrypted is TestExchange with encryption: what one server has encrypted the other decrypts.
+// TestExchangeEncrypted is TestExchange with encryption: each server decrypts the other's objects.
 func TestExchangeEncrypted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "encryption.yaml")
 	if err := os.WriteFile(file, []byte(encryption), 0o600); err != nil {
@@ -117,7 +117,7 @@ func TestExchangeEncrypted(t *testing.T) {
 	}
 }
 
-// exchange has both servers store objects in one etcd, and compares what they serve.
+// exchange lets both servers store objects in one etcd, and compares their responses.
 func exchange(t *testing.T, flags ...string) *cluster {
 	t.Helper()
 	if reference == "" {
@@ -164,7 +164,7 @@ func exchange(t *testing.T, flags ...string) *cluster {
 	return etcd
 }
 
-// kubectl runs the command against p and returns what it prints.
+// kubectl runs the command against p and returns its output.
 func kubectl(t *testing.T, p *process, in []byte, args ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)

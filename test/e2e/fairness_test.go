@@ -37,10 +37,10 @@ controller-manager,system:kube-controller-manager,,
 `
 )
 
-// TestFairness has one user with 500 connections ask for large lists and send large writes, and measures beside it what
-// another user's requests take, whether health checks answer and a leader stays one, with the greedy user and without,
-// in turns. E2E_FAIRNESS is how long each turn is (20s); without it the test does nothing: it measures. With
-// E2E_KUBE_APISERVER it does the same with a real kube-apiserver.
+// TestFairness lets one user with 500 connections request large lists and send large writes. Meanwhile it measures
+// another user's requests, the health checks, and whether a leader keeps its lease, with and without the greedy user,
+// in turns. E2E_FAIRNESS is the length of each turn (20s); without it the test is skipped, because it is a benchmark.
+// With E2E_KUBE_APISERVER it measures a real kube-apiserver too.
 func TestFairness(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("E2E_FAIRNESS"))
 	if err != nil {
@@ -98,10 +98,10 @@ type fairness struct {
 
 	mu      sync.Mutex
 	samples *[]sample // where they go; nil for nowhere
-	lost    int       // how often the leader was none any more
+	lost    int       // how often the leader lost its lease
 }
 
-// sample is what one request took.
+// sample is the duration of one request.
 type sample struct {
 	what string
 	took time.Duration
@@ -119,7 +119,7 @@ func (f *fairness) as(token string) kubernetes.Interface {
 	config.BearerToken, config.QPS = token, -1
 	config.TLSClientConfig = rest.TLSClientConfig{Insecure: true}
 	config.ContentType = "application/json"
-	// A connection of its own: clients that dial alike share one, and a health check without a name ends it.
+	// Use a connection of its own: clients with the same dialer share one, and a health check without a name ends it.
 	config.Dial = new(net.Dialer).DialContext
 	return kubernetes.NewForConfigOrDie(config)
 }
@@ -165,7 +165,7 @@ func (f *fairness) fill() {
 	make("modest", modestObjects, 500)
 }
 
-// timed notes what a request took.
+// timed records the duration of a request.
 func (f *fairness) timed(what string, request func() error) {
 	began := time.Now()
 	err := request()
@@ -177,7 +177,7 @@ func (f *fairness) timed(what string, request func() error) {
 	}
 }
 
-// phase has the modest user and the health checks send requests for some time, and keeps what they took.
+// phase sends requests of the modest user and health checks for some time, and records their durations.
 func (f *fairness) phase(length time.Duration, into *[]sample) {
 	ctx, cancel := context.WithTimeout(f.Context(), length)
 	defer cancel()
@@ -259,7 +259,7 @@ func (f *fairness) lead() {
 	<-leads
 }
 
-// noting is a lock that notes what its renewals take.
+// noting is a lock that records the durations of its renewals.
 type noting struct {
 	resourcelock.Interface
 	f *fairness
@@ -274,8 +274,8 @@ func (n *noting) Update(ctx context.Context, r resourcelock.LeaderElectionRecord
 	return err
 }
 
-// startGreedy starts the greedy user's program at a low priority, relative to what measures: 19, or E2E_GREEDY_NICE on
-// a machine that has other work. stop ends it.
+// startGreedy starts the greedy user's program at a low priority, relative to the measuring process: 19, or
+// E2E_GREEDY_NICE on a machine with other work. stop ends it.
 func (f *fairness) startGreedy() (stop func()) {
 	f.Helper()
 	nice := os.Getenv("E2E_GREEDY_NICE")
@@ -301,7 +301,7 @@ func (f *fairness) startGreedy() (stop func()) {
 	}
 }
 
-// report shows what was measured, and fails if requests failed or the leader was lost.
+// report prints the measurements, and fails if requests failed or the leader was lost.
 func (f *fairness) report(quiet, loaded []sample) {
 	f.Helper()
 	kinds := map[string]bool{}
@@ -335,7 +335,7 @@ func (f *fairness) report(quiet, loaded []sample) {
 	}
 }
 
-// took returns what the requests of a kind took, in milliseconds, sorted.
+// took returns the durations of a kind of requests, in milliseconds, sorted.
 func took(all []sample, what string) (out []float64) {
 	for _, s := range all {
 		if s.what == what && s.err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
-// formatKey is where the format of the data stands in etcd, and laterFormat what a later version writes there.
+// formatKey is the key of the data's format in etcd, and laterFormat the value of a later version.
 const (
 	formatKey   = "/bowsprit/format/registry/"
 	laterFormat = `{"format":99,"version":"v99.0.0"}`
@@ -34,8 +34,8 @@ func etcdClient(t *testing.T, url string) *clientv3.Client {
 	return client
 }
 
-// TestNewerFormatInEtcd starts a server of a later version (its mark) beside two that do not know its format: both end
-// by themselves and say why, and none starts any more, nor writes anything.
+// TestNewerFormatInEtcd writes the mark of a later version while two servers run that do not support its format. Both
+// end by themselves with the reason, and further servers neither start nor write.
 func TestNewerFormatInEtcd(t *testing.T) {
 	t.Parallel()
 	etcd := startCluster(t, 1, nil)

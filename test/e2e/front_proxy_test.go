@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// startFrontProxy starts a proxy that says that every client is alice of the group dev, and that shows the server the
-// certificate of by, or none. kubectl reaches it without TLS, so it has nothing else to show.
+// startFrontProxy starts a proxy that names every client alice of the group dev, and presents by's certificate to the
+// server, or none. kubectl connects to it without TLS, and so presents no certificate.
 func startFrontProxy(t *testing.T, server *process, by *pair) string {
 	t.Helper()
 	config := server.config(t)
@@ -67,7 +67,7 @@ func TestFrontProxy(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
 		by           *pair
-		whoami, maps string // what kubectl prints, in the beginning
+		whoami, maps string // beginnings of kubectl's output
 	}{
 		{"right authority and name", proxies.sign(t, "front"), `alice ["dev","system:authenticated"] ["tested"]`,
 			`{"apiVersion":"v1","items":[{"data":{"ca.crt":`},

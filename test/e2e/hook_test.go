@@ -27,12 +27,13 @@ import (
 // object is decoded JSON.
 type object = map[string]any
 
-// hook is the conversion webhook of the versioning page: CronTabs of v1beta1 have hostPort, those of v1 host and port.
-// Below /mutate and /validate it is an admission webhook. What the file hook-mode in dir says makes it misbehave.
+// hook is the conversion webhook of the versioning page: CronTabs of v1beta1 have hostPort, CronTabs of v1 host and
+// port. Below /mutate and /validate it is an admission webhook. The contents of the file hook-mode in dir make it
+// misbehave.
 type hook struct {
 	*httptest.Server
 	dir string
-	ca  string // base64 of PEM, as a definition has it
+	ca  string // base64 of PEM, as in a definition
 }
 
 func startHook(t *testing.T, dir string) *hook {
@@ -91,7 +92,8 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit answers an AdmissionReview: /mutate labels what has no labels, /validate allows no data with the key forbidden.
+// admit answers an AdmissionReview: /mutate adds labels to objects without labels, /validate refuses data with the key
+// forbidden.
 func (h *hook) admit(w http.ResponseWriter, r *http.Request) {
 	var review struct {
 		Request struct {
@@ -129,8 +131,7 @@ func (h *hook) admit(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// convert answers a ConversionReview, and notes in the file hook-calls how many objects it was sent and for which
-// version.
+// convert answers a ConversionReview, and records in the file hook-calls the number of objects and the version.
 func (h *hook) convert(w http.ResponseWriter, r *http.Request) {
 	var review struct {
 		APIVersion string `json:"apiVersion"`

@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Pods find the keys that prove their tokens where the server says: at the address that others reach, which is not the
-// one on which it listens if --advertise-address names another.
+// TestKeysAtAdvertisedAddress checks that pods find the keys of their tokens at the advertised address, which differs
+// from the address to listen on if --advertise-address is set.
 func TestKeysAtAdvertisedAddress(t *testing.T) {
 	p := startServer(t, "--data-dir="+t.TempDir(), "--advertise-address=192.0.2.1")
 	client := kubernetes.NewForConfigOrDie(p.config(t))

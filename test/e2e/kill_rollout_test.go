@@ -15,13 +15,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// replicas is how many pods the Deployment has, historyLimit how many former ReplicaSets it keeps, as nothing else is
-// said.
+// replicas is the number of the Deployment's pods, historyLimit its number of former ReplicaSets, which is the default.
 const replicas, historyLimit = 20, 10
 
-// TestKillRollout kills a server that simulates workloads in the middle of rollouts, each of a new template. Started
-// again, it finishes them: all pods are of the last template, and there are as many as are wanted. E2E_ROLLOUTS says
-// how many (make kill-rollouts).
+// TestKillRollout kills a server that simulates workloads in the middle of rollouts, each of a new template. After a
+// restart the server finishes them: all pods have the last template, and their number is right. E2E_ROLLOUTS is the
+// number of rollouts (make kill-rollouts).
 func TestKillRollout(t *testing.T) {
 	rounds := 3
 	if n, err := strconv.Atoi(os.Getenv("E2E_ROLLOUTS")); err == nil {
@@ -68,7 +67,7 @@ func createWeb(ctx context.Context, t *testing.T, client kubernetes.Interface) *
 	return d
 }
 
-// updateImage begins a rollout, and returns the Deployment as the server has it then.
+// updateImage begins a rollout, and returns the updated Deployment.
 func updateImage(
 	ctx context.Context, t *testing.T, client kubernetes.Interface, d *appsv1.Deployment, image string,
 ) *appsv1.Deployment {
@@ -116,7 +115,7 @@ func untilDeployment(
 	return nil
 }
 
-// checkRollout looks at what a rollout that is finished has left.
+// checkRollout checks the objects after a finished rollout.
 func checkRollout(ctx context.Context, t *testing.T, client kubernetes.Interface, image string) {
 	t.Helper()
 	sets, err := client.AppsV1().ReplicaSets("default").List(ctx, metav1.ListOptions{})
@@ -154,8 +153,8 @@ func checkRollout(ctx context.Context, t *testing.T, client kubernetes.Interface
 	}
 }
 
-// checkHistory waits until there are as many ReplicaSets as the history and the current template have: what is too old
-// goes when the Deployment is seen to be rolled out. Revisions are numbered on, and none is there twice.
+// checkHistory waits until the number of ReplicaSets is the history and the current template: the controller deletes
+// old ones when it sees the finished rollout. Revisions increase, and none is there twice.
 func checkHistory(ctx context.Context, t *testing.T, client kubernetes.Interface, want int) {
 	t.Helper()
 	sets := client.AppsV1().ReplicaSets("default")

@@ -15,8 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestKill kills the server again and again while clients create objects. What was acknowledged must be there
-// afterwards.
+// TestKill repeatedly kills the server while clients create objects. Acknowledged objects must exist afterwards.
 func TestKill(t *testing.T) {
 	const writers, atLeast = 8, 100
 	rounds := 3
@@ -73,7 +72,7 @@ func TestKill(t *testing.T) {
 	checkAcknowledged(t, kubernetes.NewForConfigOrDie(last.config(t)).CoreV1().ConfigMaps("default"), acknowledged)
 }
 
-// lister is what lists configmaps.
+// lister lists configmaps.
 type lister interface {
 	List(context.Context, metav1.ListOptions) (*corev1.ConfigMapList, error)
 }

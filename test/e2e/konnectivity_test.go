@@ -19,10 +19,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
-// TestKonnectivityPage walks Kubernetes' page "Set up Konnectivity service": its configuration, its commands and its
-// manifests as they stand there (testdata/konnectivity), but for the folders and ports, which are of a test. What the
-// manifests say of containers runs as processes: bowsprit konnectivity-server and konnectivity-agent with the page's
-// arguments. At the end the API server asks a webhook that only the agent finds.
+// TestKonnectivityPage follows Kubernetes' page "Set up Konnectivity service", with its configuration, commands and
+// manifests (testdata/konnectivity), unchanged except for folders and ports. The containers of the manifests run as
+// processes: bowsprit konnectivity-server and konnectivity-agent with the page's arguments. At the end the API server
+// calls a webhook that only the agent can reach.
 func TestKonnectivityPage(t *testing.T) {
 	t.Parallel()
 	root, err := os.MkdirTemp("", "kp") // a socket's name has about 100 bytes at most
@@ -66,7 +66,7 @@ func TestKonnectivityPage(t *testing.T) {
 	do("sh -e " + put("kubeconfig.sh"))
 	do("kubectl apply -f " + put("konnectivity-rbac.yaml"))
 	do("kubectl apply -f " + put("konnectivity-server.yaml") + " -f " + put("konnectivity-agent.yaml"))
-	// What a kubelet puts into the agent's pod.
+	// A kubelet would put these files into the agent's pod.
 	do("kubectl create token konnectivity-agent -n kube-system --audience=system:konnectivity-server" +
 		" > secrets/tokens/konnectivity-agent-token")
 	do("cp pki/ca.crt secrets/kubernetes.io/serviceaccount/ca.crt")
@@ -130,7 +130,7 @@ webhooks:
   rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
 `
 
-// place copies a file with other names of folders and ports, and returns where it is.
+// place copies a file with other names of folders and ports, and returns its path.
 func place(t *testing.T, from, to string, instead map[string]string) string {
 	t.Helper()
 	data, err := os.ReadFile(from)
@@ -188,8 +188,8 @@ func startHalf(t *testing.T, command, manifest string) {
 	})
 }
 
-// TestEgressSelections has the server go through the proxy of each network with what belongs there, and with nothing
-// else. Two of the proxies refuse everything; etcd's lets it through.
+// TestEgressSelections checks that the server uses the proxy of each network for its connections, and for no others.
+// Two of the proxies refuse everything; etcd's proxy forwards.
 func TestEgressSelections(t *testing.T) {
 	t.Parallel()
 	store := startCluster(t, 1, nil)

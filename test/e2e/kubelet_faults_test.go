@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// asker asks something of a container of the pod web, until it is answered or its context ends.
+// asker sends a request to a container of the pod web, and waits for the response or the end of its context.
 type asker func(ctx context.Context, container string) error
 
-// askers returns what is asked of kubelets: to follow a log, to run a command. They fail as the client does.
+// askers returns the requests to kubelets: to follow a log, to run a command. They return the client's error.
 func askers(client *kubernetes.Clientset, server *process) map[string]asker {
 	all := map[string]asker{"logs": func(ctx context.Context, container string) error {
 		log, err := client.CoreV1().Pods("default").GetLogs("web", &corev1.PodLogOptions{
@@ -32,7 +32,7 @@ func askers(client *kubernetes.Clientset, server *process) map[string]asker {
 		_, err = io.Copy(io.Discard, log)
 		return err
 	}}
-	// A process, because client-go does not end a request over SPDY that has no answer yet.
+	// Run a process, because client-go does not end a request over SPDY without a response.
 	for name, sockets := range map[string]string{"exec over WebSockets": "true", "exec over SPDY": "false"} {
 		all[name] = func(ctx context.Context, container string) error {
 			cmd := exec.CommandContext(ctx, filepath.Join(binaries, "kubectl"), "exec", "web", "-c", container,
@@ -45,8 +45,8 @@ func askers(client *kubernetes.Clientset, server *process) map[string]asker {
 	return all
 }
 
-// A kubelet that hangs, breaks off or says nonsense, at once or halfway, costs those who ask it, and nothing is left
-// when they leave.
+// TestKubeletFaults checks that a kubelet that hangs, disconnects or sends garbage, at once or halfway, affects only
+// its own clients, and that the server frees everything when they leave.
 func TestKubeletFaults(t *testing.T) {
 	t.Parallel()
 	_, certificate := certify(t, "127.0.0.1")
@@ -60,7 +60,7 @@ func TestKubeletFaults(t *testing.T) {
 		before := goroutines(t, client)
 		for _, container := range []string{"garbage", "halfway"} {
 			err := ask(bounded(t, commandLimit), container)
-			if none := container == "halfway" && name == "logs"; (err == nil) != none { // so it is with kube-apiserver
+			if none := container == "halfway" && name == "logs"; (err == nil) != none { // as with kube-apiserver
 				t.Errorf("%s of %s: %v", name, container, err)
 			}
 		}
@@ -82,8 +82,7 @@ func TestKubeletFaults(t *testing.T) {
 	}
 }
 
-// awaitGoroutines waits until the server has no more than it had before, but for connections to a kubelet that are kept
-// for the next request.
+// awaitGoroutines waits until the server has no more goroutines than before, except for kept connections to a kubelet.
 func awaitGoroutines(t *testing.T, client *kubernetes.Clientset, before int) {
 	t.Helper()
 	ctx, tick := bounded(t, commandLimit), time.NewTicker(10*time.Millisecond)
@@ -97,7 +96,7 @@ func awaitGoroutines(t *testing.T, client *kubernetes.Clientset, before int) {
 	}
 }
 
-// What listens in the place of a kubelet may speak no TLS at all, or nothing, or end each connection.
+// TestNoKubelet checks listeners in the place of a kubelet that do not speak TLS, send nothing, or end each connection.
 func TestNoKubelet(t *testing.T) {
 	t.Parallel()
 	for name, speak := range map[string]func(net.Conn){

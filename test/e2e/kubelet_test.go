@@ -22,9 +22,9 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
-// kubelet is the server of a node as far as clients reach it through the API server, made with the libraries that
-// kubelets and container runtimes use. Commands run on this machine, in a directory of the test. Names of containers
-// say how it misbehaves: garbage, halfway, stuck, hang, angry, gone, elsewhere.
+// kubelet is the part of a node's server that clients reach through the API server, made with the libraries of kubelets
+// and container runtimes. Commands run on this machine, in a directory of the test. Names of containers select a
+// misbehavior: garbage, halfway, stuck, hang, angry, gone, elsewhere.
 type kubelet struct {
 	*httptest.Server
 	dir     string
@@ -90,7 +90,7 @@ func startKubelet(t *testing.T, certificate tls.Certificate) *kubelet {
 
 func (k *kubelet) port() string { return fmt.Sprint(k.Listener.Addr().(*net.TCPAddr).Port) }
 
-// misbehave answers as the name of the container says, and reports whether it has.
+// misbehave responds according to the name of the container, and reports whether it did.
 func (k *kubelet) misbehave(w http.ResponseWriter, r *http.Request) bool {
 	switch r.PathValue("container") {
 	case "garbage":
@@ -120,7 +120,7 @@ func (k *kubelet) misbehave(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// begin answers as it should, and then says nonsense and breaks off (halfway) or nothing more (stuck).
+// begin responds correctly, and then sends garbage and disconnects (halfway) or sends nothing more (stuck).
 func (k *kubelet) begin(w http.ResponseWriter, r *http.Request) {
 	var conn net.Conn
 	if r.Header.Get("Upgrade") == "" {
@@ -138,7 +138,7 @@ func (k *kubelet) begin(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.PathValue("container") == "stuck":
 		left := make(chan struct{})
-		go func() { // the context of a connection that was taken over does not end with it
+		go func() { // the context of a hijacked connection does not end with it
 			defer close(left)
 			if conn != nil {
 				io.Copy(io.Discard, conn)
@@ -157,7 +157,7 @@ func (k *kubelet) begin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// logs writes two lines, and if they are followed a third, then nothing until the client leaves.
+// logs writes two lines. If the client follows the log, it writes a third, then nothing until the client leaves.
 func (k *kubelet) logs(w http.ResponseWriter, r *http.Request) {
 	k.mu.Lock()
 	k.mu.queries = append(k.mu.queries, r.URL.RawQuery)
@@ -178,7 +178,7 @@ func (k *kubelet) logs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// exec runs a command, or what a client attaches to.
+// exec runs a command, or the program that a client attaches to.
 func (k *kubelet) exec(w http.ResponseWriter, r *http.Request) {
 	if k.misbehave(w, r) {
 		return
@@ -229,7 +229,7 @@ func (k *kubelet) ExecInContainer(ctx context.Context, _, _, _ string, command [
 	return err
 }
 
-// AttachContainer implements remotecommand.Attacher: what runs there says what it hears, until it hears nothing more.
+// AttachContainer implements remotecommand.Attacher with a program that echoes its input.
 func (k *kubelet) AttachContainer(ctx context.Context, _, _, container string, in io.Reader, out, errs io.WriteCloser,
 	tty bool, resize <-chan remotecommand.TerminalSize) error {
 	fmt.Fprintf(out, "attached to %s\n", container)
@@ -239,7 +239,7 @@ func (k *kubelet) AttachContainer(ctx context.Context, _, _, container string, i
 	return k.ExecInContainer(ctx, "", "", container, []string{"cat"}, in, out, errs, tty, resize, 0)
 }
 
-// PortForward implements portforward.PortForwarder: ports of pods are those of this machine.
+// PortForward implements portforward.PortForwarder. The ports of pods are ports of this machine.
 func (k *kubelet) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
@@ -254,7 +254,7 @@ func (k *kubelet) PortForward(ctx context.Context, _, _ string, port int32, stre
 	return nil
 }
 
-// ownAddress returns an address of this machine at which others reach it, "" if it has none.
+// ownAddress returns an address at which other machines reach this machine, or "".
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()

@@ -22,12 +22,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestLinearizable has many clients write and read few objects while processes are killed, and checks that what they
-// saw can be explained by one order of all requests, each taking effect at one moment between question and answer
-// (Herlihy and Wing; package porcupine looks for the order). And that every watch saw exactly what the lists around it
-// say.
+// TestLinearizable makes many clients write and read few objects while processes are killed. It checks that one order
+// of all requests explains the responses, each request taking effect at one moment between its start and its response
+// (Herlihy and Wing; package porcupine searches for the order). It also checks that every watch delivered exactly the
+// changes between the lists around it.
 //
-// E2E_OPERATIONS is how many requests to make; the default is for every day, 200000 for a long look.
+// E2E_OPERATIONS is the number of requests; the default suits every day, 200000 a long search.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	operations := 3000
@@ -64,22 +64,22 @@ func TestLinearizable(t *testing.T) {
 	})
 }
 
-// What a client asks for, and what it is told. Values are unique, so that a value says which write it comes from.
+// question is a client's request and outcome its result. Values are unique, so a value identifies its write.
 type (
 	question struct {
 		verb  string // create, get, update, delete
 		key   string
 		value string // written by create and update
-		old   string // what update replaces: the value that came with the resourceVersion that it sends
+		old   string // the value that update replaces, read with the resourceVersion that it sends
 	}
 	outcome struct {
-		value string // of get, "" if there is nothing
+		value string // of get, "" without an object
 		ok    bool   // of a write
-		lost  bool   // it is unknown whether the write happened
+		lost  bool   // whether the write happened is unknown
 	}
 )
 
-// register is the model: one object, whose state is its value, "" while it does not exist.
+// register is the model: one object with its value as the state, or "" while it does not exist.
 var register = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		byKey := map[string][]porcupine.Operation{}
@@ -125,18 +125,18 @@ var register = porcupine.Model{
 const (
 	linearClients  = 12
 	linearKeys     = 6   // at a time: few, so that clients meet
-	linearPerKey   = 250 // requests, then it is another key: the search is quick in short histories
+	linearPerKey   = 250 // requests before a new key: the search is quick in short histories
 	linearPatience = 5 * time.Second
 	killEvery      = 1000 // answers between two kills
 )
 
-// history is what happened.
+// history is the requests of all clients.
 type history struct {
 	operations int
 	clients    []rest.Interface // one for each server
 	began      time.Time
 	count      atomic.Int64
-	values     atomic.Int64 // counts on where count goes back: a value says which write it comes from
+	values     atomic.Int64 // continues when count goes back, so that values stay unique
 
 	mu struct {
 		sync.Mutex
@@ -174,7 +174,7 @@ func (h *history) run(t *testing.T, fault func(round int)) {
 		}
 		select {
 		case <-done:
-		case <-time.After(time.Millisecond): // to look at the count again
+		case <-time.After(time.Millisecond): // to read the count again
 			continue
 		}
 		break
@@ -207,7 +207,7 @@ func (h *history) run(t *testing.T, fault func(round int)) {
 
 // client makes requests, each to any of the servers.
 func (h *history) client(ctx context.Context, id int) {
-	known := map[string]*corev1.ConfigMap{} // what this client has last seen of a key
+	known := map[string]*corev1.ConfigMap{} // the last state of a key that this client has seen
 	for ctx.Err() == nil {
 		n := h.count.Add(1)
 		if n > int64(h.operations) {
@@ -238,7 +238,7 @@ func (h *history) client(ctx context.Context, id int) {
 		}
 		if drop {
 			h.count.Add(-1)
-			select { // no server is there; leave the processor to the one that starts
+			select { // no server runs; leave the processor to the starting one
 			case <-ctx.Done():
 			case <-time.After(time.Millisecond):
 			}
@@ -254,7 +254,7 @@ func (h *history) client(ctx context.Context, id int) {
 	}
 }
 
-// ask makes one request, once: what client-go repeats by itself would have happened twice for all we know.
+// ask makes one request, once: client-go's retries could execute a write twice without a trace.
 func ask(ctx context.Context, c rest.Interface, q question, known *corev1.ConfigMap) (got *corev1.ConfigMap, a outcome,
 	drop bool) {
 	ctx, cancel := context.WithTimeout(ctx, linearPatience)
@@ -288,7 +288,7 @@ func ask(ctx context.Context, c rest.Interface, q question, known *corev1.Config
 	case apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err), apierrors.IsConflict(err):
 		return nil, outcome{}, false
 	case q.verb == "get", utilnet.IsConnectionRefused(err):
-		// a read without an answer says nothing, and this write never left
+		// a read without a response has no effect, and this write was never sent
 		return nil, outcome{}, true
 	}
 	return nil, outcome{lost: true}, false
@@ -301,8 +301,8 @@ type sighting struct {
 	revision int
 }
 
-// startWatch follows all objects from now on, through restarts of the servers. The channel delivers, once the
-// context passed to it is over or the wanted revision has come, everything that was seen.
+// startWatch follows all objects from now on, through restarts of the servers. The channel delivers all events when the
+// context is over or the wanted revision has come.
 func (h *history) startWatch(t *testing.T, ctx context.Context) *watcher {
 	list := &corev1.ConfigMapList{}
 	if err := h.clients[0].Get().Namespace("default").Resource("configmaps").Do(ctx).Into(list); err != nil {
@@ -316,11 +316,11 @@ func (h *history) startWatch(t *testing.T, ctx context.Context) *watcher {
 	return w
 }
 
-// watcher is one client that watches, each time from where it was. A server that has been started anew has no history;
-// if no other can help, the watcher lists and begins again, as informers do.
+// watcher is one client that watches, and resumes at its last revision. A restarted server has no history; if no other
+// server can help, the watcher lists and begins again, as informers do.
 type watcher struct {
 	first *corev1.ConfigMapList
-	until chan int // the revision to stop at, once it is known
+	until chan int // the revision to stop at, once determined
 	done  chan struct{}
 
 	// Valid once done is closed:
@@ -329,7 +329,7 @@ type watcher struct {
 	err    error
 }
 
-// event is a change in the stream, or a list that takes the place of what was lost.
+// event is a change in the stream, or a list that replaces lost changes.
 type event struct {
 	key string
 	sighting
@@ -398,7 +398,7 @@ func (w *watcher) follow(ctx context.Context, clients []rest.Interface) error {
 	return ctx.Err()
 }
 
-// judgeWatch compares what the watch saw with the lists before and after, and with what was acknowledged.
+// judgeWatch compares the events of the watch with the lists before and after, and with the acknowledged writes.
 func (h *history) judgeWatch(t *testing.T, ctx context.Context, w *watcher) {
 	// One more write marks the end of the stream; servers may still be starting.
 	marker := &corev1.ConfigMap{}

@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expectations under testdata")
 
-// binaries is the directory with the programs under test, bowsprit and kubectl. TestMain sets it, nothing changes it.
+// binaries is the directory with the programs under test, bowsprit and kubectl. Only TestMain sets it.
 var binaries string
 
 func TestMain(m *testing.M) {
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
 
-// runTests builds the programs, unless E2E_BINARIES names a directory that has them: linking takes minutes on a busy
+// runTests builds the programs, unless E2E_BINARIES names a directory with them: linking takes minutes on a busy
 // machine.
 func runTests(m *testing.M) int {
 	if binaries = os.Getenv("E2E_BINARIES"); binaries != "" {
@@ -44,7 +44,7 @@ func runTests(m *testing.M) int {
 	} {
 		build := exec.Command("go", "build", "-o", filepath.Join(dir, name), source)
 		if name == "sample-apiserver" {
-			build.Dir = "sample" // a module of its own, with the libraries that it was published with
+			build.Dir = "sample" // a module of its own, with its published libraries
 		}
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {

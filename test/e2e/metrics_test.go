@@ -14,16 +14,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// family is what a page of metrics says of one metric: help, type, and the names of its labels and bounds of its
-// buckets.
+// family is the description of one metric on a page: help, type, and the names of its labels and bounds of its buckets.
 type family struct {
 	help, kind     string
 	labels, bounds map[string]bool
 }
 
 // TestMetricsAreKubes sends the requests of testdata/audit/requests.txt to bowsprit and to a real kube-apiserver
-// (reference), and compares the metrics that both have then: help, type, labels and buckets. Those that bowsprit does
-// not have are in testdata/metrics/missing.txt, by the beginnings of their names.
+// (reference), and compares the metrics of both: help, type, labels and buckets. testdata/metrics/missing.txt lists the
+// beginnings of the names that bowsprit lacks.
 func TestMetricsAreKubes(t *testing.T) {
 	if reference == "" {
 		t.Skip("E2E_KUBE_APISERVER is not set")
@@ -70,8 +69,8 @@ func TestMetricsAreKubes(t *testing.T) {
 	}
 }
 
-// otherwise are metrics whose help differs: the first counts another moment, and the reference, if it was built without
-// a version, does not know what is deprecated.
+// otherwise lists metrics with a different help. The first counts another moment. The reference, if built without a
+// version, does not detect deprecated metrics.
 var otherwise = []string{"apiserver_current_inflight_requests", "apiserver_storage_objects"}
 
 func readLines(t *testing.T, path string) (out []string) {
@@ -113,7 +112,7 @@ func readMetrics(t *testing.T, p *process) map[string]*family {
 	return parseMetrics(t, res.Body)
 }
 
-// parseMetrics reads the text format, in which all that belongs to a metric follows its help.
+// parseMetrics reads the text format, in which the series of a metric follow its help.
 func parseMetrics(t *testing.T, page io.Reader) map[string]*family {
 	t.Helper()
 	out := map[string]*family{}
@@ -152,7 +151,7 @@ func parseMetrics(t *testing.T, page io.Reader) map[string]*family {
 	return out
 }
 
-// quoted returns the text up to the quote that ends it, and what follows.
+// quoted returns the text up to its closing quote, and the rest.
 func quoted(text string) (value, rest string) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {

@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
-// TestMoveFromKubernetes runs docs/tutorials/move.md with a real kube-apiserver (reference), word for word but for
+// TestMoveFromKubernetes runs docs/tutorials/move.md with a real kube-apiserver (reference), word for word except for
 // ports.
 func TestMoveFromKubernetes(t *testing.T) {
 	t.Parallel()

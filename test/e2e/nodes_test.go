@@ -28,7 +28,7 @@ import (
 // preferred are flags that both servers have, which make machines' names of no account.
 const preferred = "--kubelet-preferred-address-types=InternalIP"
 
-// TestWayToNodes runs testdata/nodes/way.txt against a server and a kubelet. Beside the reference it is recorded from
+// TestWayToNodes runs testdata/nodes/way.txt against a server and a kubelet. With the reference it is recorded from
 // kube-apiserver. The port 10250 stands for the kubelet's.
 func TestWayToNodes(t *testing.T) {
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestWayToNodes(t *testing.T) {
 	runNodes(t, startStory(t, false, []string{preferred}), "way", map[string]string{"10250": k.port()})
 }
 
-// TestProxiesToNodes runs testdata/nodes/proxy.txt, in which servers are asked that only the server can reach.
+// TestProxiesToNodes runs testdata/nodes/proxy.txt, with requests to servers that only the API server can reach.
 func TestProxiesToNodes(t *testing.T) {
 	t.Parallel()
 	own := ownAddress(t)
@@ -170,7 +170,7 @@ func TestPortForward(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// executor returns what runs a command in a container over WebSockets or SPDY.
+// executor returns an executor that runs a command in a container over WebSockets or SPDY.
 func executor(t *testing.T, config *rest.Config, client *kubernetes.Clientset, container string, sockets bool,
 	o corev1.PodExecOptions) remotecommand.Executor {
 	t.Helper()
@@ -190,8 +190,8 @@ func executor(t *testing.T, config *rest.Config, client *kubernetes.Clientset, c
 	return e
 }
 
-// The certificate of a kubelet must be signed by the authority that is named, but for logs if the client says so. The
-// kubelet sees the server's own certificate.
+// TestKubeletCertificates checks that the configured authority must sign the certificate of a kubelet, except for logs
+// if the client requests that. The kubelet receives the server's own certificate.
 func TestKubeletCertificates(t *testing.T) {
 	t.Parallel()
 	authority, right := certify(t, "127.0.0.1")
@@ -233,7 +233,8 @@ func TestKubeletCertificates(t *testing.T) {
 	}
 }
 
-// 500 clients follow a log at once; each gets what is there, and nothing is left when they leave.
+// TestManyLogs lets 500 clients follow a log at once. Each gets the existing lines, and the server frees everything
+// when they leave.
 func TestManyLogs(t *testing.T) {
 	t.Parallel()
 	_, certificate := certify(t, "127.0.0.1")

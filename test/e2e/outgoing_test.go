@@ -64,9 +64,9 @@ spec:
   service: {namespace: policy-system, name: policy, port: PORT}
 `
 
-// TestOutgoingProxy holds the rule of docs/ways-in.md: under HTTPS_PROXY and NO_PROXY the server reaches what a URL
-// names through the proxy (unless NO_PROXY excepts it), and services never. The proxy refuses everything, so what it is
-// asked for is all that it sees. The environment is the process's own, so this does not run beside others.
+// TestOutgoingProxy checks the rule of docs/ways-in.md: under HTTPS_PROXY and NO_PROXY the server reaches the hosts of
+// URLs through the proxy (unless NO_PROXY excepts them), and services never. The proxy refuses everything and records
+// the targets. The environment belongs to the process, so this test does not run in parallel.
 func TestOutgoingProxy(t *testing.T) {
 	proxy, dir := startRelay(t, nil, nil), t.TempDir()
 	excepted, err := os.Hostname()

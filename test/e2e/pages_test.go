@@ -14,11 +14,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/page"
 )
 
-// pagePorts are those that a page names, which another test may have.
+// pagePorts matches the ports that a page names. Another test may use the same ports.
 var pagePorts = regexp.MustCompile(`\b(6443|1080|8080|813[234]|1[0-9]{4})\b`)
 
-// TestTutorials runs the tutorials, and two other pages, that need other programs beside bowsprit and kubectl (curl,
-// openssl, a program that is built of a project), word for word but for ports and folders.
+// TestTutorials runs the tutorials, and two other pages, that need further programs (curl, openssl, a program built
+// from a project), word for word except for ports and folders.
 func TestTutorials(t *testing.T) {
 	t.Parallel()
 	source, err := filepath.Abs("../..")
@@ -31,7 +31,7 @@ func TestTutorials(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	for name, words := range map[string]map[string]string{
-		// the module of this checkout instead of the one that is published
+		// the module of this checkout instead of the published one
 		"extension-server": {"--api sea.example.com/v1\ncd": "--api sea.example.com/v1 --replace " + source + "\ncd"},
 		"konnectivity":     {"/etc/kubernetes": folder},
 		"proxies":          {},
@@ -64,7 +64,7 @@ func TestTutorials(t *testing.T) {
 	}
 }
 
-// cnat makes the module that the tutorial of client programs begins with, with what the module test/clients has.
+// cnat makes the initial module of the tutorial on client programs, with the dependencies of the module test/clients.
 func cnat(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"go.mod", "go.sum"} {
@@ -77,7 +77,7 @@ func cnat(t *testing.T, dir string) {
 	}
 }
 
-// reader returns a shell for the commands of a page, where nothing of an earlier server is. Go keeps what it has built.
+// reader returns a shell for the commands of a page, without data of an earlier server. It keeps Go's build cache.
 func reader(t *testing.T) page.Session {
 	t.Helper()
 	home, temporary := t.TempDir(), t.TempDir() // Go takes no module in the directory for temporary files

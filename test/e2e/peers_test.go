@@ -23,9 +23,8 @@ const (
 	peerDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 )
 
-// TestPeersOfKubeAPIServer has Bowsprit and a kube-apiserver share an etcd, each of which lacks a group that the other
-// one serves, as while one takes the place of the other: each sends there what only the other one serves, in the name
-// of who asks, and shows it in discovery.
+// TestPeersOfKubeAPIServer runs Bowsprit and a kube-apiserver on one etcd. Each lacks a group of the other, as during a
+// replacement. Each forwards requests for the other's group, in the name of the user, and lists the group in discovery.
 func TestPeersOfKubeAPIServer(t *testing.T) {
 	if reference == "" {
 		t.Skip("E2E_KUBE_APISERVER is not set")
@@ -62,7 +61,7 @@ func TestPeersOfKubeAPIServer(t *testing.T) {
 	})
 }
 
-// startPeers starts both servers on one etcd. Neither knows the other's authority before it is made.
+// startPeers starts both servers on one etcd. Each learns the other's authority after its creation.
 func startPeers(t *testing.T) (ours, kube *process) {
 	t.Helper()
 	var none *pair
@@ -71,7 +70,7 @@ func startPeers(t *testing.T) (ours, kube *process) {
 	authorities := filepath.Join(t.TempDir(), "peers.crt")
 	add := func(file string) {
 		t.Helper()
-		before, _ := os.ReadFile(authorities) // there is none at first
+		before, _ := os.ReadFile(authorities) // missing at first
 		more, err := os.ReadFile(file)
 		if err == nil {
 			err = os.WriteFile(authorities+".new", slices.Concat(before, more), 0o600)
@@ -109,7 +108,7 @@ func checkPeerRights(t *testing.T, by *process, plural string) {
 	}
 }
 
-// checkPeerDiscovery compares what both say that there is, and what each says that it serves itself.
+// checkPeerDiscovery compares the merged discovery of both, and the discovery of each server's own groups.
 func checkPeerDiscovery(t *testing.T, ours, kube *process) {
 	t.Helper()
 	has := func(versions ...string) func(string) bool {
@@ -130,7 +129,7 @@ func checkPeerDiscovery(t *testing.T, ours, kube *process) {
 	}
 }
 
-// eventually asks a server until it answers as wanted, and returns the answer.
+// eventually repeats a request until the response is as wanted, and returns it.
 func eventually(t *testing.T, p *process, path, accept string, ok func(string) bool) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(p.config(t))
@@ -145,7 +144,7 @@ func eventually(t *testing.T, p *process, path, accept string, ok func(string) b
 		if accept != "" {
 			request.SetHeader("Accept", accept)
 		}
-		got, _ := request.DoRaw(ctx) // the body says what is wrong
+		got, _ := request.DoRaw(ctx) // the body contains the error
 		if ok(string(got)) {
 			return string(got)
 		}
@@ -159,7 +158,7 @@ func isList(kind string) func(string) bool {
 	return func(got string) bool { return strings.Contains(got, `"kind":"`+kind+`"`) }
 }
 
-// groupVersions returns what an aggregated document has, sorted.
+// groupVersions returns the versions in an aggregated document, sorted.
 func groupVersions(t *testing.T, document string) (all []string) {
 	t.Helper()
 	var list struct {

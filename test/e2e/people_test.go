@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// TestPeople runs testdata/people/story.txt, in which people and service accounts get what their roles say, join.txt,
-// in which a node joins by a bootstrap token (it has made node.key, and the request node.csr), and why.txt and
-// stuck.txt, in which the server explains what it refuses and what does not go away, and sensitive.txt, about fields
-// that not all may see. They need the server's data directory, which the commands find as "data".
+// TestPeople runs testdata/people/story.txt, in which people and service accounts get the permissions of their roles,
+// and join.txt, in which a node joins by a bootstrap token (the test has made node.key, and the request node.csr). In
+// why.txt and stuck.txt the server explains refusals and objects that remain, and sensitive.txt is about fields that
+// only some users may see. The scripts need the server's data directory, which they find as "data".
 func TestPeople(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"story", "join", "why", "stuck", "sensitive"} {

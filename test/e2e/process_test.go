@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// startLimit bounds every start and every stop of a process. It is there to end a hung test, not to measure.
+// startLimit bounds every start and every stop of a process. It ends hung tests and measures nothing.
 const startLimit = 60 * time.Second
 
 // process is a running bowsprit.
@@ -28,8 +28,8 @@ type process struct {
 	stderr     *bytes.Buffer // complete once the process has ended
 }
 
-// startServer starts "bowsprit serve" with the flags, on a free port, and waits until it says that it is ready. It is
-// stopped when t ends, unless it was killed before.
+// startServer starts "bowsprit serve" with the flags, on a free port, and waits until it reports that it is ready. The
+// server stops when t ends, unless it was killed before.
 func startServer(t *testing.T, flags ...string) *process {
 	t.Helper()
 	p := &process{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), stderr: new(bytes.Buffer)}
@@ -58,7 +58,7 @@ func startServer(t *testing.T, flags ...string) *process {
 	return nil
 }
 
-// stop ends the process in an orderly way and fails the test if that is not what happened.
+// stop ends the process in an orderly way and fails the test if that fails.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	if p.cmd.ProcessState != nil {
@@ -99,7 +99,7 @@ func bounded(t *testing.T, limit time.Duration) context.Context {
 	return ctx
 }
 
-// startProgram starts a program that is not ours. It is killed when t ends; if t has failed, its last words are shown.
+// startProgram starts a foreign program. It is killed when t ends; if t has failed, its last words are shown.
 func startProgram(t *testing.T, path string, flags ...string) *exec.Cmd {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))

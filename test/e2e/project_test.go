@@ -13,7 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/test/vessels"
 )
 
-// vesselKinds is the kinds.go of a project that serves those of the table of client tests.
+// vesselKinds is the kinds.go of a project that serves the kinds of the table of client tests.
 const vesselKinds = `package main
 
 import (
@@ -36,7 +36,7 @@ func TestProject(t *testing.T) {
 	}
 	do(t, "", filepath.Join(binaries, "bowsprit"), "extension", "init", "vessel", "--api="+vessels.Group+"/v1",
 		"--replace="+root, "--dir="+dir)
-	do(t, dir, "go", "mod", "tidy") // as its README says
+	do(t, dir, "go", "mod", "tidy") // as in its README
 	do(t, dir, "go", "build", "-o", "as-written", ".")
 	if err := os.WriteFile(filepath.Join(dir, "kinds.go"), []byte(vesselKinds), 0o600); err != nil {
 		t.Fatal(err)
@@ -72,8 +72,8 @@ func startFront(t *testing.T) *process {
 		append(frontFlags(clients, proxies, proxies.sign(t, "front")), withoutAccounts)...)
 }
 
-// startProject starts the program of a project and waits until the server in front has it. It is stopped by what is
-// returned, or when t ends.
+// startProject starts the program of a project and waits until the server in front lists its API. The returned function
+// stops it, or the end of t.
 func startProject(t *testing.T, program string, front *process) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -20,9 +20,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
-// reference is the path of a real kube-apiserver. If it is set, the stories run against that instead of bowsprit, with
-// an etcd of its own: with -update their expectations become what Kubernetes says, without it the test tells where
-// bowsprit's recorded answers differ. Stories about what controllers do cannot pass: kube-apiserver has none of them.
+// reference is the path of a real kube-apiserver. If it is set, the stories run against it instead of bowsprit, with an
+// etcd of its own. With -update their expectations become Kubernetes' output; without it the test shows where
+// bowsprit's recorded output differs. Stories about controllers cannot pass, because kube-apiserver has none.
 var reference = os.Getenv("E2E_KUBE_APISERVER")
 
 // referenceToken is the administrator's.
@@ -34,7 +34,7 @@ func startReference(t *testing.T, etcd *cluster, flags ...string) *process {
 	return startReferenceBy(t, []string{reference}, etcd, flags...)
 }
 
-// startReferenceBy is startReference by a command line to which the flags are appended.
+// startReferenceBy is startReference with a command line to which it appends the flags.
 func startReferenceBy(t *testing.T, command []string, etcd *cluster, flags ...string) *process {
 	t.Helper()
 	dir := t.TempDir()
@@ -78,7 +78,8 @@ current-context: bowsprit
 	return p
 }
 
-// frontFlags are the flags of a server that servers may stand behind, or beside: whom it believes and what it shows.
+// frontFlags returns the flags of a server in front of, or next to, other servers: the authorities it accepts and the
+// certificate it presents.
 func frontFlags(clients, proxies, front *pair) []string {
 	return []string{"--client-ca-file=" + clients.certFile, "--requestheader-client-ca-file=" + proxies.certFile,
 		"--requestheader-allowed-names=front", "--requestheader-username-headers=X-Remote-User",
@@ -87,7 +88,7 @@ func frontFlags(clients, proxies, front *pair) []string {
 		"--proxy-client-cert-file=" + front.certFile, "--proxy-client-key-file=" + front.keyFile}
 }
 
-// awaitReady asks the server until it says that it is ready.
+// awaitReady waits until the server reports that it is ready.
 func (p *process) awaitReady(t *testing.T) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig)

@@ -19,18 +19,18 @@ import (
 // connection it looks names up itself.
 type relay struct {
 	net.Listener
-	// hosts are the addresses, "host:port", of names that only the relay knows. Other names it does not know.
+	// hosts are the addresses, "host:port", of names that only the relay resolves. It resolves no other names.
 	hosts map[string]string
 	ended sync.WaitGroup
 	mu    struct {
 		sync.Mutex
-		asked []string      // what clients wanted to reach, "SOCKS5 host:port" or "CONNECT host:port"
-		more  chan struct{} // closed and replaced when something is added
+		asked []string      // targets of clients, "SOCKS5 host:port" or "CONNECT host:port"
+		more  chan struct{} // closed and replaced at every addition
 		conns map[net.Conn]bool
 	}
 }
 
-// startRelay starts a relay; with a certificate clients speak TLS with it.
+// startRelay starts a relay; with a certificate clients use TLS with it.
 func startRelay(t *testing.T, certificate *tls.Certificate, hosts map[string]string) *relay {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,7 +58,7 @@ func (r *relay) stop() {
 	r.ended.Wait()
 }
 
-// since returns what clients have wanted to reach after the first n.
+// since returns the targets of clients after the first n.
 func (r *relay) since(n int) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,7 +157,7 @@ func (r *relay) serve(c net.Conn) error {
 	return err
 }
 
-// dial reaches a target by its address, or by a name that the relay knows.
+// dial connects to a target by its address, or by a name in hosts.
 func (r *relay) dial(target string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(target)
 	if err != nil {
@@ -171,13 +171,13 @@ func (r *relay) dial(target string) (net.Conn, error) {
 	return net.Dial("tcp", target)
 }
 
-// greet reads the greeting and the request of a SOCKS5 client (RFC 1928) and returns what it wants to reach.
+// greet reads the greeting and the request of a SOCKS5 client (RFC 1928) and returns its target.
 func greet(in *bufio.Reader, out io.Writer) (string, error) {
 	head := make([]byte, 2)
 	if _, err := io.ReadFull(in, head); err != nil {
 		return "", err
 	}
-	if _, err := in.Discard(int(head[1])); err != nil { // the ways to authenticate that it knows
+	if _, err := in.Discard(int(head[1])); err != nil { // its authentication methods
 		return "", err
 	}
 	if _, err := out.Write([]byte{5, 0}); err != nil {
@@ -209,7 +209,7 @@ func greet(in *bufio.Reader, out io.Writer) (string, error) {
 	return net.JoinHostPort(host, strconv.Itoa(int(port))), nil
 }
 
-// readConnect reads a request of an HTTP client and returns what it wants to reach.
+// readConnect reads a request of an HTTP client and returns its target.
 func readConnect(in *bufio.Reader) (string, error) {
 	request, err := http.ReadRequest(in)
 	if err != nil {

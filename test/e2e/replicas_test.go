@@ -73,7 +73,7 @@ func definitionEverywhere(t *testing.T, sites []*site) {
 		if _, err := client.Create(ctx, obj, metav1.CreateOptions{}); err != nil {
 			t.Errorf("round %d: %v", i, err)
 		}
-		if i%2 == 0 { // a namespace, too, is known at once
+		if i%2 == 0 { // a new namespace, too, is served at once
 			name := fmt.Sprintf("ns-%d", i)
 			if _, err := kubernetes.NewForConfigOrDie(here.server.config(t)).CoreV1().Namespaces().Create(ctx,
 				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
@@ -143,8 +143,8 @@ func readEverywhere(t *testing.T, sites []*site) {
 	}
 }
 
-// controllersMove kills the replica whose controllers work, and then stops the next one: a namespace is deleted each
-// time.
+// controllersMove kills the replica whose controllers work, and then stops the next one. Each time it checks that a
+// namespace is deleted.
 func controllersMove(t *testing.T, sites []*site) {
 	lease := func(s *site) *coordinationv1.Lease {
 		t.Helper()
@@ -159,7 +159,7 @@ func controllersMove(t *testing.T, sites []*site) {
 	for round, end := range []func(*site){func(s *site) { s.server.kill() }, func(s *site) { s.server.stop(t) }} {
 		before := holder(sites[0])
 		deleteNamespace(t, sites[round], fmt.Sprintf("moving-%d", round))
-		// Which process is it? The one without which the Lease changes hands.
+		// Find the process: the Lease changes hands only without it.
 		for i, s := range sites {
 			end(s)
 			others := sites[(i+1)%3]

@@ -26,10 +26,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
-// TestRollingUpgrade replaces three servers on one etcd one after the other, as docs/backup.md says, by servers of the
-// next release of Kubernetes, while clients write and read through a load balancer that passes TLS on. No call of
-// client-go's returns an error: what it retries by itself is all that happens. Nothing acknowledged is lost, and an
-// informer ends with what there is.
+// TestRollingUpgrade replaces three servers on one etcd one after the other, as in docs/backup.md, by servers of the
+// next release of Kubernetes, while clients write and read through a load balancer that forwards TLS. client-go's own
+// retries hide all failures: no call returns an error. All acknowledged writes stay, and an informer ends with the
+// final state.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	const older = "--emulated-version=1.35"
@@ -87,8 +87,8 @@ type balancer struct {
 	ready     []atomic.Bool // by address
 }
 
-// startBalancer listens for connections, and passes each on to the next server that is ready and can be reached. It
-// asks for /readyz all the time. What it has connected stays so until either side ends it.
+// startBalancer listens for connections, and forwards each to the next ready and reachable server. It polls /readyz all
+// the time. Connections stay until either side ends them.
 func startBalancer(t *testing.T, addresses []string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -119,7 +119,7 @@ func startBalancer(t *testing.T, addresses []string) string {
 	return listener.Addr().String()
 }
 
-// check asks a server whether it is ready.
+// check polls a server's readiness.
 func (b *balancer) check(ctx context.Context, i int) {
 	client := &http.Client{Timeout: startLimit, Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as probes do
@@ -163,7 +163,7 @@ func (b *balancer) pass(ctx context.Context, client net.Conn) {
 	both.Wait()
 }
 
-// dial tries the servers that are ready, beginning with the next one.
+// dial tries the ready servers, beginning with the next one.
 func (b *balancer) dial(ctx context.Context) net.Conn {
 	start := b.next.Add(1)
 	for range 2 { // a server that has just become ready may be the only one
@@ -187,8 +187,8 @@ type traffic struct {
 	all    sync.WaitGroup
 	done   atomic.Int64   // calls
 	counts []atomic.Int64 // by client: acknowledged increments
-	failed chan error     // what ended a client; capacity: one of each
-	seen   func() []any   // what the informer has
+	failed chan error     // errors that ended a client; capacity: one of each
+	seen   func() []any   // the informer's objects
 }
 
 func startTraffic(t *testing.T, config *rest.Config, clients int) *traffic {
@@ -219,8 +219,8 @@ func startTraffic(t *testing.T, config *rest.Config, clients int) *traffic {
 	return l
 }
 
-// work is what a client does until the load ends: it counts in an object of its own, and reads, lists, makes, changes
-// and deletes another.
+// work is the loop of a client until the load ends: it counts in an object of its own, and reads, lists, creates,
+// changes and deletes another.
 func (l *traffic) work(ctx context.Context, client kubernetes.Interface, i int) error {
 	api := client.CoreV1().ConfigMaps("default")
 	counter, other := fmt.Sprintf("counter-%d", i), fmt.Sprintf("other-%d", i)
@@ -279,7 +279,7 @@ func (l *traffic) await(t *testing.T, more int64) {
 	}
 }
 
-// end lets the clients end and compares what was acknowledged with what there is, and with what the informer has.
+// end lets the clients end and compares the acknowledged writes with the objects of the server and of the informer.
 func (l *traffic) end(t *testing.T) {
 	t.Helper()
 	l.ended.Store(true)

@@ -16,27 +16,27 @@ import (
 	"time"
 )
 
-// commandLimit bounds every command of a script. It is there to end a hung test, not to measure.
+// commandLimit bounds every command of a script. It ends hung tests and measures nothing.
 const commandLimit = 60 * time.Second
 
 // TestStories runs testdata/*.txt, each against a server of its own. A script is a session as a user would paste it:
 //
 //	# text up to the end of the line is a comment
-//	# server --flag …, as the first line, starts the server with flags that bowsprit and kube-apiserver both have, or
-//	  with bowsprit's own: such a story is not held against kube-apiserver
-//	$ command      runs with sh and must succeed; the lines that follow are what it prints, errors included
+//	# server --flag …, as the first line, starts the server with flags that bowsprit and kube-apiserver share, or
+//	  with bowsprit's own: such a story is not compared with kube-apiserver
+//	$ command      runs with sh and must succeed; the next lines are its output, errors included
 //	! command      the same, but it must fail
 //	& command      runs in the background
-//	wait N         waits until the background command has printed N lines, then ends it; what it printed follows
+//	wait N         waits until the background command has printed N lines, then ends it; its output follows
 //
 // $HOURS_AGO is a time that clients show as 40h ago, without fractions and zone.
-// Commands find the conversion webhook of hook_test.go in $HOOK_URL, $HOOK_PORT and $HOOK_CA, and tell it how to
-// misbehave by writing the file hook-mode.
+// Commands find the conversion webhook of hook_test.go in $HOOK_URL, $HOOK_PORT and $HOOK_CA. They make it misbehave by
+// writing the file hook-mode.
 //
-// In stories whose names begin with "accounts" pods have service accounts. Most expectations were recorded from a real
-// kube-apiserver (see reference) and hold bowsprit to it.
+// In stories with names that begin with "accounts" pods have service accounts. Most expectations were recorded from a
+// real kube-apiserver (see reference).
 //
-// "$ cat > file <<EOF" writes the lines up to EOF into a file. What differs from run to run (times, ages, uids,
+// "$ cat > file <<EOF" writes the lines up to EOF into a file. Text that differs from run to run (times, ages, uids,
 // resource versions, addresses) is replaced before the comparison, see settle.
 func TestStories(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// serverFlags returns the flags that the first line of a script asks for.
+// serverFlags returns the flags in the first line of a script.
 func serverFlags(script string) []string {
 	first, _, _ := strings.Cut(script, "\n")
 	flags, _ := strings.CutPrefix(first, "# server ")
@@ -77,12 +77,12 @@ func serverFlags(script string) []string {
 	return strings.Fields(flags)
 }
 
-// withoutAccounts switches off what gives pods service accounts.
+// withoutAccounts disables the plugin that gives pods service accounts.
 const withoutAccounts = "--disable-admission-plugins=ServiceAccount"
 
-// startStory starts the server that a script runs against, with more flags. Pods get service accounts only if accounts
-// is true: beside the reference there is no controller that makes the default ones, so there the plugin is off in all
-// other stories, and here too.
+// startStory starts the server for a script, with more flags. Pods get service accounts only if accounts is true: the
+// reference runs without the controller that makes the default ones, so all other stories disable the plugin, there and
+// here.
 func startStory(t *testing.T, accounts bool, flags []string) *process {
 	if !accounts {
 		flags = append(flags, withoutAccounts)
@@ -104,12 +104,12 @@ type session struct {
 	dir        string
 	hook       *hook
 	background *background
-	env        []string          // for commands, beside the usual
-	words      map[string]string // what words of the script stand for in this run
-	site       *site             // where server is, if it is started again
+	env        []string          // further variables for commands
+	words      map[string]string // replacements for words of the script in this run
+	site       *site             // the place of the server, if it is restarted
 }
 
-// run executes the script and returns it with what its commands really printed.
+// run executes the script and returns it with the actual output of its commands.
 func (s *session) run(t *testing.T, lines []string) string {
 	var script strings.Builder
 	for i := 0; i < len(lines); {
@@ -177,7 +177,7 @@ func (s *session) run(t *testing.T, lines []string) string {
 	return script.String()
 }
 
-// startsCommand says whether a line is the script's and not a command's output.
+// startsCommand reports whether a line belongs to the script and not to a command's output.
 func startsCommand(line string) bool {
 	for _, verb := range []string{"$ ", "! ", "& ", "# ", "wait "} {
 		if strings.HasPrefix(line, verb) {
@@ -187,13 +187,13 @@ func startsCommand(line string) bool {
 	return false
 }
 
-// command runs a line of shell and returns what it printed.
+// command runs a line of shell and returns its output.
 func (s *session) command(t *testing.T, line string) (string, error) {
 	out, err := s.shell(bounded(t, commandLimit), line).CombinedOutput()
 	return string(out), err
 }
 
-// replaced returns a text of the script with what its words stand for.
+// replaced returns a text of the script with its words replaced.
 func (s *session) replaced(text string) string {
 	for word, means := range s.words {
 		text = strings.ReplaceAll(text, word, means)
@@ -217,14 +217,14 @@ func (s *session) shell(ctx context.Context, line string) *exec.Cmd {
 	return cmd
 }
 
-// settle replaces what differs from run to run, and cuts white space at the ends of lines.
+// settle replaces text that differs from run to run, and cuts white space at the ends of lines.
 func (s *session) settle(out string) string {
 	for word, means := range s.words {
 		out = strings.ReplaceAll(out, means, word)
 	}
 	out = strings.ReplaceAll(steady(out), s.dir, "DIR")
 	out = strings.ReplaceAll(strings.ReplaceAll(out, ":"+s.hook.port(), ":PORT"), s.hook.ca, "CA")
-	// An age keeps its width in a column: what follows it does not move.
+	// An age keeps its width in a column, so that the text after it does not move.
 	for range 2 { // of two next to each other the first takes the space between them
 		out = regexp.MustCompile(`(?m)( )\d{1,2}s( +|$)`).ReplaceAllStringFunc(out, func(age string) string {
 			return fmt.Sprintf("%-*s", len(age), " AGE")
@@ -250,7 +250,7 @@ func steady(out string) string {
 		{regexp.MustCompile(`(Resource Version: +)\d+`), "${1}N"},
 		{regexp.MustCompile(`https://127\.0\.0\.1:\d+`), "https://SERVER"},
 		{regexp.MustCompile(`kubectl-edit-\d+\.yaml`), "kubectl-edit-N.yaml"},
-		// kubectl wait logs that its watch was short when its time limit ends the watch within the first second of it.
+		// kubectl wait logs that its watch was short when its time limit ends the watch within the first second.
 		{regexp.MustCompile(`(?m)^[IWE]\d{4} .* reflector\.go:\d+\].*very short watch.*\n`), ""},
 		{regexp.MustCompile(`(?m)[ \t]+$`), ""},
 	} {
@@ -293,7 +293,7 @@ func (s *session) startBackground(t *testing.T, line string) {
 	go func() { cmd.Wait(); close(b.ended) }()
 }
 
-// Write takes what the command prints.
+// Write receives the command's output.
 func (b *background) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -302,7 +302,7 @@ func (b *background) Write(p []byte) (int, error) {
 	return b.mu.out.Write(p)
 }
 
-// wait returns the first n lines, or what there is when the command ends.
+// wait returns the first n lines, or all lines when the command ends.
 func (b *background) wait(t *testing.T, n int) string {
 	for {
 		b.mu.Lock()

@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestMove takes the data of a running server with an embedded etcd to a cluster of three, as etcdutl does it, and
-// back, as etcdctl does it: what docs/backup.md tells.
+// TestMove moves the data of a running server with an embedded etcd to a cluster of three with etcdutl, and back with
+// etcdctl, as described in docs/backup.md.
 func TestMove(t *testing.T) {
 	dir := t.TempDir()
 	first := startServer(t, "--data-dir="+filepath.Join(dir, "first"))

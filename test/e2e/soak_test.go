@@ -31,9 +31,9 @@ const (
 	soakSamples = 30 // over the whole time
 )
 
-// TestSoak loads one server with a mix of requests for the time that E2E_SOAK says (30m), with 5,000 objects that come,
-// change and go. Its memory must not grow once it is warm, and when the load is over it has the goroutines that it had
-// before. Without E2E_SOAK it does nothing: less than some minutes say nothing about growth.
+// TestSoak loads one server with a mix of requests for the time in E2E_SOAK (30m), with 5,000 changing objects. Its
+// memory must not grow after a warm-up, and after the load it must have as many goroutines as before. Without E2E_SOAK
+// the test is skipped, because growth only shows after some minutes.
 func TestSoak(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("E2E_SOAK"))
 	if err != nil {
@@ -67,7 +67,7 @@ func TestSoak(t *testing.T) {
 		t.Errorf("%d of %d requests failed, the first with: %s", s.failures.Load(), s.requests.Load(), *first)
 	}
 	judgeMemory(t, memory)
-	// What is under way at the server when its client gives up ends a moment later.
+	// The server finishes requests of disconnected clients a moment later.
 	var after int
 	for wait := bounded(t, time.Minute); wait.Err() == nil; {
 		if after = goroutines(t, s.client); after <= before+5 {

@@ -49,7 +49,7 @@ func startSSH(t *testing.T) *tunnel {
 			t.Fatalf("ssh-keygen: %v: %s", err, out)
 		}
 	}
-	// A server that is no superuser cannot read the shadow file, in which nobody's account may be locked: PAM decides.
+	// sshd without root cannot read the shadow file, and the account nobody may be locked there: PAM decides.
 	config := strings.NewReplacer("DIR", dir, "USEPAM", map[bool]string{true: "yes", false: "no"}[as != nil]).
 		Replace(sshdConfig)
 	if err := os.WriteFile(filepath.Join(dir, "sshd_config"), []byte(config), 0o600); err != nil {
@@ -94,7 +94,7 @@ func connectSSH(t *testing.T, dir, sshd, who string, env []string, as *syscall.C
 	return to
 }
 
-// findSSHD returns the path of OpenSSH's server and what its environment needs.
+// findSSHD returns the path of OpenSSH's server and its environment.
 func findSSHD(t *testing.T) (path string, env []string) {
 	t.Helper()
 	for _, name := range []string{"ssh", "ssh-keygen"} {
@@ -135,7 +135,8 @@ func findSSHD(t *testing.T) (path string, env []string) {
 		[]string{"LD_LIBRARY_PATH=" + strings.Join(append(libraries, more...), ":")}
 }
 
-// sshUser returns who connects: this user, or, as a superuser's sshd wants more of the machine, the user nobody.
+// sshUser returns the connecting user: this user, or nobody if the test runs as root, because root's sshd needs more of
+// the machine.
 func sshUser(t *testing.T) (string, *syscall.Credential) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -168,9 +169,9 @@ func own(t *testing.T, dir string, as *syscall.Credential) {
 	}
 }
 
-// lines is what a process prints.
+// lines is the output of a process.
 type lines struct {
-	changed chan struct{} // capacity 1: one more notice adds nothing
+	changed chan struct{} // capacity 1: one notice is enough
 	mu      struct {
 		sync.Mutex
 		bytes.Buffer

@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestStorageMediaTypeCost measures what servers that store pods as protobuf and compressed take beside one that stores
-// JSON: CPU time for creations and for patches, the size of the database, and the CPU time of a start that reads them.
-// They work in turns. E2E_STORAGE_MEDIA_COST is the number of turns; without it the test does nothing: it measures.
+// TestStorageMediaTypeCost compares servers that store pods as protobuf, compressed, and as JSON: CPU time for
+// creations and for patches, the size of the database, and the CPU time of a start that reads them. They run in turns.
+// E2E_STORAGE_MEDIA_COST is the number of turns; without it the test is skipped, because it is a benchmark.
 func TestStorageMediaTypeCost(t *testing.T) {
 	rounds, err := strconv.Atoi(os.Getenv("E2E_STORAGE_MEDIA_COST"))
 	if err != nil {

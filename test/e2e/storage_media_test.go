@@ -64,11 +64,11 @@ func TestStorageMediaType(t *testing.T) {
 	}
 }
 
-// alwaysJSON are the keys of what no server stores as protobuf, and of the records that are no objects.
+// alwaysJSON matches the keys of resources that no server stores as protobuf, and of records that are not objects.
 var alwaysJSON = regexp.MustCompile(
 	`^/registry/(apiextensions\.k8s\.io|apiregistration\.k8s\.io|nodeports)/`)
 
-// storyObjects are those of the story of all kinds.
+// storyObjects returns the objects of the story of all kinds.
 func storyObjects(t *testing.T) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "kinds.txt"))
@@ -96,7 +96,7 @@ func namespaced(objects []byte) []byte {
 	return []byte(strings.Join(kept, "\n---\n"))
 }
 
-// storedAs counts the values that are protobuf and returns the keys of those that are JSON.
+// storedAs counts the values in protobuf and returns the keys of the values in JSON.
 func storedAs(t *testing.T, client *clientv3.Client) (protobuf int, inJSON map[string]bool) {
 	t.Helper()
 	r, err := client.Get(bounded(t, commandLimit), "/registry/", clientv3.WithPrefix())
@@ -160,7 +160,7 @@ func collect(t *testing.T, client rest.Interface, path string, all map[string]ma
 	}
 }
 
-// compareServed compares the objects that nothing has written since.
+// compareServed compares the objects without later writes.
 func compareServed(t *testing.T, how string, before, now map[string]map[string]any) {
 	t.Helper()
 	revision := func(obj map[string]any) string {

@@ -21,8 +21,8 @@ import (
 var proxies = []string{"kubectl", "bowsprit"}
 
 // TestHTTPProxyPage runs testdata/ways/http_proxy.txt, the page "Use an HTTP Proxy to Access the Kubernetes API" of
-// Kubernetes' documentation, against kubectl proxy and bowsprit proxy. The page's port 8080 and address stand for those
-// of this run.
+// Kubernetes' documentation, against kubectl proxy and bowsprit proxy. The page's port 8080 and address stand for the
+// port and address of this run.
 func TestHTTPProxyPage(t *testing.T) {
 	t.Parallel()
 	for _, program := range proxies {
@@ -85,7 +85,7 @@ func firstLine(t *testing.T, cmd *exec.Cmd) string {
 	return strings.TrimSpace(line)
 }
 
-// TestBrowserPaths asks both proxies as a browser does: the root is a page for people, everything else is JSON.
+// TestBrowserPaths sends a browser's requests to both proxies: the root is a page for people, everything else is JSON.
 func TestBrowserPaths(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, "--ephemeral")
@@ -139,7 +139,7 @@ func browse(t *testing.T, proxy string) {
 
 // TestProxyURL reaches the server with kubectl and curl through proxies of each kind, once by proxy-url in the
 // kubeconfig, once by HTTPS_PROXY. For the latter the server needs a name: Go's clients never send requests for
-// loopback addresses to a proxy of the environment. Only the proxy knows the name.
+// loopback addresses to a proxy of the environment. Only the proxy resolves the name.
 func TestProxyURL(t *testing.T) {
 	t.Parallel()
 	const name = "kubernetes-remote-server.example"
@@ -185,7 +185,7 @@ func TestProxyURL(t *testing.T) {
 			}
 		})
 	}
-	t.Run("socks5h proxy-url", func(t *testing.T) { // clients refuse it, as the page does not say
+	t.Run("socks5h proxy-url", func(t *testing.T) { // clients refuse it, which the page does not mention
 		file := remoteKubeconfig(t, server, remote{
 			server: server.config(t).Host, proxy: "socks5h://" + plain.Addr().String(),
 		})
@@ -254,14 +254,14 @@ func TestSOCKS5Page(t *testing.T) {
 	})
 }
 
-// remote is how a client reaches a server that is elsewhere.
+// remote holds a client's settings for a remote server.
 type remote struct {
 	server, proxy string
 	authority     []byte // of the proxy, PEM
 	environment   bool   // the proxy stands there, and not in the kubeconfig
 }
 
-// remoteKubeconfig writes a kubeconfig as the page has it.
+// remoteKubeconfig writes a kubeconfig in the page's form.
 func remoteKubeconfig(t *testing.T, server *process, to remote) string {
 	t.Helper()
 	config := server.config(t)
@@ -286,7 +286,7 @@ func remoteKubeconfig(t *testing.T, server *process, to remote) string {
 	return path
 }
 
-// runWay runs a script of testdata/ways. Words of it stand for others while its commands run.
+// runWay runs a script of testdata/ways. It replaces words of the script for its commands.
 func runWay(t *testing.T, server *process, name string, env []string, words map[string]string) {
 	t.Helper()
 	file := filepath.Join("testdata", "ways", name+".txt")

@@ -12,8 +12,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// startKwok starts an etcd, Kubernetes' programs and kwok, those from a folder, and creates nodes. limited leaves their
-// clients the limits that they ship with, as kwokctl does; else they are raised, as it does with --disable-qps-limits.
+// startKwok starts an etcd, and Kubernetes' programs and kwok from a folder, and creates nodes. With limited their
+// clients keep the limits that they ship with, as with kwokctl; else the limits are raised, as with
+// --disable-qps-limits.
 func startKwok(t *testing.T, folder string, nodes int, limited bool) simulated {
 	t.Helper()
 	var free, fast []string
@@ -28,7 +29,7 @@ func startKwok(t *testing.T, folder string, nodes int, limited bool) simulated {
 	config := api.config(t)
 	ctx := bounded(t, scaleLimit)
 	client := kubernetes.NewForConfigOrDie(config)
-	ended := make(chan string, 3) // the names of those that have ended
+	ended := make(chan string, 3) // the names of ended programs
 	pids := []int{etcd.members[0].cmd.Process.Pid, api.cmd.Process.Pid}
 	for name, flags := range map[string][]string{
 		"kube-controller-manager": append([]string{"--leader-elect=false", "--secure-port=0",

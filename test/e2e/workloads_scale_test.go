@@ -18,18 +18,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// scaleLimit bounds what is measured; it is reached only if something hangs.
+// scaleLimit bounds the measured times; only a hang reaches it.
 const scaleLimit = 30 * time.Minute
 
-// simulated is what keeps pods on simulated nodes: one process of ours, or five of Kubernetes' and kwok.
+// simulated is a control plane with simulated nodes: one process of ours, or five of Kubernetes' and kwok.
 type simulated struct {
 	name   string
 	config *rest.Config
 	pids   []int
-	ended  <-chan string // which of them has ended although it should not; nil if they are looked after elsewhere
+	ended  <-chan string // names of processes that ended too early; nil if other code checks them
 }
 
-// figures are what was measured of one.
+// figures are the measurements of one control plane.
 type figures struct {
 	one, all time.Duration // until a Deployment of one pod is available, and all pods are
 	resident int64         // memory of all processes afterwards, in bytes
@@ -37,9 +37,8 @@ type figures struct {
 
 // TestWorkloadsScale creates a Deployment of one pod and then Deployments of a thousand each, E2E_PODS in all, on
 // E2E_NODES nodes, and measures the time until all are available and the memory then. With E2E_KUBE, a folder with
-// kube-apiserver, kube-controller-manager, kube-scheduler and kwok, it does the same with those and an etcd, and
-// compares; with E2E_LIMITS once more, with the limits that their clients ship with. The target bench-workloads runs
-// it.
+// kube-apiserver, kube-controller-manager, kube-scheduler and kwok, it compares these and an etcd, and with E2E_LIMITS
+// once more with the limits that their clients ship with. The target bench-workloads runs it.
 func TestWorkloadsScale(t *testing.T) {
 	pods, err := strconv.Atoi(os.Getenv("E2E_PODS"))
 	if err != nil {
@@ -63,7 +62,7 @@ func TestWorkloadsScale(t *testing.T) {
 		limits = append(limits, true)
 	}
 	for _, limited := range limits {
-		name := "kwok" // without a comma, where kwok's --config would end: it is in the paths of the test's folders
+		name := "kwok" // the test's paths contain its name, and kwok's --config ends at a comma
 		if limited {
 			name += "-limited"
 		}

@@ -1,5 +1,5 @@
-// Command etcd is a member of an etcd cluster for tests. It is etcd's own server, but writes are not synced: what a
-// test kills is a process and not the machine.
+// Command etcd is a member of an etcd cluster for tests. It is etcd's own server without syncs: a test kills a process
+// and not the machine.
 //
 // It prints its client URL when it serves, and runs until SIGTERM or SIGINT.
 package main

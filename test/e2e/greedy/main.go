@@ -1,9 +1,9 @@
-// Command greedy is one user with many connections, which asks an API server for large lists and sends it large writes,
-// each as soon as the one before is answered. When it is told to come back later (429) it waits as long as it is asked
-// to, as client-go does, unless it is rude. At its end, by a signal, it prints in one line what it got.
+// Command greedy is one user with many connections. It requests large lists from an API server and sends it large
+// writes, each as soon as the one before is answered. After a 429 it waits for the time in Retry-After, as client-go
+// does, unless it is rude. At its end, by a signal, it prints its results in one line.
 //
-// It is a program of its own so that it can run at the lowest priority of the machine: what is measured beside it is
-// what a server does with its load, not what its own work takes from the others.
+// It is a program of its own so that it can run at the lowest priority of the machine: the measurement should show how
+// a server handles its load, without the CPU time of the clients.
 package main
 
 import (
@@ -49,7 +49,7 @@ func main() {
 	fmt.Println(&got)
 }
 
-// counts is what came back.
+// counts are the numbers of responses.
 type counts struct {
 	mu    sync.Mutex
 	codes map[string]int // by method and code
@@ -76,7 +76,7 @@ func (c *counts) String() string {
 func work(ctx context.Context, i int, got *counts) {
 	transport := &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // its server's authority is of no interest here
-		MaxConnsPerHost: 1, DisableCompression: true,           // HTTP/1: answers that are not read yet lie in sockets
+		MaxConnsPerHost: 1, DisableCompression: true,           // HTTP/1: unread responses stay in sockets
 	}
 	client := &http.Client{Transport: transport}
 	payload := []byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c%d"},"data":{"a":%q}}`, i,
@@ -96,7 +96,7 @@ func work(ctx context.Context, i int, got *counts) {
 	}
 }
 
-// send sends one request, and returns how long the server wants it to stay away.
+// send sends one request, and returns the server's Retry-After.
 func send(ctx context.Context, client *http.Client, method, url string, body []byte, got *counts) time.Duration {
 	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {

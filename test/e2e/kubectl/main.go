@@ -1,4 +1,4 @@
-// Kubectl is the kubectl of Kubernetes as it is released, without anything of this project.
+// Kubectl is the kubectl of Kubernetes as released, without code of this project.
 package main
 
 import (
