@@ -14,9 +14,9 @@ import (
 	stablev1 "github.com/bowsprit/bowsprit/test/clients/api/stable/v1"
 )
 
-// BenchmarkFirstTest is what a suite made by kubebuilder does before its first test can say anything: start the server
-// and install the project's definition, create an object. Stopping is shown apart. With $ENVTEST_ASSETS, a directory
-// with Kubernetes' own kube-apiserver and etcd, those are measured beside.
+// BenchmarkFirstTest measures the work of a suite made by kubebuilder before its first test: start the server, install
+// the project's definition, create an object. The stop is reported separately. With $ENVTEST_ASSETS, a directory with
+// Kubernetes' own kube-apiserver and etcd, it measures these too.
 func BenchmarkFirstTest(b *testing.B) {
 	for _, by := range []struct{ name, assets string }{{"bowsprit", assets},
 		{"kubernetes", os.Getenv("ENVTEST_ASSETS")}} {
@@ -24,7 +24,7 @@ func BenchmarkFirstTest(b *testing.B) {
 			if by.assets == "" {
 				b.Skip("ENVTEST_ASSETS names no directory with Kubernetes' binaries")
 			}
-			b.Setenv("KUBEBUILDER_ASSETS", by.assets) // wins over what an Environment says
+			b.Setenv("KUBEBUILDER_ASSETS", by.assets) // overrides an Environment
 			var stopping time.Duration
 			for b.Loop() {
 				env := firstObject(b)

@@ -20,7 +20,7 @@ import (
 
 const releaseName = "demo"
 
-// helm is Helm pointed at a server, with what the test looks at.
+// helm is Helm with a server, and clients for the test.
 type helm struct {
 	*action.Configuration
 	typed   *kubernetes.Clientset
@@ -43,7 +43,7 @@ func newHelm(t *testing.T, config *rest.Config) *helm {
 	return h
 }
 
-// see holds the release's objects to what its values ask for.
+// see compares the release's objects with its values.
 func (h *helm) see(ctx context.Context, t *testing.T, image string, replicas int32, revision string) {
 	t.Helper()
 	deployment, err := h.typed.AppsV1().Deployments("default").Get(ctx, releaseName+"-operator", metav1.GetOptions{})
@@ -111,5 +111,5 @@ func TestHelm(t *testing.T) {
 		t.Errorf("the deployment after removal: %v", err)
 	}
 	_, err = h.typed.CoreV1().ConfigMaps("default").Get(ctx, releaseName+"-gone", metav1.GetOptions{})
-	must(t, err) // Helm leaves what hooks made
+	must(t, err) // Helm keeps the objects of hooks
 }

@@ -20,8 +20,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// waiting is a chart with what Helm waits for: a hook that is a Job, a Deployment, a test; and a value that it looks
-// up.
+// waiting is a chart with everything that Helm waits for: a hook that is a Job, a Deployment, a test. It also looks up
+// a value.
 var waiting = []*loader.BufferedFile{
 	{Name: "Chart.yaml", Data: []byte("apiVersion: v2\nname: waiting\nversion: 1.0.0\n")},
 	{Name: "values.yaml", Data: []byte("image: good:1\n")},
@@ -50,8 +50,8 @@ spec:
 `)},
 }
 
-// cluster does what the controllers of Kubernetes would: Jobs succeed, and Deployments get a ReplicaSet that is ready,
-// unless their image is bad.
+// cluster imitates the controllers of Kubernetes: Jobs succeed, and Deployments get a ready ReplicaSet, unless their
+// image is bad.
 func cluster(ctx context.Context, t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(client, 0)
@@ -104,8 +104,8 @@ func cluster(ctx context.Context, t *testing.T, client kubernetes.Interface) {
 	t.Cleanup(func() { stop(); factory.Shutdown() })
 }
 
-// TestHelmWaits: Helm waits for hooks and Deployments, keeps what others changed, and goes back when an upgrade does
-// not get ready.
+// TestHelmWaits checks that Helm waits for hooks and Deployments, keeps changes by others, and rolls back when an
+// upgrade does not become ready.
 func TestHelmWaits(t *testing.T) {
 	t.Parallel()
 	ctx, config := bounded(t), start(t)
@@ -133,8 +133,8 @@ func TestHelmWaits(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 
-	// A user adds a variable and a sidecar. Helm's patch, made of what it installed, what it wants and what there
-	// is, leaves them.
+	// A user adds a variable and a sidecar. Helm's patch, made of the installed, the wanted and the current object,
+	// keeps them.
 	_, err = h.typed.AppsV1().Deployments("default").Patch(ctx, "web", types.StrategicMergePatchType, []byte(
 		`{"spec":{"template":{"spec":{"containers":[{"name":"web","env":[{"name":"MORE","value":"x"}]},{"name":"sidecar","image":"s"}]}}}}`), metav1.PatchOptions{})
 	must(t, err)
@@ -155,7 +155,7 @@ func TestHelmWaits(t *testing.T) {
 		}
 	}
 
-	// The way back has as much time, so it is not short.
+	// The rollback has the same timeout, so it is not short.
 	if err := upgrade("bad", 10*time.Second); err == nil {
 		t.Error("a Deployment that does not get ready, and no error")
 	}

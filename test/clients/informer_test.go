@@ -79,7 +79,7 @@ func TestInformers(t *testing.T) {
 	for i := 150; i < 300; i++ {
 		create(i)
 	}
-	for i := range 50 { // a third of them leaves the selection, another comes
+	for i := range 50 { // a third of them leaves the selection, another third enters it
 		_, err := crons.Patch(ctx, name(i), types.MergePatchType,
 			fmt.Appendf(nil, `{"metadata":{"labels":{"third":"%d"}}}`, (i+1)%3), metav1.PatchOptions{})
 		must(t, err)
@@ -118,7 +118,8 @@ func TestInformers(t *testing.T) {
 	}
 }
 
-// TestTypedClient uses what client-gen makes of a kind with status and scale, and the scale client of the autoscaler.
+// TestTypedClient uses the output of client-gen for a kind with status and scale, and the scale client of the
+// autoscaler.
 func TestTypedClient(t *testing.T) {
 	t.Parallel()
 	ctx, config := bounded(t), start(t)
@@ -167,7 +168,8 @@ func TestTypedClient(t *testing.T) {
 	must(t, crons.Delete(ctx, made.Name, metav1.DeleteOptions{}))
 }
 
-// TestBuiltinInformers: typed informers of built-in kinds, whose clients speak protobuf, and CBOR for those that can.
+// TestBuiltinInformers checks typed informers of built-in kinds with protobuf, and with CBOR where a client supports
+// it.
 func TestBuiltinInformers(t *testing.T) {
 	t.Parallel()
 	ctx, config := bounded(t), start(t)

@@ -57,7 +57,7 @@ func configMap(name string) *corev1.ConfigMap {
 	}
 }
 
-// TestReading: pages, a list that is a watch, metadata alone, a wait for a condition.
+// TestReading checks pages, a list by a watch, metadata alone, and a wait for a condition.
 func TestReading(t *testing.T) {
 	t.Parallel()
 	ctx, config := bounded(t), start(t)
@@ -144,7 +144,7 @@ func lwOfOne(client kubernetes.Interface, name string) *cache.ListWatch {
 		})
 }
 
-// TestWriting: many writers of one object, apply with the types that are made for it, conflicts and force.
+// TestWriting checks many writers of one object, apply with generated types, conflicts and force.
 func TestWriting(t *testing.T) {
 	t.Parallel()
 	ctx, config := bounded(t), start(t)
@@ -233,7 +233,7 @@ func increment(ctx context.Context, client kubernetes.Interface) error {
 	return err
 }
 
-// TestEvents: both recorders, and what they make of a sentence that comes twice.
+// TestEvents checks both recorders, and their handling of a repeated message.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	ctx, config := bounded(t), start(t)
@@ -338,7 +338,7 @@ func TestLeaderElection(t *testing.T) {
 	}
 }
 
-// TestDiscovery: clients that learn what there is, keep it on disk, and find kinds by any of their names.
+// TestDiscovery checks clients that discover the kinds, cache them on disk, and find a kind by any of its names.
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	ctx, config := bounded(t), start(t)

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// assets is the directory with kube-apiserver, etcd and kubectl: $KUBEBUILDER_ASSETS, or one that TestMain makes.
-// Nothing changes it.
+// assets is the directory with kube-apiserver, etcd and kubectl: $KUBEBUILDER_ASSETS, or one that TestMain makes. It
+// never changes.
 var assets string
 
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
@@ -65,7 +65,7 @@ func start(t *testing.T) *rest.Config {
 	return config
 }
 
-// limit ends a test that hangs; it measures nothing.
+// limit ends hung tests; it measures nothing.
 const limit = 3 * time.Minute
 
 func bounded(t *testing.T) context.Context {
@@ -74,7 +74,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// until calls f again and again until it is true.
+// until calls f repeatedly until it returns true.
 func until(ctx context.Context, t *testing.T, what string, f func() (bool, error)) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -31,7 +31,8 @@ const (
 	byImage   = "spec.image"
 )
 
-// operator does what operators do: a finalizer, an owned object by server-side apply, a condition in the status.
+// operator does the work of a typical operator: a finalizer, an owned object by server-side apply, a condition in the
+// status.
 type operator struct {
 	client.Client
 }
@@ -149,7 +150,7 @@ func TestManager(t *testing.T) {
 	}
 	for i := range some.Items {
 		cron := &some.Items[i]
-		switch i % 3 { // the ways in which a client may change an object
+		switch i % 3 { // the ways to change an object
 		case 0:
 			patch := client.MergeFrom(cron.DeepCopy())
 			cron.Spec.Replicas = ptr.To(int32(5))
@@ -193,8 +194,7 @@ func TestManager(t *testing.T) {
 	if n, err := owned(); err != nil || n != objects {
 		t.Fatalf("%d owned config maps, want %d: %v", n, objects, err)
 	}
-	// As with envtest's own binaries, nothing collects what the deleted ones owned: that is another process of
-	// Kubernetes.
+	// As with envtest's own binaries, no garbage collector runs: it belongs to another process of Kubernetes.
 	must(t, c.DeleteAllOf(ctx, &stablev1.CronTab{}, client.InNamespace("default")))
 	until(ctx, t, "finalizers go, then the objects", func() (bool, error) {
 		var left stablev1.CronTabList

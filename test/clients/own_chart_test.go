@@ -32,7 +32,7 @@ const ownChart = "../../packaging/chart"
 var ownCases = []struct {
 	name   string
 	values map[string]any
-	kinds  string // what is made, beside Secret, Service and NetworkPolicy
+	kinds  string // kinds of the chart's objects, besides Secret, Service and NetworkPolicy
 	ready  int32
 }{
 	{"defaults", nil, "StatefulSet", 1},
@@ -143,7 +143,7 @@ func TestOwnChart(t *testing.T) {
 	}
 }
 
-// ownReady holds the pods of a release to what the chart promises.
+// ownReady checks the pods of a release against the chart's promises.
 func (h *helm) ownReady(ctx context.Context, t *testing.T, name string, ready int32) {
 	t.Helper()
 	until(ctx, t, name+" is ready", func() (bool, error) {
@@ -170,8 +170,8 @@ func (h *helm) ownReady(ctx context.Context, t *testing.T, name string, ready in
 	}
 }
 
-// TestOwnChartServes runs what the chart says of the container, with the files of its Secret, and reaches it with the
-// kubeconfig that is in there: through the Service's name, by its certificate.
+// TestOwnChartServes runs the chart's container with the files of its Secret. It connects with the kubeconfig of that
+// Secret, through the Service's name, with its certificate.
 func TestOwnChartServes(t *testing.T) {
 	t.Parallel()
 	ctx, config := bounded(t), start(t)

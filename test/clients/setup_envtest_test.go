@@ -15,11 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// linked is the folder where an index says that its archives are.
+// linked matches the folder of the archives in an index.
 var linked = regexp.MustCompile(`selfLink: \S+/`)
 
-// TestSetupEnvtest has the real setup-envtest install from the index of a release, which RELEASE names, by the commands
-// of docs/packages.md, and starts what it has installed as a suite does. make setup-envtest-test makes the release.
+// TestSetupEnvtest makes the real setup-envtest install from the index of a release, which RELEASE names, by the
+// commands of docs/packages.md, and starts the installed programs as a suite does. make setup-envtest-test makes the
+// release.
 func TestSetupEnvtest(t *testing.T) {
 	release := os.Getenv("RELEASE")
 	if release == "" {
@@ -63,7 +64,7 @@ func TestSetupEnvtest(t *testing.T) {
 	}
 }
 
-// suite is what stands in the place of a reader's tests: it starts what KUBEBUILDER_ASSETS names.
+// suite stands for a reader's tests: it starts the programs in KUBEBUILDER_ASSETS.
 const suite = `package suite
 
 import (
@@ -83,8 +84,8 @@ func TestSuite(t *testing.T) {
 }
 `
 
-// followPage runs the commands of docs/packages.md about setup-envtest, word for word but for where the index is, in a
-// module with a suite. It returns what they have set KUBEBUILDER_ASSETS to, which is below dir.
+// followPage runs the commands of docs/packages.md on setup-envtest in a module with a suite, word for word except for
+// the place of the index. It returns the resulting KUBEBUILDER_ASSETS, which is below dir.
 func followPage(t *testing.T, server, dir string) string {
 	t.Helper()
 	const published = "https://github.com/bowsprit/bowsprit/releases/download/VERSION"

@@ -20,14 +20,14 @@ type CronTab struct {
 	Status CronTabStatus `json:"status,omitempty"`
 }
 
-// CronTabSpec is what a user asks for.
+// CronTabSpec is the desired state.
 type CronTabSpec struct {
 	CronSpec string `json:"cronSpec,omitempty"`
 	Image    string `json:"image,omitempty"`
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
-// CronTabStatus is what an operator reports.
+// CronTabStatus is the state that an operator reports.
 type CronTabStatus struct {
 	Replicas      int32              `json:"replicas,omitempty"`
 	LabelSelector string             `json:"labelSelector,omitempty"`
