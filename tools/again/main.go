@@ -1,11 +1,11 @@
-// Command again runs go test, and what fails once more.
+// Command again runs go test, and repeats failed tests once.
 //
 //	again [-n 3] [flags of go test] packages
 //
-// It is for suites that compare Bowsprit with other people's programs: those have races of their own, such as a server
-// that ends the whole process when it is stopped while it starts, and no change here mends them. A test counts as
-// failed if it fails twice. One that passes the second time is named in the last line, and is to be looked at. Nothing
-// is run again if more than n tests or packages failed, or a package does not compile: chance does not do that.
+// It is for suites that compare Bowsprit with other projects' programs. These have races of their own, such as a server
+// that ends the whole process when it is stopped during its start, and no change here repairs them. A test counts as
+// failed if it fails twice. The last line names each test that passes the second time, for an investigation. If more
+// than n tests or packages failed, or a package does not compile, again repeats nothing, because that is not chance.
 package main
 
 import (
@@ -54,10 +54,10 @@ func run(out io.Writer, most int, args []string) int {
 	return 0
 }
 
-// isPackage reports whether an argument of go test names packages. All that are used begin with a dot.
+// isPackage reports whether an argument of go test names packages. All packages in use begin with a dot.
 func isPackage(arg string) bool { return strings.HasPrefix(arg, ".") }
 
-// failures are what failed in one run.
+// failures are the failed packages and tests of one run.
 type failures struct {
 	packages []string            // by import path
 	tests    map[string][]string // names of top-level tests by package
@@ -89,7 +89,7 @@ var (
 	died          = regexp.MustCompile(`^(panic: |fatal error: |exit status [^1]|F\d{4} )`)
 )
 
-// test runs go test once, shows what it says, and returns its exit code and what failed.
+// test runs go test once, shows its output, and returns its exit code and the failures.
 func test(out io.Writer, args []string) (int, failures) {
 	f := failures{tests: map[string][]string{}, died: map[string]bool{}, built: true}
 	cmd := exec.Command("go", append([]string{"test"}, args...)...)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRun runs modules with tests that fail never, once, or always; a file in the module is how they know.
+// TestRun runs modules with tests that fail never, once, or always; a file in the module records earlier runs.
 func TestRun(t *testing.T) {
 	const once = `
 func TestOnce(t *testing.T) {

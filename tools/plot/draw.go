@@ -12,14 +12,14 @@ import (
 const (
 	width     = 790
 	labels    = 150 // to the left of the bars
-	figures   = 240 // to the right of them
+	figures   = 240 // to the right of the bars
 	barHeight = 16
 	barStep   = 20
 	workStep  = 26 // for the name of a piece of work
 )
 
-// colours are those of the servers by name, of a set that people tell apart who see fewer colours, in light and dark.
-// Whoever has none is as one that neither is ours nor Kubernetes'.
+// colours are the colours of the servers by name, in light and dark. They are distinguishable for colour-blind people.
+// Servers without an entry have the colour of other projects.
 var colours = map[string]string{
 	"bowsprit": "ours", "bowsprit-counted": "ours",
 	"kube-apiserver": "theirs", "kubernetes": "theirs", "Kubernetes and kwok": "theirs",
@@ -36,7 +36,7 @@ const style = `  <style>
   </style>
 `
 
-// draw writes the picture. Bars of one group have one scale, the largest of the group as wide as there is room.
+// draw writes the picture. Bars of one group have one scale; the longest bar fills the available width.
 func draw(out io.Writer, title string, bars []bar) error {
 	largest := map[string]float64{}
 	for _, b := range bars {
@@ -75,7 +75,7 @@ func draw(out io.Writer, title string, bars []bar) error {
 	return err
 }
 
-// figure writes a number with as many digits as say something.
+// figure writes a number with its significant digits.
 func figure(f float64) string {
 	if f >= 100 {
 		return fmt.Sprintf("%.0f", f)

@@ -62,7 +62,7 @@ func TestReadWorkloads(t *testing.T) {
 	}
 }
 
-// The picture is XML, has a title, a description with all figures, and bars of which the largest stays in its room.
+// TestDraw checks that the picture is XML, with a title, a description with all figures, and bars that fit the width.
 func TestDraw(t *testing.T) {
 	t.Parallel()
 	bars, err := read(strings.NewReader(printed))

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// bar is what one server or library took for a piece of work.
+// bar is the result of one server or library for a piece of work.
 type bar struct {
 	work, group, server   string // bars of one group have one scale
 	median, least, utmost float64
 	unit                  string
 }
 
-// The lines that are read, by what prints them.
+// These expressions match the lines of results, by the program that prints them.
 var (
 	// TestAggregationCost of test/e2e: medians, with the smallest and the largest.
 	cost = regexp.MustCompile(`: ((\w+), HTTP/\d) +(\S+) +(\d+) us of CPU each, (\d+) to (\d+)$`)
@@ -27,7 +27,7 @@ var (
 	bench = regexp.MustCompile(`^Benchmark(\S+)/by=(\S+?)(?:-\d+)?\s+\d+\s+([\d.]+) ns/op`)
 )
 
-// read returns the bars of what benchmarks have printed, in the order in which each first appears.
+// read returns the bars of benchmarks' output, in the order in which each first appears.
 func read(in io.Reader) (bars []bar, err error) {
 	runs := map[bar][]float64{} // by bars without figures
 	lines := bufio.NewScanner(in)
@@ -77,7 +77,7 @@ func first(bars []bar, work string) int {
 func numbers(texts []string) []float64 {
 	out := make([]float64, len(texts))
 	for i, text := range texts {
-		out[i], _ = strconv.ParseFloat(text, 64) // the expression lets nothing else pass
+		out[i], _ = strconv.ParseFloat(text, 64) // the expression admits only numbers
 	}
 	return out
 }

@@ -75,7 +75,7 @@ func put(w *tar.Writer, h *tar.Header, data []byte) error {
 	return err
 }
 
-// folders are those above a name, the uppermost first.
+// folders returns the parents of a name, the uppermost first.
 func folders(name string) (dirs []string) {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		dirs = append([]string{dir}, dirs...)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// build compiles the program without what differs from machine to machine: paths, the state of git, libraries in C.
+// build compiles the program without details of the machine: paths, the state of git, libraries in C.
 func (r *release) build(t target, file string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false",
 		"-ldflags", "-s -w -buildid= -X github.com/bowsprit/bowsprit.version="+r.version, "-o", file, "./cmd/bowsprit")
@@ -22,7 +22,7 @@ func (r *release) build(t target, file string) error {
 	return nil
 }
 
-// extras are the files beside the program, by their place in the packages of Linux.
+// extras are the files besides the program, by their place in the packages of Linux.
 type extras struct {
 	documents []entry // of archives: LICENSE, README.md, CHANGELOG.md
 	system    []entry // of packages: unit, settings, manual pages, completion
@@ -33,11 +33,11 @@ type entry struct {
 	name   string // with slashes, without one at the beginning
 	data   []byte
 	mode   int64
-	config bool // an upgrade keeps what the administrator has made of it
+	config bool // an upgrade keeps the administrator's changes
 }
 
-// collect reads and generates what stands beside the program. The manual is written by the program itself: by the one
-// for this machine, which is built for that if it is none of the targets.
+// collect reads and generates the files besides the program. The program for this machine writes the manual; collect
+// builds that program if it is not a target.
 func (r *release) collect(work string, built map[target]string) (extras, error) {
 	var x extras
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {

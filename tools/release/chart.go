@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// semantic is a version as Helm wants it.
+// semantic matches a version that Helm accepts.
 var semantic = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 
 // chartVersion returns the version of the chart: that of the release, or a pre-release of 0.0.0 if it has no such name.
@@ -53,7 +53,7 @@ func (r *release) chart() error {
 	return r.write("bowsprit-chart-"+r.chartVersion()+".tgz", data)
 }
 
-// plain is a compressed tar of files alone, by their names as they are: Helm and setup-envtest read no other.
+// plain makes a compressed tar of only files, with unchanged names: Helm and setup-envtest read no other entries.
 func (r *release) plain(files []entry) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// The chart is as Helm wants it: all files below one folder, and the version of the release in it.
+// TestChart checks the form that Helm requires: all files below one folder, and the version of the release.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	files, _ := untar(t, unzip(t, made(t).read(t, "bowsprit-chart-1.2.3.tgz")))
@@ -35,7 +35,8 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// The index names each archive with its checksum and its place; an archive has the program and what envtest starts.
+// TestEnvtest checks that the index names each archive with its checksum and its URL, and that an archive has the
+// program and the scripts that envtest starts.
 func TestEnvtest(t *testing.T) {
 	t.Parallel()
 	r := made(t)

@@ -15,7 +15,7 @@ const (
 	about      = "Serves CustomResourceDefinitions and their objects to unmodified Kubernetes clients. etcd is inside."
 )
 
-// deb makes a package of Debian: an ar archive of its form, its control files and its files.
+// deb makes a package of Debian: an ar archive of its control files and its files.
 func (r *release) deb(t target, files []entry) error {
 	size := 0
 	var sums, kept strings.Builder

@@ -28,8 +28,8 @@ func (r *release) kubernetes() (string, error) {
 	return "v1." + string(m[1]), nil
 }
 
-// dropIns are what envtest starts, as scripts beside the program: setup-envtest unpacks neither links nor folders, and
-// three copies of the program would be three times as much.
+// dropIns are the programs that envtest starts. They are scripts next to the program: setup-envtest unpacks neither
+// links nor folders, and three copies of the program would need three times the space.
 var dropIns = []string{"kube-apiserver", "etcd", "kubectl"}
 
 const dropIn = "#!/bin/sh\nexec \"${0%%/*}/bowsprit\" %s \"$@\"\n"
@@ -55,7 +55,7 @@ func (r *release) envtest(t target, program []byte) error {
 	return r.write("envtest-"+version+"-"+t.os+"-"+t.arch+".tar.gz", data)
 }
 
-// envtestIndex makes what setup-envtest --index reads: the archives, where they are published, and their checksums.
+// envtestIndex makes the index for setup-envtest --index: the archives, their URLs, and their checksums.
 func (r *release) envtestIndex() error {
 	version, err := r.kubernetes()
 	if err != nil {

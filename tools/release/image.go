@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// descriptor, and what is built of it, are of the OCI image specification 1.1.
+// descriptor, and the types that contain it, follow the OCI image specification 1.1.
 type descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
@@ -25,10 +25,10 @@ const (
 	configType   = "application/vnd.oci.image.config.v1+json"
 	layerType    = "application/vnd.oci.image.layer.v1.tar+gzip"
 
-	// imageUser is nobody's number on most systems: the image has no users, and needs none.
+	// imageUser is the number of nobody on most systems: the image has no users, and needs none.
 	imageUser = "65532:65532"
 	imageData = "data"
-	// imageName is what "bowsprit" in the chart means to a node: an image that was imported there needs no registry.
+	// imageName is a node's name for "bowsprit" in the chart: an imported image needs no registry.
 	imageName = "docker.io/library/bowsprit"
 )
 
@@ -50,9 +50,8 @@ func indexOf(manifests ...descriptor) map[string]any {
 	return map[string]any{"schemaVersion": 2, "mediaType": indexType, "manifests": manifests}
 }
 
-// image makes a tar of an OCI image layout with an image for each of the platforms. It holds the program, which is
-// static, and an empty directory for data, which is the user's. The root may be read-only: what is not in /data, the
-// server does not write.
+// image makes a tar of an OCI image layout with an image for each of the platforms. It holds the static program, and an
+// empty directory for data, which belongs to the user. The root may be read-only: the server only writes to /data.
 func (r *release) image(programs map[target]string) error {
 	if len(programs) == 0 {
 		return nil
@@ -95,7 +94,7 @@ func (r *release) image(programs map[target]string) error {
 	return r.write("bowsprit_"+strings.TrimPrefix(r.version, "v")+"_image.tar", data)
 }
 
-// imageOf puts the image for one platform among the parts.
+// imageOf adds the image for one platform to the parts.
 func (r *release) imageOf(t target, program string, parts blobs) (descriptor, error) {
 	data, err := os.ReadFile(program)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"bytes"
 )
 
-// layer is the only one of the image: the program, and the directory for data of the user who runs it.
+// layer is the image's only layer: the program, and the directory for data of the user that runs it.
 func (r *release) layer(program []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

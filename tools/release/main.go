@@ -1,6 +1,6 @@
-// Command release makes what a version of Bowsprit is published as: archives with static binaries, .deb and .rpm
+// Command release makes the published files of a version of Bowsprit: archives with static binaries, .deb and .rpm
 // packages, an OCI image, a bill of materials, a statement of provenance, a Homebrew formula, and the checksums of all.
-// The same commit gives the same bytes, in whatever directory and at whatever time it runs. `make release` calls it.
+// The same commit gives the same bytes, in any directory and at any time. `make release` calls it.
 package main
 
 import (
@@ -24,7 +24,7 @@ type release struct {
 	time    time.Time // of the commit: the time of everything in archives
 	targets []target
 	extras  extras
-	url     string // of the folder where the files are published, "" for that of GitHub
+	url     string // of the folder of the published files, "" for GitHub's
 }
 
 // target is a platform that binaries are for.
@@ -88,7 +88,7 @@ func (r *release) prepare(targets string) error {
 	return r.dated()
 }
 
-// dated finds the time of what is made: that of SOURCE_DATE_EPOCH, as other tools have it, or of the commit.
+// dated determines the time of the files: SOURCE_DATE_EPOCH, as for other tools, or the time of the commit.
 func (r *release) dated() error {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
 	if text == "" {
@@ -112,7 +112,7 @@ func (r *release) git(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// number is the version as packages want it: it begins with a digit, and has no hyphen.
+// number returns the version in the form of packages: it begins with a digit, and has no hyphen.
 func (r *release) number() string {
 	n := strings.TrimPrefix(r.version, "v")
 	if n == "" || n[0] < '0' || n[0] > '9' || !strings.Contains(n, ".") {
@@ -156,7 +156,7 @@ func (r *release) run() error {
 	return errors.Join(r.image(images), r.chart(), r.envtestIndex(), r.provenance(), r.sums())
 }
 
-// publish makes all that is about one platform.
+// publish makes all files for one platform.
 func (r *release) publish(t target, binary string) error {
 	program, err := os.ReadFile(binary)
 	if err != nil {
@@ -175,7 +175,7 @@ func (r *release) publish(t target, binary string) error {
 	return errors.Join(r.deb(t, files), r.rpm(t, files))
 }
 
-// write makes a file of the release and says so.
+// write makes a file of the release and prints its name.
 func (r *release) write(name string, data []byte) error {
 	fmt.Printf("%10d  %s\n", len(data), name)
 	return os.WriteFile(filepath.Join(r.out, name), data, 0o644)

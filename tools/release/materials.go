@@ -18,7 +18,7 @@ type component struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	PURL    string `json:"purl"`
-	// Properties has Go's own sum of the module, of the names and contents of its files (h1).
+	// Properties has Go's own sum of the module, over the names and contents of its files (h1).
 	Properties []property `json:"properties,omitempty"`
 }
 
@@ -27,7 +27,7 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// materials writes a bill of materials: the modules that the linker has put into the program, as the program says.
+// materials writes a bill of materials: the modules in the program, from the program's own build information.
 func (r *release) materials(t target, binary string) error {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {

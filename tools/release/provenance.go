@@ -28,8 +28,8 @@ func (r *release) made() (names []string, sums map[string]string, err error) {
 	return names, sums, nil
 }
 
-// provenance says in the form of in-toto and SLSA 1.0 what the files were made of, and how: the commit, the version of
-// Go, the command. It is not signed; who publishes the release signs SHA256SUMS.
+// provenance describes the inputs of the files in the form of in-toto and SLSA 1.0: the commit, the version of Go, the
+// command. It is not signed; the publisher of the release signs SHA256SUMS.
 func (r *release) provenance() error {
 	if err := r.formula(); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (r *release) sums() error {
 	return r.write("SHA256SUMS", b.Bytes())
 }
 
-// formula makes the file for Homebrew, if there is an archive for each platform that it has.
+// formula makes the file for Homebrew, if an archive exists for each of its platforms.
 func (r *release) formula() error {
 	_, sums, err := r.made()
 	if err != nil {

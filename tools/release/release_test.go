@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared is the release that most tests look at.
+// shared is the release for most tests.
 var shared func() (*release, error)
 
 func made(t *testing.T) *release {
@@ -41,7 +41,7 @@ func made(t *testing.T) *release {
 	return r
 }
 
-// makeAll runs all of a release but the compiler: the program is this test.
+// makeAll makes a release without the compiler: the program is this test.
 func makeAll(out string) (*release, error) {
 	r := &release{root: filepath.Join("..", ".."), out: out, version: "v1.2.3", commit: "abc",
 		time: time.Unix(1700000000, 0).UTC()}
@@ -115,7 +115,7 @@ func unzip(t *testing.T, data []byte) io.Reader {
 	return r
 }
 
-// Made twice, all files are the same, and the checksums are those of the files.
+// TestTwice checks that a second release has the same files, and that the checksums are right.
 func TestTwice(t *testing.T) {
 	t.Parallel()
 	one := made(t)
@@ -149,7 +149,7 @@ func TestTwice(t *testing.T) {
 	if err := json.Unmarshal(one.read(t, "provenance.intoto.json"), &statement); err != nil {
 		t.Fatal(err)
 	}
-	if len(statement.Subject) != len(names)-2 { // it is no subject of itself, and the sums are made after it
+	if len(statement.Subject) != len(names)-2 { // the statement is not its own subject, and the checksums come after it
 		t.Errorf("%d subjects of %d files", len(statement.Subject), len(names))
 	}
 	for _, s := range statement.Subject {
@@ -181,7 +181,8 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// The package has the members that dpkg wants, in their order, and dpkg itself reads it where it is installed.
+// TestDeb checks that the package has the members that dpkg requires, in order. dpkg itself reads the package where it
+// is installed.
 func TestDeb(t *testing.T) {
 	t.Parallel()
 	r := made(t)
