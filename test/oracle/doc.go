@@ -1,5 +1,5 @@
-// Package oracle compares Bowsprit with the Kubernetes libraries whose behaviour it promises.
+// Package oracle compares Bowsprit with the Kubernetes libraries whose behavior it promises.
 //
-// It is a module of its own, so that nothing of the Kubernetes server libraries can reach the binary. Each package
-// below it feeds the same random or real input to both sides and compares what comes out.
+// It is a module of its own, so that the Kubernetes server libraries cannot reach the binary. Each package below it
+// feeds the same random or real input to both sides and compares the results.
 package oracle

@@ -1,3 +1,4 @@
 // Package admit gives random policies, webhooks and writes to Kubernetes' admission plugins and to Bowsprit's, and
-// compares the answers: who is asked, in which order, with what, and what the client is told.
+// compares the results: which plugins and webhooks are called, in which order, with which requests, and the response to
+// the client.
 package admit

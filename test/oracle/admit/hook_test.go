@@ -31,7 +31,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 )
 
-// recorder is a webhook whose paths say what it answers. It remembers what it was asked, without the uids.
+// recorder is a webhook whose paths select the response. It records the requests, without the uids.
 type recorder struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -101,7 +101,7 @@ func (r *recorder) take() []string {
 	return asked
 }
 
-// randomHook returns what webhooks of both kinds have. server answers.
+// randomHook returns the common fields of both kinds of webhooks. server answers.
 func (r *recorder) randomHook(
 	rnd *rand.Rand, name string, behaviours ...string,
 ) admissionregistrationv1.MutatingWebhook {
@@ -128,7 +128,7 @@ func (r *recorder) randomHook(
 	return h
 }
 
-// upstreamPlugin is what Kubernetes' plugins need to work without a cluster.
+// upstreamPlugin has the methods that Kubernetes' plugins need to work without a cluster.
 type upstreamPlugin interface {
 	SetExternalKubeClientSet(kubernetes.Interface)
 	SetExternalKubeInformerFactory(informers.SharedInformerFactory)
@@ -222,7 +222,7 @@ func TestValidatingWebhooks(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
 		objects := map[string]any{}
 		f := informers.NewSharedInformerFactory(nil, 0)
-		// of one webhook: who is the first of two is chance in Kubernetes
+		// of one webhook: in Kubernetes the first of two is random
 		bad := pick(r, "deny", "fail", "wrong", "warn", "patch")
 		for _, name := range []string{"z", "a", "m"} {
 			c := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -259,7 +259,7 @@ func TestValidatingWebhooks(t *testing.T) {
 			asked := server.take()
 			want := w.askUpstream(upstream.Validate)
 			wanted := server.take()
-			slices.Sort(asked) // they are asked at once
+			slices.Sort(asked) // the webhooks are called in parallel
 			slices.Sort(wanted)
 			compare(t, seed, w, got, want, asked, wanted, &called)
 		}
@@ -280,7 +280,7 @@ func compare(t *testing.T, seed int, w write, got, want said, asked, wanted []st
 		t.Fatalf("seed %d, %+v:\nours asks\n%s\nKubernetes'\n%s", seed, w, g, u)
 	}
 	if want.Status != nil {
-		got.Object, want.Object = nil, nil // what becomes of the object after a refusal does not matter
+		got.Object, want.Object = nil, nil // the object after a refusal does not matter
 	}
 	if g, u := uid.ReplaceAllString(got.String(), "UID"), uid.ReplaceAllString(want.String(), "UID"); g != u {
 		t.Fatalf("seed %d, %+v:\nours %s\nKubernetes' %s", seed, w, g, u)

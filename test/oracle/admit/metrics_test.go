@@ -13,7 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 )
 
-// counted compares what ours counts with what Kubernetes' metrics, which are the process's, count meanwhile.
+// counted compares our metrics with Kubernetes' metrics, which belong to the process, over the same time.
 type counted struct {
 	ours   *prometheus.Registry
 	before map[string]float64

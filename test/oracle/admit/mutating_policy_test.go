@@ -27,7 +27,7 @@ import (
 //go:linkname compileMutating k8s.io/apiserver/pkg/admission/plugin/policy/mutating.compilePolicy
 func compileMutating(*admissionregistrationv1.MutatingAdmissionPolicy) mutating.PolicyEvaluator
 
-// deduced gives Kubernetes' plugin what it uses for kinds without a schema.
+// deduced gives Kubernetes' plugin its converter for kinds without a schema.
 type deduced struct{}
 
 func (deduced) Run(context.Context) {}
@@ -87,7 +87,8 @@ func randomMutatingPolicy(r *rand.Rand, name string) *admissionregistrationv1.Mu
 	return p
 }
 
-// TestMutatingPolicies gives random writes to random policies: object, refusal, and what metrics count are Kubernetes'.
+// TestMutatingPolicies gives random writes to random policies and compares the object, the refusal and the metrics with
+// Kubernetes'.
 func TestMutatingPolicies(t *testing.T) {
 	rounds, writes := 120, 40
 	if testing.Short() {
@@ -103,7 +104,7 @@ func TestMutatingPolicies(t *testing.T) {
 		n := 1 + r.IntN(3)
 		for i := range n {
 			p := randomMutatingPolicy(r, fmt.Sprintf("p%d", i))
-			// Kubernetes loses what was changed in one version when the next policy sees another (docs/differences.md)
+			// Kubernetes loses changes in one version when the next policy uses another (docs/differences.md)
 			if n > 1 {
 				p.Spec.MatchConstraints.MatchPolicy = ptr.To(admissionregistrationv1.Exact)
 			}

@@ -98,7 +98,7 @@ var me = &user.DefaultInfo{
 	Name: "me", UID: "7", Groups: []string{"system:masters", "crew"}, Extra: map[string][]string{"k": {"v"}},
 }
 
-// said is what came of a write.
+// said is the result of a write.
 type said struct {
 	Object      map[string]any
 	Status      *metav1.Status
@@ -131,7 +131,7 @@ func (w write) optionsKind() string {
 	}[w.operation]
 }
 
-// ask gives the write to one of ours.
+// ask passes the write to one of our functions.
 func (w write) ask(c *catalog.Catalog, f func(context.Context, *admit.Attributes) error) said {
 	res, ver := c.Snapshot().Served(group, w.version, w.resource)
 	var mu sync.Mutex
@@ -230,7 +230,7 @@ func (w *warnings) AddWarning(_, text string) {
 	w.texts = append(w.texts, text)
 }
 
-// interfaces are what kube-apiserver gives its plugins for custom kinds, with the conversion None.
+// interfaces are kube-apiserver's interfaces for plugins with custom kinds, with the conversion None.
 type interfaces struct{ runtime.ObjectTyper }
 
 func (i interfaces) GetObjectCreater() runtime.ObjectCreater     { return i }
@@ -282,7 +282,7 @@ func namespaces() []*corev1.Namespace {
 	}
 }
 
-// namespaceMatcher is how Kubernetes' plugins find out about those.
+// namespaceMatcher returns the matcher of namespaces for Kubernetes' plugins.
 func namespaceMatcher() *matching.Matcher {
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	for _, ns := range namespaces() {

@@ -41,10 +41,10 @@ current-context: none
 users: [{name: none, user: {}}]
 `
 
-// patience bounds the wait for the server; it is reached only if it cannot start.
+// patience bounds the wait for the server; only a server that cannot start reaches it.
 const patience = 2 * time.Minute
 
-// Start returns a server that answers requests, with more flags if need be. It is stopped when t ends.
+// Start returns a server that is ready for requests, with more flags if given. It stops when t ends.
 func Start(t testing.TB, more ...string) *Server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -101,8 +101,8 @@ func Start(t testing.TB, more ...string) *Server {
 	return &Server{client, aggregated.WrapAggregatedDiscoveryToHandler(http.NotFoundHandler(), manager, nil)}
 }
 
-// untilReady waits until the server has read its definitions. It answers before, but ends the whole process when it is
-// stopped before. It never calls itself ready, since the kubeconfig leads nowhere.
+// untilReady waits until the server has read its definitions. It answers requests earlier, but a stop at that time ends
+// the whole process. It never reports readiness, since the kubeconfig leads nowhere.
 func untilReady(t testing.TB, config *rest.Config) {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)

@@ -30,7 +30,7 @@ import (
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
-// typedCopy stands for a conversion within one version, which also says what the object is.
+// typedCopy stands for a conversion within one version, which also sets the object's kind.
 type typedCopy struct {
 	runtime.ObjectConvertor
 	kind schema.GroupVersionKind
@@ -134,7 +134,7 @@ func (w *builtinWorld) typed(t *testing.T, obj map[string]any) runtime.Object {
 	return out
 }
 
-// part returns a configuration of some of the object's fields: what an applier sends.
+// part returns a configuration with some of the object's fields, as an applier sends it.
 func (w *builtinWorld) part(obj map[string]any) map[string]any {
 	out := thin(w.g, obj).(map[string]any)
 	out["apiVersion"], out["kind"] = w.kind.GroupVersion().String(), w.kind.Kind
@@ -150,7 +150,7 @@ func (w *builtinWorld) part(obj map[string]any) map[string]any {
 	return out
 }
 
-// thin drops fields of objects at random. Items of lists stay whole, for their keys are among their fields.
+// thin drops fields of objects at random. Items of lists stay whole, because their fields include their keys.
 func thin(g *rand.Rand, v any) any {
 	obj, ok := v.(map[string]any)
 	if !ok {
@@ -175,7 +175,7 @@ func TestBuiltinHistories(t *testing.T) {
 			continue // not in client-go's models, and endless when filled at random
 		}
 		if r.Virtual {
-			continue // what is not stored cannot be changed
+			continue // fields that are not stored cannot change
 		}
 		for _, v := range r.Versions {
 			count++
@@ -208,7 +208,7 @@ func (w *builtinWorld) play(t *testing.T) (steps, conflicts int) {
 		what := ""
 		switch fresh := w.random(t); {
 		case step == 0 || step%3 == 2:
-			if live != nil { // some of what is there, some of what is new
+			if live != nil { // some of the live object, some of the new one
 				mixed := object(t, fresh)
 				for key, value := range live {
 					if w.g.Intn(2) == 0 || key == "metadata" {

@@ -30,7 +30,7 @@ func (g generator) schema() *apiextensionsv1.JSONSchemaProps {
 	return root
 }
 
-// alter returns s with some lists and maps changed between atomic and granular, and a field gone or new here and there.
+// alter returns s with some lists and maps changed between atomic and granular, and some fields removed or added.
 func (g generator) alter(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	s = s.DeepCopy()
 	if s.Type == "object" && !s.XEmbeddedResource && g.one(4) {

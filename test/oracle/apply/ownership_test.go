@@ -169,7 +169,7 @@ func text(v any) string {
 	return string(raw)
 }
 
-// failure is what a client would see of an error, in an order of its own.
+// failure returns the text of an error as a client sees it, sorted.
 func failure(err error) string {
 	if err == nil {
 		return ""
@@ -192,7 +192,7 @@ func failure(err error) string {
 	return message
 }
 
-// TestHistories plays random histories of one object on both sides, and compares what each step makes of it.
+// TestHistories plays random histories of one object on both sides, and compares the result of each step.
 func TestHistories(t *testing.T) {
 	first := uint64(1)
 	if *seed != 0 {
@@ -368,7 +368,7 @@ func (g generator) mutate(live map[string]any, s *apiextensionsv1.JSONSchemaProp
 	return obj
 }
 
-// identify gives an update what the server would have put there.
+// identify adds the fields to an update that the server would have set.
 func (g generator) identify(obj, live map[string]any) {
 	if live == nil {
 		return

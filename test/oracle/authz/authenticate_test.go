@@ -77,7 +77,7 @@ func (a *authority) sign(t *testing.T, subject pkix.Name, change func(*x509.Cert
 	return &authority{cert, key}
 }
 
-// certificates are those that requests come with: of proxies, clients and strangers, good and bad.
+// certificates are the client certificates of requests: of proxies, clients and strangers, valid and invalid.
 func certificates(t *testing.T, proxies, clients *authority) []*x509.Certificate {
 	t.Helper()
 	var none *authority
@@ -109,7 +109,7 @@ func certificates(t *testing.T, proxies, clients *authority) []*x509.Certificate
 
 // TestAuthenticationMatchesKubernetes sends random certificates, headers and tokens through both chains.
 func TestAuthenticationMatchesKubernetes(t *testing.T) {
-	klog.LogToStderr(false) // it tells of each request that is refused
+	klog.LogToStderr(false) // it logs each refused request
 	klog.SetOutput(io.Discard)
 	t.Cleanup(func() { klog.LogToStderr(true) })
 	cases := 20_000
@@ -155,7 +155,7 @@ func TestAuthenticationMatchesKubernetes(t *testing.T) {
 		want, wantHeader := theirs(r)
 		var got *user.DefaultInfo
 		if who, err := mine.Authenticate(again); err == nil {
-			if _, err := authn.Impersonation(again.Header); err != nil { // which removes what proxies say in any case
+			if _, err := authn.Impersonation(again.Header); err != nil { // it removes the proxies' headers in any case
 				t.Fatal(err)
 			}
 			p := plain(who)
@@ -178,7 +178,8 @@ func TestAuthenticationMatchesKubernetes(t *testing.T) {
 	}
 }
 
-// kubes returns what kube-apiserver's chain makes of a request: who asks, nil for a 401, and the headers left.
+// kubes returns the result of kube-apiserver's chain for a request: the user, or nil for a 401, and the remaining
+// headers.
 func kubes(
 	t *testing.T, proxies, clients *x509.CertPool, tokens string, headers authenticatorfactory.RequestHeaderConfig,
 ) func(*http.Request) (*user.DefaultInfo, http.Header) {

@@ -131,7 +131,7 @@ type pair struct {
 	rules  rules
 	theirs http.Handler
 	ours   *authz.Impersonations
-	passed *[]*http.Request // what got through theirs
+	passed *[]*http.Request // requests that passed their chain
 }
 
 func newPair(r rules) pair {
@@ -142,7 +142,7 @@ func newPair(r rules) pair {
 	return p
 }
 
-// asTheirs returns who acts in the end, or the message of the refusal, and the headers that are left.
+// asTheirs returns the effective user, or the message of the refusal, and the remaining headers.
 func (p pair) asTheirs(t *testing.T, who *user.DefaultInfo, r *http.Request) (
 	as user.DefaultInfo, message string, header http.Header,
 ) {
@@ -195,7 +195,7 @@ func (p pair) asOurs(t *testing.T, who *user.DefaultInfo, r *http.Request) (
 	return plain(acting), "", r.Header
 }
 
-// plain returns the four parts of a user, with nothing where there is nothing.
+// plain returns the four parts of a user, with nil for empty ones.
 func plain(u user.Info) user.DefaultInfo {
 	p := user.DefaultInfo{
 		Name: u.GetName(), UID: u.GetUID(), Groups: append([]string(nil), u.GetGroups()...),

@@ -19,7 +19,7 @@ import (
 
 const testdata = "../../e2e/testdata/"
 
-// request is an entry of the list; test/e2e/bad_input_test.go says what the fields are.
+// request is an entry of the list; test/e2e/bad_input_test.go describes the fields.
 type request struct {
 	Name, Method, Path, ContentType, Body string
 	Headers                               map[string]string
@@ -34,7 +34,7 @@ type answer struct {
 	Message string
 }
 
-// elsewhere are requests whose answer is not this server's to give: its admission and its filters are kube-apiserver's.
+// elsewhere are requests that this server does not answer: kube-apiserver adds the admission and the filters.
 var elsewhere = []string{"missing namespace", "apply into a missing namespace", "unknown path"}
 
 func TestBadInput(t *testing.T) {
@@ -138,7 +138,7 @@ func send(t *testing.T, client *http.Client, host string, r request) answer {
 	return answer{Code: response.StatusCode, Message: string(content)}
 }
 
-// changing are the parts of messages that are other ones each time, and what stands for them in the list.
+// changing are the varying parts of messages, and their replacements in the list.
 var changing = []struct {
 	pattern *regexp.Regexp
 	by      string
@@ -148,12 +148,12 @@ var changing = []struct {
 	{regexp.MustCompile(`(resourceVersion\\?"?: ?\\?")\d+`), "${1}N"},
 	{regexp.MustCompile(`(ResourceVersion in record \()\d+`), "${1}N"},
 	{regexp.MustCompile(`"Bad_\w{5}"`), `"Bad_XXXXX"`},
-	// This server keeps its keys under another prefix and knows its types by another line of code.
+	// This server stores keys under another prefix and registers its types in another line of code.
 	{regexp.MustCompile(`Key: /registry(/[a-z.]+)?/stable`), "Key: /registry/stable"},
 	{regexp.MustCompile(`in scheme "[^"]+"`), `in scheme "X"`},
 }
 
-// steady makes two messages of one server equal. Errors that are in a list come in another order each time.
+// steady makes two messages of one server comparable. The order of errors in a list varies.
 func steady(message string) string {
 	for _, c := range changing {
 		message = c.pattern.ReplaceAllString(message, c.by)

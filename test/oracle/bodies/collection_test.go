@@ -18,8 +18,8 @@ const (
 	asTable    = ";as=Table;g=meta.k8s.io;v=v1"
 )
 
-// compareCollection wants a list, its metadata, its table and the events of a watch to hold the same in each form.
-// path is that of the collection and name of one object in it.
+// compareCollection checks that a list, its metadata, its table and the events of a watch have the same contents in
+// each form. path is the path of the collection and name one of its objects.
 func compareCollection(t *testing.T, c *caller, path, name string) {
 	t.Helper()
 	for _, form := range []string{"application/yaml", protobufType, cborType} {
@@ -58,7 +58,7 @@ func compareCollection(t *testing.T, c *caller, path, name string) {
 	}
 }
 
-// sameAsJSON asks for a document in a form and in JSON.
+// sameAsJSON requests a document in a form and in JSON, and compares them.
 func sameAsJSON(t *testing.T, c *caller, path, form, transform string) {
 	t.Helper()
 	plain := c.do("GET", path, "application/json"+transform, "", nil)
@@ -87,7 +87,7 @@ func sameAsJSON(t *testing.T, c *caller, path, form, transform string) {
 	}
 }
 
-// dropTexts replaces what a table's cells say, as ages go on between two requests, by what kind of value it is.
+// dropTexts replaces a table's cells by the kinds of their values, because ages change between two requests.
 func dropTexts(table map[string]any) {
 	rows, _ := table["rows"].([]any)
 	for _, row := range rows {
@@ -98,7 +98,7 @@ func dropTexts(table map[string]any) {
 	}
 }
 
-// dropRevision takes the revision of a collection away: something else may be written between two requests.
+// dropRevision removes the revision of a collection, because other objects may be written between two requests.
 func dropRevision(t *testing.T, answer map[string]any) {
 	t.Helper()
 	if kind, _ := answer["kind"].(string); !strings.HasSuffix(kind, "List") && kind != "Table" {

@@ -1,3 +1,3 @@
-// Package bodies asks a running server for the same objects in every form, with Kubernetes' own serializers and
+// Package bodies requests the same objects from a running server in every form, with Kubernetes' own serializers and
 // clients.
 package bodies

@@ -147,8 +147,8 @@ func fromProtobuf(t testing.TB, doc []byte) runtime.Object {
 	return nil
 }
 
-// typed brings a JSON value of a built-in kind into the form that it has after a trip through its Go type, so that
-// nulls and fields that are absent compare.
+// typed brings a JSON value of a built-in kind into the form after a trip through its Go type, so that nulls and absent
+// fields compare.
 func typed(t testing.TB, v map[string]any) map[string]any {
 	t.Helper()
 	gvk := schema.FromAPIVersionAndKind(v["apiVersion"].(string), v["kind"].(string))
@@ -165,7 +165,7 @@ func typed(t testing.TB, v map[string]any) map[string]any {
 	raw, _ = json.Marshal(obj)
 	var out map[string]any
 	_ = json.Unmarshal(raw, &out)
-	for _, item := range items(out) { // messages inside a list do not say what they are
+	for _, item := range items(out) { // messages inside a list have no kind
 		delete(item, "kind")
 		delete(item, "apiVersion")
 	}
@@ -264,8 +264,8 @@ func TestEveryFormHoldsTheSame(t *testing.T) {
 	}
 }
 
-// dropMoving forgets what differs from request to request: a token, which is made anew by each, and the
-// resourceVersion of a list, which is the server's, whose controllers write meanwhile.
+// dropMoving removes the fields that differ from request to request: a token, which each request makes, and the
+// resourceVersion of a list, which grows with the writes of the controllers.
 func dropMoving(t *testing.T, v map[string]any) {
 	meta, _ := v["metadata"].(map[string]any)
 	delete(meta, "continue")
@@ -278,7 +278,7 @@ func dropMoving(t *testing.T, v map[string]any) {
 	meta["resourceVersion"] = "some"
 }
 
-// TestBinaryListIsOneOfKube compares a list's protobuf bytes with those of kube's serializer.
+// TestBinaryListIsOneOfKube compares a list's protobuf bytes with the bytes of Kubernetes' serializer.
 func TestBinaryListIsOneOfKube(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, false)
@@ -426,7 +426,7 @@ func (c *caller) streamDecoder(t *testing.T, form string, res *http.Response) st
 	return streaming.NewDecoder(info.StreamSerializer.NewFrameReader(res.Body), info.StreamSerializer.Serializer)
 }
 
-// TestWatchErrorInEveryForm asks for what is too old.
+// TestWatchErrorInEveryForm watches from an expired revision.
 func TestWatchErrorInEveryForm(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, true)
@@ -518,7 +518,7 @@ func TestBodiesInEveryForm(t *testing.T) {
 	}
 }
 
-// TestCBORIsOffByDefault checks what clients of Kubernetes 1.36 meet.
+// TestCBORIsOffByDefault checks the responses to clients of Kubernetes 1.36 that prefer CBOR.
 func TestCBORIsOffByDefault(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, false)

@@ -43,7 +43,7 @@ func eachVersion(t *testing.T, f func(t *testing.T, r *catalog.Resource, v *cata
 	t.Helper()
 	for _, r := range kinds.Resources() {
 		if r.Plural == "customresourcedefinitions" {
-			continue // its schemas nest without end when they are filled at random; test/oracle/crd has better ones
+			continue // random schemas nest without end; test/oracle/crd has better ones
 		}
 		for _, v := range r.Versions {
 			t.Run(r.Qualified()+" "+v.Name, func(t *testing.T) { f(t, r, v) })
@@ -163,9 +163,9 @@ func compareDocs(t *testing.T, form string, got any, want []byte) {
 	}
 }
 
-// TestRandomObjectsFromTheStore puts random objects of all kinds where the server reads them, and asks for them in
-// each form and version: for each object, for lists, tables, metadata alone and by watches. All forms hold the same,
-// and nothing that was stored is missing.
+// TestRandomObjectsFromTheStore writes random objects of all kinds to the store, and requests them in each form and
+// version: single objects, lists, tables, metadata alone and watches. All forms have the same contents, and no stored
+// field is missing.
 func TestRandomObjectsFromTheStore(t *testing.T) {
 	t.Parallel()
 	etcdURL := freeURL(t)
@@ -184,7 +184,7 @@ func TestRandomObjectsFromTheStore(t *testing.T) {
 	}
 	for _, r := range all {
 		if r.Plural == "customresourcedefinitions" || r.Plural == "namespaces" {
-			continue // they change what the server serves
+			continue // they change the served kinds
 		}
 		if r.Virtual {
 			continue // never in the store
@@ -263,7 +263,7 @@ func compareForms(t *testing.T, c *caller, path string, stored []byte, sameVersi
 	}
 }
 
-// withoutClaimKinds returns the object without the kinds of a StatefulSet's claims, for which protobuf has no place.
+// withoutClaimKinds returns the object without the kinds of a StatefulSet's claims, which protobuf cannot store.
 func withoutClaimKinds(obj map[string]any) map[string]any {
 	out := runtime.DeepCopyJSON(obj)
 	if spec, ok := out["spec"].(map[string]any); ok {
@@ -276,7 +276,7 @@ func withoutClaimKinds(obj map[string]any) map[string]any {
 	return out
 }
 
-// missing returns the paths of what was has and is has not, or has otherwise. What is empty may go.
+// missing returns the paths of values in was that differ or are missing in is. Empty values may be missing.
 func missing(was, is any, path string) (lost []string) {
 	switch was := was.(type) {
 	case map[string]any:

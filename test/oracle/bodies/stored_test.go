@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// TestStoredObjectsKeepTheirBytes stores random objects of all kinds in each media type, and reads them as a server
-// does that starts anew: what is served of them is the same, byte for byte.
+// TestStoredObjectsKeepTheirBytes stores random objects of all kinds in each media type, and reads them like a
+// restarted server: the responses are the same, byte for byte.
 func TestStoredObjectsKeepTheirBytes(t *testing.T) {
 	t.Parallel()
 	inJSON := map[string]bool{"apiextensions.k8s.io": true, "apiregistration.k8s.io": true}
@@ -31,7 +31,7 @@ func TestStoredObjectsKeepTheirBytes(t *testing.T) {
 			for range *rounds {
 				obj := random(t, fill, r, r.Storage, "x")
 				if set, ok := obj.(*appsv1.StatefulSet); ok {
-					for i := range set.Spec.VolumeClaimTemplates { // as the server's defaults say
+					for i := range set.Spec.VolumeClaimTemplates { // as the server's defaults set them
 						claim := &set.Spec.VolumeClaimTemplates[i]
 						claim.APIVersion, claim.Kind = "v1", "PersistentVolumeClaim"
 					}
@@ -62,7 +62,7 @@ func TestStoredObjectsKeepTheirBytes(t *testing.T) {
 	}
 }
 
-// asServed returns what the server makes of an object that a client sends.
+// asServed returns the served form of an object from a client.
 func asServed(t *testing.T, r *catalog.Resource, obj any) []byte {
 	t.Helper()
 	doc, err := json.Marshal(obj)

@@ -20,8 +20,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// TestRoundTrip takes random values of the Go types through Decode and wants back what encoding/json makes of the
-// value. The schema must know every field of them.
+// TestRoundTrip decodes random values of the Go types with Decode, and compares the result with encoding/json's. The
+// schema must have every field of them.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, r := range kinds.Resources() {
@@ -55,14 +55,14 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestDecodeErrors puts a value of a wrong type somewhere into a valid object and wants the error that decoding the
-// object's JSON into the Go type gives.
+// TestDecodeErrors replaces a value in a valid object by one of another type, and expects the error of decoding the
+// object's JSON into the Go type.
 func TestDecodeErrors(t *testing.T) {
 	t.Parallel()
 	wrong := []any{"text", int64(-7), 1.5, int64(1) << 40, true, []any{"x"}, map[string]any{"x": "y"}}
 	for _, r := range kinds.Resources() {
 		if r.Secondary || r.Kind == "CustomResourceDefinition" {
-			continue // a definition decodes in a way of its own, which package crd's comparison covers
+			continue // a definition decodes in another way; package crd compares that
 		}
 		t.Run(r.Kind, func(t *testing.T) {
 			t.Parallel()
@@ -141,7 +141,7 @@ func decodeJSON(t *testing.T, data []byte) map[string]any {
 	return v.(map[string]any)
 }
 
-// filler makes values whose JSON reads back as the same value: times of whole (micro)seconds in UTC, no nested schemas.
+// filler makes values that survive a trip through JSON: times of whole (micro)seconds in UTC, no nested schemas.
 func filler(seed int64) *randfill.Filler {
 	second := func(c randfill.Continue) time.Time { return time.Unix(c.Int63n(4e9), 0).UTC() }
 	return randfill.NewWithSeed(seed).NilChance(.4).NumElements(0, 3).Funcs(

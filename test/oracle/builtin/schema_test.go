@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definition is what internal/kinds/schemas says of a type.
+// definition is the definition of a type in internal/kinds/schemas.
 type definition struct {
 	Ref                  string                 `json:"$ref"`
 	Description          string                 `json:"description"`
@@ -55,7 +55,7 @@ func definitions(t *testing.T) map[string]*definition {
 	return out
 }
 
-// TestOpenAPI compares what both have: the types of meta/v1 and apiextensions/v1.
+// TestOpenAPI compares the common types: meta/v1 and apiextensions/v1.
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
 	ours := definitions(t)
@@ -82,7 +82,7 @@ func compareOpenAPI(t *testing.T, path string, our *definition, their *spec.Sche
 		return // types that we end early
 	}
 	if ref := their.Ref.String(); ref != our.Ref {
-		// Theirs refers to types that JSON has as strings; ours says so in place.
+		// Theirs refers to types that are strings in JSON; ours has their schema in place.
 		switch ref {
 		case "io.k8s.apimachinery.pkg.apis.meta.v1.Time", "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime":
 			if our.Type != "string" || our.Format != "date-time" {
@@ -146,7 +146,7 @@ type smdType struct {
 	Scalar    string   `json:"scalar"`
 	List      *smdList `json:"list"`
 	Map       *smdMap  `json:"map"`
-	// ElementRelationship beside namedType makes the place atomic, whatever the type says.
+	// With namedType, ElementRelationship makes the field atomic, regardless of the type.
 	ElementRelationship string `json:"elementRelationship"`
 }
 

@@ -159,7 +159,7 @@ func BenchmarkEvaluate(b *testing.B) {
 }
 
 // BenchmarkRequest measures prune, default, validate and rules together, as the request handler calls them, for a
-// create and for an update that changes nothing. The copies that each round needs are not counted.
+// create and for an update without changes. It does not count the copies for each round.
 func BenchmarkRequest(b *testing.B) {
 	for _, s := range samples(b) {
 		up, err := newUpstream(s.props)
@@ -214,7 +214,8 @@ type sample struct {
 	obj   map[string]any
 }
 
-// samples returns objects with their schemas: those of the schema package's benchmarks that have rules, and a Gateway.
+// samples returns objects with their schemas: the objects with rules in the benchmarks of package schema, and a
+// Gateway.
 func samples(tb testing.TB) (out []sample) {
 	definitions := fixture.Definitions(tb)
 	fixture.UpjetDefinitions(tb, 1, func(_ string, d *apiextensionsv1.CustomResourceDefinition) bool {

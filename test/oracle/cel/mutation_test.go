@@ -42,7 +42,7 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// mutate changes something below v.
+// mutate changes a value below v.
 func mutate(g *rand.Rand, v any) {
 	values := []any{nil, "", "x", "*.example.com", int64(0), int64(-1), int64(443), 1.5, true, []any{},
 		map[string]any{}, []any{"a", "a"}, map[string]any{"name": "x"}}

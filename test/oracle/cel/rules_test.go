@@ -169,7 +169,7 @@ func compareRule(
 ) {
 	t.Helper()
 	if strings.TrimSpace(name) == "" {
-		return // package schema says that a rule is missing
+		return // package schema reports the missing rule
 	}
 	for _, err := range compareCheck(t, name, props) {
 		if !strings.Contains(err, "uncorrelatable") {
@@ -210,7 +210,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// compareStatic is compareCheck for schemas that may be refused for what the fields of a rule show.
+// compareStatic is compareCheck for schemas that may be refused for the fields of a rule.
 func compareStatic(t *testing.T, props *apiextensionsv1.JSONSchemaProps) {
 	t.Helper()
 	up, err := newUpstream(props)
@@ -231,7 +231,7 @@ func compareStatic(t *testing.T, props *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// TestAllOf evaluates rules that stand below allOf: they run, but only if the schema has others.
+// TestAllOf evaluates rules below allOf. They run only if the schema has other rules.
 func TestAllOf(t *testing.T) {
 	objects := load[[]map[string]any](t, shared+"objects.yaml")
 	base := load[*apiextensionsv1.JSONSchemaProps](t, shared+"schema.yaml")
@@ -276,7 +276,7 @@ func TestAllOf(t *testing.T) {
 func TestPage(t *testing.T) {
 	type testCase struct {
 		Name string `json:"name"`
-		// the schema is that of the whole resource, as are the values
+		// the schema and the values are of the whole resource
 		Root   bool                             `json:"root"`
 		Schema *apiextensionsv1.JSONSchemaProps `json:"schema"`
 		Values []struct {

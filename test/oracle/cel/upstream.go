@@ -43,8 +43,8 @@ func newUpstream(props *apiextensionsv1.JSONSchemaProps) (*upstream, error) {
 	return u, err
 }
 
-// request does to a new object what apiextensions-apiserver's request handler and strategy do, metadata apart: prune,
-// default, validate, and evaluate the rules.
+// request processes a new object like apiextensions-apiserver's request handler and strategy, except for metadata: it
+// prunes, sets defaults, validates, and evaluates the rules.
 func (u *upstream) request(values apiservervalidation.SchemaValidator, obj, old map[string]any) (errs field.ErrorList) {
 	pruning.PruneWithOptions(obj, u.structural, true,
 		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
@@ -75,7 +75,7 @@ func (u *upstream) compile() *upstream {
 	return u
 }
 
-// check returns all errors of the schema as one version of a definition. path is that of the schema.
+// check returns all errors of the schema as one version of a definition. path is the path of the schema.
 func (u *upstream) check() (errs field.ErrorList, path *field.Path) {
 	spec := apiextensions.CustomResourceDefinitionSpec{
 		Group: "example.com", Scope: apiextensions.ClusterScoped,
@@ -98,7 +98,7 @@ func (u *upstream) check() (errs field.ErrorList, path *field.Path) {
 	return errs, field.NewPath("spec", "validation", "openAPIV3Schema")
 }
 
-// warnings collects what ratcheting lets pass.
+// warnings collects the errors that ratcheting allows.
 type warnings []string
 
 func (w *warnings) AddWarning(_, text string) { *w = append(*w, text) }

@@ -33,7 +33,7 @@ func (creater) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 	return u, nil
 }
 
-// typer knows unstructured objects by what they say they are.
+// typer takes the kinds of unstructured objects from their fields.
 type typer struct{}
 
 func (typer) ObjectKinds(obj runtime.Object) ([]schema.GroupVersionKind, bool, error) {
@@ -107,7 +107,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// theirDecode is what the create handler does with a body, up to the comparison of versions.
+// theirDecode decodes a body like the create handler, up to the comparison of versions.
 func theirDecode(body string, yaml, strict bool) (map[string]any, []string, error) {
 	into := &unstructured.Unstructured{}
 	defaults := thing
@@ -120,7 +120,7 @@ func theirDecode(body string, yaml, strict bool) (map[string]any, []string, erro
 				return nil, nil,
 					fmt.Errorf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, thing.Kind, err)
 			}
-			// The start of the body behind the text has a test of its own.
+			// The start of the body after the text has a test of its own.
 			_, _, ours := codec.DecodeObject([]byte(body), map[bool]string{true: codec.YAML, false: codec.JSON}[yaml],
 				strict, thing)
 			end := ""
@@ -142,7 +142,7 @@ func theirDecode(body string, yaml, strict bool) (map[string]any, []string, erro
 	return obj.(*unstructured.Unstructured).Object, strictErrs, nil
 }
 
-// negotiated is the serializer of custom resources as far as negotiation looks at it.
+// negotiated is the part of custom resources' serializer that negotiation uses.
 type negotiated struct{ runtime.NegotiatedSerializer }
 
 func (negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
@@ -159,7 +159,7 @@ func (negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 		info("cbor", true)}
 }
 
-// restrictions are those of k8s.io/apiserver's RequestScope, for a built-in kind or a custom one.
+// restrictions are the restrictions of k8s.io/apiserver's RequestScope, for a built-in kind or a custom one.
 type restrictions struct{ message bool }
 
 func (restrictions) AllowsServerVersion(v string) bool { return v == "v1" }

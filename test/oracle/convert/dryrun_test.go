@@ -26,9 +26,9 @@ import (
 )
 
 // TestDryRuns sends the same random writes, most of them dry runs, to Bowsprit and to apiextensions-apiserver, for
-// random definitions of several versions, and compares the answers and what is stored in the end.
-// ORACLE_DEFINITIONS and ORACLE_WRITES say how many, ORACLE_SEED where to begin. ORACLE_KUBECONFIG names the kubeconfig
-// of a kube-apiserver without definitions in example.com to compare with instead (test/conformance/sut.sh starts one).
+// random definitions of several versions, and compares the responses and the final objects. ORACLE_DEFINITIONS and
+// ORACLE_WRITES are their numbers, ORACLE_SEED is the first seed. ORACLE_KUBECONFIG names the kubeconfig of a
+// kube-apiserver without definitions in example.com for the comparison (test/conformance/sut.sh starts one).
 func TestDryRuns(t *testing.T) {
 	ours, theirs := newClient(t, testserver.Start(t).RESTConfig()), newClient(t, kubernetes(t))
 	hook := newMover(t)
@@ -51,7 +51,7 @@ func TestDryRuns(t *testing.T) {
 			hook.broken.Store(w.method == "POST" && r.IntN(8) == 0)
 			got, want := w.send(ours), w.send(theirs)
 			broken := hook.broken.Swap(false)
-			// if managers cannot be told of it, Kubernetes forgets them
+			// Kubernetes drops managers that it cannot convert
 			if strings.Contains(mustJSON(w.body), "never") {
 				disown(got.body)
 				disown(want.body)
@@ -91,8 +91,8 @@ func kubernetes(t *testing.T) *rest.Config {
 
 var names = []string{"a", "b", "c"}
 
-// mover is a webhook that renames spec.text to spec.words on the way to v2, and back. It refuses to convert the word
-// "never", and everything while it is broken.
+// mover is a webhook that renames spec.text to spec.words in conversions to v2, and back. It refuses to convert the
+// word "never", and everything while it is broken.
 type mover struct {
 	*httptest.Server
 	broken atomic.Bool
@@ -187,10 +187,10 @@ func randomKind(r *rand.Rand, i int) kind {
 	return d
 }
 
-// randomSchema declares some of the fields that writes set, and gives some of them defaults.
+// randomSchema declares some of the fields in writes, and gives some of them defaults.
 //
-// With all set, it declares all of them: where a webhook leaves fields that a version does not declare, Kubernetes
-// loses the object's managedFields.
+// With all set, it declares all of them: if a webhook returns undeclared fields, Kubernetes loses the object's
+// managedFields.
 func randomSchema(r *rand.Rand, all bool) map[string]any {
 	or := func(schema map[string]any, defaults ...any) map[string]any {
 		if r.IntN(3) == 0 {
@@ -252,7 +252,7 @@ func (d kind) definition(hook *mover) map[string]any {
 	}
 }
 
-// request is what both servers are sent.
+// request is the request to both servers.
 type request struct {
 	method, path, contentType string
 	body                      any
@@ -263,8 +263,8 @@ func (d kind) write(r *rand.Rand) request {
 	version, name := d.versions[r.IntN(len(d.versions))], names[r.IntN(len(names))]
 	verb, manager := r.IntN(8), []string{"me", "you"}[r.IntN(2)]
 	if d.webhook {
-		// What a manager applies no longer is looked for in all versions, in an order that is chance. A new manager
-		// has applied nothing.
+		// Kubernetes searches all versions, in random order, for fields that a manager no longer applies. A new manager
+		// has applied none.
 		manager = fmt.Sprint("manager-", r.Uint32())
 	}
 	object := map[string]any{
@@ -281,7 +281,7 @@ func (d kind) write(r *rand.Rand) request {
 	dryRun := r.IntN(3) > 0
 	words := []string{"one", "two", "two", "three", "three", "never"}
 	if !dryRun {
-		words[5] = "one" // what cannot be read, Kubernetes' dry runs take for absent
+		words[5] = "one" // Kubernetes' dry runs treat unreadable objects as absent
 	}
 	spec, status, deep := map[string]any{}, map[string]any{}, map[string]any{}
 	some(deep, map[string]any{"x": words[r.IntN(3)], "y": false, "z": 1})
@@ -316,7 +316,8 @@ func (d kind) write(r *rand.Rand) request {
 			delete(meta, "name")
 			meta["generateName"] = "made-"
 		} else if spec["text"] == "never" || spec["words"] == "never" {
-			// of what is there and what cannot be converted, a dry run reports the one in Kubernetes and the other here
+			// for a name that exists and an object that cannot be converted, a dry run reports one error in Kubernetes
+			// and the other here
 			meta["name"] = "new"
 		}
 	case 2:
@@ -341,7 +342,7 @@ func (d kind) write(r *rand.Rand) request {
 		delete(spec, "unknown")
 		delete(deep, "z")
 		if len(spec) == 0 {
-			delete(object, "spec") // structured-merge-diff may make null of it
+			delete(object, "spec") // structured-merge-diff may turn it into null
 		}
 		query = append(query, "force=true", "fieldManager="+manager)
 	case 7:
@@ -361,7 +362,7 @@ func (d kind) write(r *rand.Rand) request {
 	return w
 }
 
-// rescale makes a write of the scale of it, sometimes one that means another object.
+// rescale turns w into a write of its scale, sometimes for another object.
 func rescale(r *rand.Rand, w request, name string) request {
 	meta, spec := map[string]any{"name": name}, map[string]any{"replicas": r.IntN(5)}
 	if r.IntN(4) == 0 {
@@ -384,7 +385,7 @@ func rescale(r *rand.Rand, w request, name string) request {
 	return w
 }
 
-// answer is what a server said, without what chance and clocks decide.
+// answer is a server's response, without the parts that depend on chance and clocks.
 type answer struct {
 	code int
 	body any
@@ -411,7 +412,7 @@ func disown(v any) {
 	}
 }
 
-// blur hides what differs between two servers: uids, times, revisions and random names.
+// blur hides the differences between two servers: uids, times, revisions and random names.
 func blur(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -439,10 +440,10 @@ func blur(v any) {
 	}
 }
 
-// blurMessage hides uids, and which fields are not declared: structured-merge-diff stops at the first one that it finds
-// in an object, and looks at fields in the order of a Go map. So it is chance whether it tells of one or of several.
+// blurMessage hides uids, and the list of undeclared fields: structured-merge-diff stops at the first in an object, and
+// checks fields in the order of a Go map. So the number of reported fields is random.
 //
-// It also hides where an object is in etcd: below a prefix of each server's own, which Kubernetes' dry runs leave out.
+// It also hides the object's key in etcd, which has a prefix of the server's own, and which Kubernetes' dry runs omit.
 func blurMessage(text string) string {
 	text, _, _ = strings.Cut(text, ", UID in object meta: ")
 	if before, after, found := strings.Cut(text, "Key: "); found {
@@ -451,7 +452,7 @@ func blurMessage(text string) string {
 	}
 	text, _, _ = strings.Cut(text, " uid ")
 	text, _, _ = strings.Cut(text, "errors:")
-	// and at the versions of the others who have written an object
+	// and at the versions of other writers of the object
 	text, _, _ = strings.Cut(text, "failed to convert merged object at version ")
 	text, _, _ = strings.Cut(": "+strings.TrimSuffix(text, ": "), ": .")
 	return strings.TrimPrefix(text, ": ")

@@ -164,8 +164,8 @@ func (s *side) must(method, path, contentType string, body any) []byte {
 	return answer
 }
 
-// until asks for a path until the answer is good. The other server gives no other sign: its kinds are served some time
-// after the last event about their definition.
+// until repeats a request until the response is good. The other server gives no other sign: it serves a kind some time
+// after the last event of its definition.
 func (s *side) until(path string, good func(code int, body []byte) bool) {
 	s.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; {
@@ -179,8 +179,7 @@ func (s *side) until(path string, good func(code int, body []byte) bool) {
 	}
 }
 
-// list reads all objects in a version; v1 is the one that they are stored in. The other server answers 429 while it
-// fills its cache.
+// list reads all objects in a version; v1 is the stored version. The other server answers 429 while it fills its cache.
 func (s *side) list(version string) []byte {
 	s.Helper()
 	for {
@@ -194,7 +193,7 @@ func (s *side) list(version string) []byte {
 	}
 }
 
-// edit changes the definition, so that what was converted before is converted anew, and waits until it is in effect.
+// edit changes the definition, so that the server converts all objects again, and waits until the change is in effect.
 func (s *side) edit() {
 	s.Helper()
 	s.edits++
@@ -205,7 +204,7 @@ func (s *side) edit() {
 		func(_ int, body []byte) bool { return strings.Contains(string(body), `"`+short+`"`) })
 }
 
-// sides are the servers that are compared. Without its cache Kubernetes converts at every read.
+// sides runs a benchmark on the compared servers. Without its cache Kubernetes converts at every read.
 func sides(b *testing.B, run func(b *testing.B, s *side)) {
 	b.Run("impl=Bowsprit", func(b *testing.B) { run(b, newSide(b, testserver.Start(b).RESTConfig(), 1000)) })
 	b.Run("impl=Kubernetes", func(b *testing.B) { run(b, newSide(b, apiextensions.Start(b).Config, 1000)) })
@@ -229,8 +228,8 @@ func BenchmarkFirstList(b *testing.B) {
 	})
 }
 
-// BenchmarkList is the same list again and again, in both versions: the stored one shows what a list costs without any
-// conversion, the client's reading included.
+// BenchmarkList repeats the same list in both versions: the stored one shows the cost of a list without conversion,
+// including the client's reading.
 func BenchmarkList(b *testing.B) {
 	sides(b, func(b *testing.B, s *side) {
 		for _, version := range []string{"v2", "v1"} {
@@ -257,7 +256,7 @@ func cpu(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// TestHundredLists shows that an object is converted once, however often it is read.
+// TestHundredLists checks that the server converts an object once for many reads.
 func TestHundredLists(t *testing.T) {
 	s := newSide(t, testserver.Start(t).RESTConfig(), 1000)
 	for range 100 {

@@ -26,7 +26,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 )
 
-// scripted is a webhook that gives the answer it was told to give, with UID replaced by the question's.
+// scripted is a webhook that sends a given response, with UID replaced by the request's.
 type scripted struct {
 	*httptest.Server
 	code   int
@@ -129,7 +129,7 @@ func (p *pair) compare(t *testing.T, obj map[string]any) (failed bool) {
 
 var uids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|invalid character '[^']*'`)
 
-// text is what an error says, but for the random name of the call and its letters.
+// text returns the text of an error without the random uid of the call.
 func text(err error) string { return uids.ReplaceAllString(fmt.Sprint(err), "UID") }
 
 // sample is an object with all that a conversion must keep.

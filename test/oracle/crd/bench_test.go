@@ -51,8 +51,8 @@ func BenchmarkValidate(b *testing.B) {
 	}
 }
 
-// BenchmarkDecode takes a body to what validation works on: for us from decoded JSON, which a request has anyway, and
-// including the search for unknown fields.
+// BenchmarkDecode decodes a body into the input of validation. Ours starts from decoded JSON, which a request has
+// anyway, and includes the search for unknown fields.
 func BenchmarkDecode(b *testing.B) {
 	all := realDefinitions(b)
 	for _, name := range benchDefinitions {

@@ -17,8 +17,8 @@ import (
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
-// TestConvertMatchesUpstream converts definitions to v1beta1 and back, as they are and after random changes, and holds
-// both results to those of the conversion functions of Kubernetes.
+// TestConvertMatchesUpstream converts definitions to v1beta1 and back, unchanged and after random changes, and compares
+// both results with Kubernetes' conversion functions.
 func TestConvertMatchesUpstream(t *testing.T) {
 	v1, beta := &catalog.Version{Name: "v1"}, &catalog.Version{Name: "v1beta1"}
 	compared := 0
@@ -75,13 +75,13 @@ func TestConvertMatchesUpstream(t *testing.T) {
 	t.Logf("%d conversions compared", compared)
 }
 
-// equal holds our decoded JSON to upstream's typed object. into is a fresh object of its type.
+// equal compares our decoded JSON with upstream's typed object. into is a new object of its type.
 func equal(t *testing.T, name string, ours map[string]any, theirs, into any) {
 	t.Helper()
 	if err := json.Unmarshal(mustJSON(ours), into); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	// Once through bytes, so that empty and absent are what clients see of them.
+	// Encode both, so that empty and absent fields compare as clients see them.
 	got, want := mustMarshal(t, into), mustMarshal(t, theirs)
 	var a, b map[string]any
 	if json.Unmarshal(got, &a) != nil || json.Unmarshal(want, &b) != nil {
@@ -105,7 +105,7 @@ func mustMarshal(t *testing.T, v any) []byte {
 	return raw
 }
 
-// disturb changes what the conversion looks at: fields that some versions have and others lack, webhooks.
+// disturb changes inputs of the conversion: fields that only some versions have, webhooks.
 func disturb(r *rand.Rand, obj map[string]any) {
 	spec, _ := obj["spec"].(map[string]any)
 	versions, _ := spec["versions"].([]any)

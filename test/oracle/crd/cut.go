@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// cut returns a copy of def in which each version's schema has about limit schemas left, chosen at random, and no
-// descriptions. A definition so small is validated in a millisecond, where Kubernetes needs up to 100 for a whole one,
-// so each can be mutated thousands of times, and over all cuts every place is reached.
+// cut returns a copy of def with about limit random schemas for each version, and no descriptions. A definition so
+// small is validated in a millisecond, where Kubernetes needs up to 100 for a whole one, so each can be mutated
+// thousands of times, and all cuts together reach every place.
 func (m mutator) cut(def map[string]any, limit int) map[string]any {
 	spec, _ := def["spec"].(map[string]any)
 	list, _ := spec["versions"].([]any)
@@ -36,8 +36,8 @@ func (m mutator) cut(def map[string]any, limit int) map[string]any {
 	return out
 }
 
-// cutSchema returns a copy of s with about limit schemas. What other keywords name has to stay, or all that is left
-// would be invalid; named is what those outside of s do.
+// cutSchema returns a copy of s with about limit schemas. It keeps properties that other keywords name, so that the
+// rest stays valid. named are the names in keywords outside of s.
 func (m mutator) cutSchema(s map[string]any, limit int, named []any) map[string]any {
 	if def := s["default"]; def != nil {
 		return cloneWithout(s, "description")
@@ -73,7 +73,7 @@ func (m mutator) cutSchema(s map[string]any, limit int, named []any) map[string]
 	return out
 }
 
-// partition returns those that have the property, and those that do not, each in their order.
+// partition returns the names with and without the property, each in their order.
 func partition(all []string, has func(string) bool) (yes, no []string) {
 	for _, s := range all {
 		if has(s) {

@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
-// realDefinitions returns definitions of well-known projects, which lie outside of the repository, and one of our own,
+// realDefinitions returns definitions of well-known projects, which are outside of the repository, and one of our own,
 // by name.
 func realDefinitions(t testing.TB) map[string]map[string]any {
 	files := fixture.Files(t)
@@ -25,8 +25,8 @@ func realDefinitions(t testing.TB) map[string]map[string]any {
 	return out
 }
 
-// each runs f on real definitions and on those of a large provider, in parallel. ORACLE_STEP chooses every n-th of the
-// latter (100th); not all of them are in memory at once. f may change obj.
+// each runs f on real definitions and on a large provider's, in parallel. ORACLE_STEP selects every n-th of the latter
+// (100th); only some are in memory at once. f may change obj.
 func each(t *testing.T, f func(t *testing.T, name string, obj map[string]any)) {
 	for name, obj := range realDefinitions(t) {
 		t.Run(name, func(t *testing.T) {

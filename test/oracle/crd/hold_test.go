@@ -11,9 +11,9 @@ import (
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
-// TestHold bounds what the catalog holds when every version of the large provider's 2,065 definitions has been used:
-// 150 MB for all of them. Then it wants the memory back. ORACLE_STEP chooses every n-th definition (40th), which may
-// hold their share.
+// TestHold bounds the memory of the catalog after every version of the large provider's 2,065 definitions has been
+// used: 150 MB for all of them. Then it checks that the memory is released. ORACLE_STEP selects every n-th definition
+// (40th), with a proportional bound.
 func TestHold(t *testing.T) {
 	const bound = 150e6 / 2065
 	c := catalog.New()
@@ -72,7 +72,7 @@ func TestHold(t *testing.T) {
 // heap returns how many bytes are in use.
 func heap() float64 {
 	runtime.GC()
-	runtime.GC() // what the first has finalized
+	runtime.GC() // objects that the first run finalized
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc)

@@ -289,7 +289,7 @@ func (m mutator) special(s map[string]any) {
 	}
 }
 
-// rule adds a CEL rule to a schema, or changes one that is there.
+// rule adds a CEL rule to a schema, or changes an existing one.
 func (m mutator) rule(s map[string]any) {
 	rules, _ := s["x-kubernetes-validations"].([]any)
 	if len(rules) == 0 || m.IntN(3) == 0 {
@@ -324,7 +324,7 @@ func (m mutator) expression() any {
 		"self.metadata.name == 'a'", "!has(self.a) || self.a == oldSelf.a")
 }
 
-// head changes something outside of schemas.
+// head changes a field outside of schemas.
 func (m mutator) head(def map[string]any) {
 	spec, _ := def["spec"].(map[string]any)
 	names, _ := spec["names"].(map[string]any)

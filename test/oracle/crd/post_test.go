@@ -18,7 +18,7 @@ import (
 )
 
 // TestPosts sends the bodies of testdata/posts.yaml to Bowsprit and to apiextensions-apiserver, as dry runs, and
-// compares what they say: codes, messages, causes and their order.
+// compares the responses: codes, messages, causes and their order.
 func TestPosts(t *testing.T) {
 	raw, err := os.ReadFile("testdata/posts.yaml")
 	if err != nil {
@@ -48,7 +48,7 @@ func TestPosts(t *testing.T) {
 	}
 }
 
-// said is what a server says of a body.
+// said is a server's response to a body.
 type said struct {
 	code     int
 	status   map[string]any

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestScript holds what the test script of internal/api/crd expects to upstream.
+// TestScript compares the expectations in the test script of internal/api/crd with upstream.
 func TestScript(t *testing.T) {
 	raw, err := os.ReadFile("../../../internal/api/crd/testdata/validate.yaml")
 	if err != nil {

@@ -17,15 +17,15 @@ import (
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
-// TestStoredFormMatchesUpstream stores definitions, as they are and after random changes: what is written means the
-// same to the codec by which kube-apiserver reads its store, and what that codec writes means the same here.
+// TestStoredFormMatchesUpstream stores definitions, unchanged and after random changes. kube-apiserver's codec for its
+// store reads our stored form with the same meaning, and we read the form of that codec.
 func TestStoredFormMatchesUpstream(t *testing.T) {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
 	codecs := serializer.NewCodecFactory(scheme)
 	upstream := codecs.LegacyCodec(apiextensionsv1beta1.SchemeGroupVersion) // the version that kube-apiserver stores
 	form := crd.Form()
-	// asV1 is what a client reads of an internal object.
+	// asV1 returns a client's view of an internal object.
 	asV1 := func(t *testing.T, obj runtime.Object) *apiextensionsv1.CustomResourceDefinition {
 		out := &apiextensionsv1.CustomResourceDefinition{}
 		if err := scheme.Convert(obj.(*apiextensions.CustomResourceDefinition), out, nil); err != nil {
@@ -43,7 +43,7 @@ func TestStoredFormMatchesUpstream(t *testing.T) {
 			if _, err := crd.Normalize(obj); err != nil {
 				continue
 			}
-			crd.Rules().Default(obj) // as everything that is stored
+			crd.Rules().Default(obj) // as with all stored objects
 			ours, err := form.Encode(mustJSON(obj))
 			if err != nil {
 				t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// decodeUpstream does what kube-apiserver does with a body: decode strictly into the v1 type, and set defaults.
+// decodeUpstream decodes a body like kube-apiserver: strictly into the v1 type, with defaults.
 func decodeUpstream(raw []byte) (def *apiextensionsv1.CustomResourceDefinition, strict []string, err error) {
 	def = &apiextensionsv1.CustomResourceDefinition{}
 	problems, err := kjson.UnmarshalStrict(raw, def, kjson.DisallowUnknownFields)
@@ -34,7 +34,8 @@ func toInternal(def *apiextensionsv1.CustomResourceDefinition) (*apiextensions.C
 	return out, err
 }
 
-// validateUpstream returns upstream's errors; old is nil for a new definition. panicked is what upstream panicked with.
+// validateUpstream returns upstream's errors; old is nil for a new definition. panicked is the value of upstream's
+// panic.
 func validateUpstream(def, old *apiextensionsv1.CustomResourceDefinition) (errs field.ErrorList, panicked any) {
 	defer func() { panicked = recover() }()
 	in, err := toInternal(def)
@@ -51,7 +52,7 @@ func validateUpstream(def, old *apiextensionsv1.CustomResourceDefinition) (errs 
 	return validation.ValidateCustomResourceDefinitionUpdate(context.Background(), in, was), nil
 }
 
-// selfType is the name that CEL's type of self gets; it is random.
+// selfType matches the random name that CEL gives the type of self.
 var selfType = regexp.MustCompile(`selfType\d+`)
 
 // texts returns errors as a client sees them, as a multiset.
@@ -60,7 +61,7 @@ func texts(errs field.ErrorList) map[string]int {
 	for _, e := range errs {
 		if e.Field == "spec.versions" && strings.Contains(e.Error(), `"Default":{`) ||
 			strings.HasPrefix(e.Detail, "only [") {
-			// The value holds whole schemas, in which upstream's check of defaults may have changed something.
+			// The value holds whole schemas, which upstream's check of defaults may have changed.
 			e = field.Invalid(field.NewPath(e.Field), "", e.Detail)
 		}
 		out[selfType.ReplaceAllString(fmt.Sprintf("%s | %s", e.Type, e.Error()), "selfType")]++
@@ -68,7 +69,7 @@ func texts(errs field.ErrorList) map[string]int {
 	return out
 }
 
-// difference returns what only one of the two has, or "".
+// difference returns the errors that only one of the two has, or "".
 func difference(ours, theirs map[string]int) string {
 	var b strings.Builder
 	for text, n := range ours {

@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
-// pair is what each side makes of a definition.
+// pair is a definition as decoded by each side.
 type pair struct {
 	ours, theirs *apiextensionsv1.CustomResourceDefinition
 }
@@ -43,7 +43,8 @@ func decodeBoth(t *testing.T, obj map[string]any) (p pair, ok bool) {
 	if len(strict) < 100 && !maps.Equal(got, want) {
 		t.Fatalf("unknown fields: ours %v, upstream %v\n%s", got, want, raw)
 	}
-	// Not of the normal form: upstream validates what the client sent, and an empty list is not always none to it.
+	// Decode obj and not its normal form: upstream validates the client's definition, and treats some empty lists as
+	// set.
 	ours, err := crd.Decode(obj)
 	if err != nil {
 		ours, err = crd.Decode(mine) // bytes may come as a list of numbers, which the normal form has as text
@@ -51,7 +52,7 @@ func decodeBoth(t *testing.T, obj map[string]any) (p pair, ok bool) {
 	if err != nil {
 		t.Fatalf("decode: %v\n%s", err, raw)
 	}
-	// Compared as the store would hold them, except that what upstream writes as null and reads as nothing may be gone.
+	// Compare the stored forms. Values that upstream writes as null and reads as absent may be missing.
 	if a, b := string(mustJSON(mine)), string(mustJSON(canonical(theirs))); a != b {
 		t.Fatalf("normal form\nours     %s\nupstream %s", a, b)
 	}
@@ -82,8 +83,8 @@ func (p pair) prepare() {
 	}
 }
 
-// compare validates a definition on both sides, as an update of old unless that is nil, and returns how many errors
-// there are.
+// compare validates a definition on both sides, as an update of old unless that is nil, and returns the number of
+// errors.
 func compare(t *testing.T, v *crd.Validator, p pair, old *pair) int {
 	t.Helper()
 	var was *apiextensionsv1.CustomResourceDefinition
@@ -92,7 +93,7 @@ func compare(t *testing.T, v *crd.Validator, p pair, old *pair) int {
 	}
 	theirs, panicked := validateUpstream(p.theirs, was)
 	if panicked != nil {
-		return 0 // upstream looks into schemas that are not there; a client gets a 500
+		return 0 // upstream dereferences missing schemas; a client gets a 500
 	}
 	var got map[string]int
 	if old == nil {
@@ -113,7 +114,7 @@ func compare(t *testing.T, v *crd.Validator, p pair, old *pair) int {
 }
 
 // TestValidate validates mutations of real definitions without CEL rules, as new ones and as updates of each other.
-// ORACLE_MUTANTS is how many are made of each definition, ORACLE_SEED another series.
+// ORACLE_MUTANTS is the number of mutants of each definition, ORACLE_SEED another series.
 func TestValidate(t *testing.T) {
 	run(t, fixture.Setting("ORACLE_MUTANTS", 100), &crd.Validator{},
 		func(m mutator, original map[string]any) func(map[string]any) {
@@ -136,8 +137,8 @@ func TestValidateRules(t *testing.T) {
 		})
 }
 
-// run compares count mutants of each definition. Most are made of a cut of it; half are made of the mutant before,
-// which is what is stored then, with its faults; one in a thousand is made of the definition as it is.
+// run compares count mutants of each definition. Most are mutants of a cut; half are mutants of the mutant before,
+// which then is the stored definition, with its faults; one in a thousand is a mutant of the whole definition.
 func run(
 	t *testing.T, count int, v *crd.Validator,
 	prepare func(m mutator, original map[string]any) (mutate func(map[string]any)),

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	realDefinitions = "../../../../shared/crds/real/*.yaml" // of well-known projects, beside the repository
+	realDefinitions = "../../../../shared/crds/real/*.yaml" // of well-known projects, outside of the repository
 	ownDefinitions  = "testdata/*.yaml"
 
 	parameters = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -37,7 +37,7 @@ const (
 // server is the other side.
 type server struct{ *apiextensions.Server }
 
-// Both sides are asked for everything in all forms, over the same definitions.
+// TestDiscovery requests everything from both sides in all forms, over the same definitions.
 func TestDiscovery(t *testing.T) {
 	theirs := server{apiextensions.Start(t)}
 	definitions := install(t, theirs)

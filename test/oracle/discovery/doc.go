@@ -1,3 +1,3 @@
-// Package discovery compares the answers of internal/api/discovery with those of a running
+// Package discovery compares the responses of internal/api/discovery with the responses of a running
 // k8s.io/apiextensions-apiserver.
 package discovery

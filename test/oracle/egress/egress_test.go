@@ -1,4 +1,4 @@
-// Package egress compares what is said of wrong EgressSelectorConfigurations with kube-apiserver's own code.
+// Package egress compares the errors for wrong EgressSelectorConfigurations with kube-apiserver's own code.
 package egress
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/egress"
 )
 
-// configurations is how many random ones are compared; EGRESS_CONFIGURATIONS says otherwise.
+// configurations returns the number of random configurations; EGRESS_CONFIGURATIONS overrides it.
 func configurations(t *testing.T) int {
 	text := os.Getenv("EGRESS_CONFIGURATIONS")
 	if text == "" {
@@ -62,7 +62,7 @@ func TestConfigurations(t *testing.T) {
 	}
 }
 
-// theirs is what kube-apiserver's options make of a file.
+// theirs returns the error of kube-apiserver's options for a file.
 func theirs(file string) string {
 	c, err := egressselector.ReadEgressSelectorConfiguration(file)
 	if err != nil {

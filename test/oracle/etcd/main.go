@@ -1,5 +1,5 @@
-// Command etcd is a small etcd for tests that need one which several servers, or a test itself, can reach. It keeps
-// nothing safe: writes are not synced.
+// Command etcd is a small etcd for tests with several servers, or for tests that access it directly. It does not sync
+// writes.
 //
 // It prints its client URL, and runs until SIGTERM or SIGINT.
 package main

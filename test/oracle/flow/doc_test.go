@@ -1,5 +1,5 @@
-// Package flow compares internal/front/flow with Kubernetes' own API Priority and Fairness: what runs when, to which
-// schema a request belongs, how many seats it takes, and how seats are lent.
+// Package flow compares internal/front/flow with Kubernetes' own API Priority and Fairness: the order of requests,
+// their schemas, their numbers of seats, and the lending of seats.
 //
 // ORACLE_FLOW multiplies the number of random cases.
 package flow

@@ -17,9 +17,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// TestEstimate compares how many seats lists, watches and writes take, for collections of which all objects have one
-// size: then what a list really touches is what Kubernetes takes it for. Ours differs where Kubernetes would read etcd:
-// it never does, so no list is held for more than what lies in memory at once.
+// TestEstimate compares the seats of lists, watches and writes, for collections with objects of one size: then
+// Kubernetes' estimate for a list equals the real work. Ours differs where Kubernetes would read etcd: ours never does,
+// so a list occupies no seats for more than its memory.
 func TestEstimate(t *testing.T) {
 	t.Parallel()
 	alice := &user.DefaultInfo{Name: "alice", Groups: []string{user.AllAuthenticated}}

@@ -128,7 +128,7 @@ func randomSubject(r *rand.Rand) flowcontrolv1.Subject {
 		Kind: one(r, []flowcontrolv1.SubjectKind{"User", "Group", "ServiceAccount", "Other"})}
 }
 
-// TestClassification asks both sides what random requests belong to, by random schemas among those of a new server.
+// TestClassification compares the schemas of random requests on both sides, with random schemas and a new server's.
 func TestClassification(t *testing.T) {
 	t.Parallel()
 	levels := slices.Concat(bootstrap.MandatoryPriorityLevelConfigurations,

@@ -21,7 +21,7 @@ func computeConcurrencyAllocation(sum int, items []claim) ([]float64, float64, e
 //go:linkname allocate github.com/bowsprit/bowsprit/internal/front/flow.allocate
 func allocate(sum float64, claims []claim) (parts []float64, fair float64, ok bool)
 
-// TestAllocation divides seats among levels with random wants and bounds.
+// TestAllocation divides seats among levels with random demands and bounds.
 func TestAllocation(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -71,7 +71,7 @@ func drop(level unsafe.Pointer, second int64)
 //go:linkname retryAfter github.com/bowsprit/bowsprit/internal/front/flow.(*levelState).retryAfter
 func retryAfter(level unsafe.Pointer) int
 
-// TestRetryAfter turns requests away at random, in bursts and with pauses, and compares what the next would be told.
+// TestRetryAfter refuses requests at random, in bursts and with pauses, and compares the Retry-After of the next one.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	_ = flowcontrol.NewDroppedRequestsTracker() // links the package

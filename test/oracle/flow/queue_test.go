@@ -18,8 +18,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/front/flow/queue"
 )
 
-// TestQueues plays the same requests to Kubernetes' queueset and to ours: they come, end, give up and linger at random,
-// while the number of seats and of queues changes, and after each step the same ones must run.
+// TestQueues plays the same requests to Kubernetes' queueset and to ours. They arrive, end, give up and linger at
+// random, while the number of seats and of queues changes. After each step the same requests must run.
 func TestQueues(t *testing.T) {
 	t.Parallel()
 	for seed := range cases(t, 100) {
@@ -44,11 +44,11 @@ type play struct {
 	later []timer // of ours
 	class queue.Class
 	made  int
-	// lingers is true if requests linger. Then queues become no fewer: when one that lingers ends behind its queue,
-	// Kubernetes takes away whatever queue has the number now.
+	// lingers is true if requests linger. Then the number of queues never falls: when a lingering request ends after
+	// its queue, Kubernetes changes the queue that has the number now.
 	lingers bool
 	queues  int
-	pairs   map[string]*pair // what waits or runs, by its id
+	pairs   map[string]*pair // waiting and running requests, by id
 }
 
 type timer struct {
@@ -200,7 +200,7 @@ func (p *play) giveUp() {
 	}
 }
 
-// pass lets time pass; what lingers ends in its turn.
+// pass advances the time; lingering requests end at their time.
 func (p *play) pass(d time.Duration) {
 	until := p.clock.Now().Add(d)
 	for {
@@ -219,7 +219,7 @@ func (p *play) pass(d time.Duration) {
 	p.clock.SetTime(until)
 }
 
-// compare returns in what the sides differ.
+// compare returns the differences between the sides.
 func (p *play) compare() string {
 	kube, ours := map[string]bool{}, map[string]bool{}
 	there := p.kube.Dump(false)

@@ -21,7 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/openapi"
 )
 
-// realDefinitions are definitions of well-known projects, which live beside the repository.
+// realDefinitions matches definitions of well-known projects outside of the repository.
 const realDefinitions = "../../../../shared/crds/real/*.yaml"
 
 func TestDocuments(t *testing.T) {
@@ -60,7 +60,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// compareV3 wants documents that are equal to upstream's.
+// compareV3 checks that the documents equal upstream's.
 func compareV3(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	c := catalog.New(resource(crd))
 	for _, v := range crd.Spec.Versions {
@@ -84,8 +84,8 @@ func compareV3(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// compareV2 wants all that upstream's document has, and more only of what all kinds share. The info is that of the
-// server.
+// compareV2 checks that ours has everything in upstream's document. It may have more only in the parts that all kinds
+// share. The info is the server's.
 func compareV2(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	merged := &spec.Swagger{}
 	for _, v := range crd.Spec.Versions {
@@ -117,7 +117,7 @@ func compareV2(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 				delete(g, name)
 			}
 		}
-		for _, side := range []map[string]any{g, w} { // whose kinds these are is a matter of the server too
+		for _, side := range []map[string]any{g, w} { // the list of kinds also depends on the server
 			if options, ok := side["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"].(map[string]any); ok {
 				delete(options, "x-kubernetes-group-version-kind")
 			}
@@ -159,7 +159,7 @@ func decode[T any](t *testing.T, v any) *T {
 	return out
 }
 
-// differ reports the first places in which got and want differ.
+// differ reports the first differences between got and want.
 func differ(t *testing.T, at string, got, want any) {
 	t.Helper()
 	g, gotMap := got.(map[string]any)
@@ -184,7 +184,7 @@ func differ(t *testing.T, at string, got, want any) {
 	}
 }
 
-// resource makes what package crd makes of a definition, as far as documents need it.
+// resource converts a definition like package crd, as far as documents need it.
 func resource(crd *apiextensionsv1.CustomResourceDefinition) *catalog.Resource {
 	names := crd.Spec.Names
 	r := &catalog.Resource{

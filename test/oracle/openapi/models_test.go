@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "rewrite the data file of internal/api/o
 
 const models = "../../../internal/api/openapi/models.json"
 
-// The data file of internal/api/openapi is what Kubernetes publishes for a sample definition, less the sample's own
-// kind.
+// TestModels checks that the data file of internal/api/openapi has Kubernetes' document for a sample definition,
+// without the sample's own kind.
 func TestModels(t *testing.T) {
 	sample := &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 		Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,

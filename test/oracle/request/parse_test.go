@@ -112,7 +112,7 @@ func FuzzParseMatchesKubernetes(f *testing.F) {
 	f.Fuzz(compare)
 }
 
-// quiet sends to nowhere what the resolver logs about bad options.
+// quiet discards the resolver's log about bad options.
 func quiet(t testing.TB) {
 	flags := flag.NewFlagSet("klog", flag.PanicOnError)
 	klog.InitFlags(flags)

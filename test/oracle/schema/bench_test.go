@@ -119,7 +119,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// BenchmarkUpdate measures validation of an update that changes nothing, the most frequent write.
+// BenchmarkUpdate measures validation of an update without changes, the most frequent write.
 func BenchmarkUpdate(b *testing.B) {
 	for _, s := range samplesOf(b) {
 		up, err := newUpstream(s.props, false)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestFormatsMatchOracle compares the checks of all formats with upstream's registry, on the samples of every format,
-// on what is left of them after random edits, and on nonsense. ORACLE_FORMATS is the number of strings for each format.
+// on random edits of them, and on random text. ORACLE_FORMATS is the number of strings for each format.
 func TestFormatsMatchOracle(t *testing.T) {
 	count := fixture.Setting("ORACLE_FORMATS", 20000)
 	var all []string

@@ -8,7 +8,7 @@ import (
 )
 
 // generator makes random structural schemas and objects near them. Its pools of names and values are small, so that
-// objects meet what schemas say.
+// objects often match the schemas' keywords.
 type generator struct {
 	*rand.Rand
 	// wild is how often, in percent, a value is unlike its schema.
@@ -30,7 +30,7 @@ var (
 
 func pick[T any](g *generator, from []T) T { return from[g.IntN(len(from))] }
 
-// in says yes percent times of a hundred.
+// in returns true in percent of a hundred calls.
 func (g *generator) in(percent int) bool { return g.IntN(100) < percent }
 
 func some[T any](v T) *T { return &v }
@@ -166,7 +166,7 @@ func (g *generator) intOrString() *apiextensionsv1.JSONSchemaProps {
 	return p
 }
 
-// generic adds what any schema may have: enum and junctions.
+// generic adds the keywords of any schema: enum and junctions.
 func (g *generator) generic(p *apiextensionsv1.JSONSchemaProps, depth int) {
 	if g.in(8) {
 		for range 1 + g.IntN(4) {

@@ -77,7 +77,7 @@ func (c *comparison) object(g *generator) {
 	input := decode([]byte(dump(g.resource(c.props)))).(map[string]any)
 	obj, ok := c.shape(input)
 	if !ok || g.in(10) {
-		obj = input // validation meets what normalization would have removed, too
+		obj = input // validation also gets values that normalization would have removed
 	}
 	c.errors("create", input, nil, c.our.Validate(obj, nil), c.up.validate(obj, nil))
 	changed, ok := decode([]byte(dump(g.edit(c.props, obj)))).(map[string]any)
@@ -133,7 +133,7 @@ func (c *comparison) errors(what string, obj, old map[string]any, a, b field.Err
 	}
 }
 
-// describe makes errors comparable: as a sorted list, since upstream's order is that of Go's maps.
+// describe makes errors comparable as a sorted list, since upstream orders them by Go's maps.
 func describe(errs field.ErrorList) []string {
 	out := make([]string, len(errs))
 	for i, e := range errs {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// TestStrategy compares with the whole of upstream's create, update and status strategies, on resources with a scale
-// subresource and valid metadata: what comes from where, and in which order.
+// TestStrategy compares with upstream's complete create, update and status strategies, on resources with a scale
+// subresource and valid metadata: the errors, their sources and their order.
 func TestStrategy(t *testing.T) {
 	selector := ".status.selector"
 	scale := &apiextensionsv1.CustomResourceSubresourceScale{
@@ -79,7 +79,7 @@ func TestStrategy(t *testing.T) {
 	}
 }
 
-// statusErrors is what the schema says about an update of the status.
+// statusErrors returns the schema's errors for an update of the status.
 func statusErrors(s *schema.Schema, obj, old map[string]any) field.ErrorList {
 	errs, _ := s.ValidateStatus(context.Background(), nil, obj, old) // the context does not end
 	return errs

@@ -50,8 +50,8 @@ func newUpstream(props *apiextensionsv1.JSONSchemaProps, preserve bool) (*upstre
 	return u, err
 }
 
-// shape is what becomes of an object before it is validated: unstructuredSchemaCoercer.apply below the root, then
-// defaulting. salvage drops malformed metadata, as for objects from storage; fill adds defaults.
+// shape prepares an object for validation: unstructuredSchemaCoercer.apply below the root, then defaulting. salvage
+// drops malformed metadata, as for objects from storage; fill adds defaults.
 func (u *upstream) shape(obj map[string]any, salvage, fill bool) (unknown []string, err error) {
 	if !u.preserve {
 		unknown = pruning.PruneWithOptions(obj, u.structural, true,

@@ -157,7 +157,7 @@ func (g *generator) fields(p *apiextensionsv1.JSONSchemaProps, depth int) any {
 	return m
 }
 
-// identity gives m what a resource has, sometimes malformed.
+// identity adds the identifying fields of a resource to m, sometimes malformed.
 func (g *generator) identity(m map[string]any) {
 	if g.in(90) {
 		m["apiVersion"] = pick(g, []any{"v1", "a/v1", "a/b/c", "", int64(1)})
@@ -218,7 +218,7 @@ func (g *generator) metadata() any {
 	return meta
 }
 
-// any makes a value that no schema asked for.
+// any makes a value without regard to a schema.
 func (g *generator) any(depth int) any {
 	k := g.IntN(9)
 	if depth <= 0 && k > 6 {

@@ -20,8 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// TestRealColumns prints an object that has something at each column's path, for the definitions of well-known
-// projects.
+// TestRealColumns prints an object with a value at each column's path, for the definitions of well-known projects.
 func TestRealColumns(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../../shared/crds/real/*.yaml")

@@ -104,7 +104,7 @@ type generator struct {
 	now time.Time
 }
 
-// columns returns printer columns, some of whose paths cannot be parsed.
+// columns returns printer columns, some with invalid paths.
 func (g generator) columns() []apiextensionsv1.CustomResourceColumnDefinition {
 	var out []apiextensionsv1.CustomResourceColumnDefinition
 	for i := range 1 + g.IntN(5) {
@@ -194,7 +194,7 @@ func (g generator) value(depth int) any {
 	return pick(g, "", "x", "y", "<a&b>", "null", "\"q\"", "two\nlines", "é\u2028\u0001", "2020", "true", "5")
 }
 
-// timestamp returns a time whose age prints the same for hours.
+// timestamp returns a time with an age that prints the same for hours.
 func (g generator) timestamp() string {
 	ages := []time.Duration{12 * 24 * time.Hour, 300 * 24 * time.Hour, 1500 * 24 * time.Hour, -40 * 24 * time.Hour}
 	return g.now.Add(-ages[g.IntN(len(ages))] - 12*time.Hour).UTC().Format(time.RFC3339)
