@@ -227,7 +227,7 @@ func TestDeb(t *testing.T) {
 	}
 }
 
-// Every part of the image is there under its digest, and the layer is what the configuration says.
+// TestImage checks that every part of the image has the name of its digest, and that the configuration lists the layer.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	r := made(t)
