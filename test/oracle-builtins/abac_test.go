@@ -17,7 +17,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// TestABAC reads random files of policies with Kubernetes' code and ours, and asks both the same random questions.
+// TestABAC reads random files of policies with Kubernetes' code and ours, and compares both decisions for the same
+// random requests.
 func TestABAC(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 36))

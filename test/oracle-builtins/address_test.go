@@ -45,9 +45,9 @@ func allocateCreate(*storage.Allocators, *core.Service, bool) (transaction, erro
 //go:linkname allocateUpdate k8s.io/kubernetes/pkg/registry/core/service/storage.(*Allocators).allocateUpdate
 func allocateUpdate(*storage.Allocators, storage.After, storage.Before, bool) (transaction, error)
 
-// TestAssignMatchesUpstream asks for random services, and changes of those that are possible, in clusters of one
-// family and of two, and wants Kubernetes' families, addresses, ports and errors. It is done in dry runs, where
-// Kubernetes leaves nothing to chance. CHECKS is how many services are tried in each cluster, 2000 if unset.
+// TestAssignMatchesUpstream creates random services, and changes existing ones, in clusters of one family and of two,
+// and compares families, addresses, ports and errors with Kubernetes. All writes are dry runs, in which Kubernetes
+// makes no random choice. CHECKS is the number of services in each cluster, 2000 if unset.
 func TestAssignMatchesUpstream(t *testing.T) {
 	t.Parallel()
 	rounds := 2000
@@ -83,7 +83,7 @@ func TestAssignMatchesUpstream(t *testing.T) {
 	}
 }
 
-// cluster is what gives addresses, on both sides.
+// cluster assigns addresses on both sides.
 type cluster struct {
 	comparison
 	ours   *address.Services
@@ -152,7 +152,7 @@ func newCluster(t *testing.T, ranges []string) *cluster {
 	return c
 }
 
-// create returns the service as it is stored, nil if it is refused.
+// create returns the stored service, or nil if it is refused.
 func (c *cluster) create(what string, obj map[string]any) map[string]any {
 	c.what = what
 	ours, theirs, ok := c.read(obj)
@@ -193,8 +193,8 @@ func (c *cluster) update(what string, obj, old map[string]any) {
 	c.agree(ours, svc, err, theirErr)
 }
 
-// allocateUpdate tells also whether Kubernetes panics: it does when a headless service with a family that the cluster
-// has not becomes one that needs an address of it.
+// allocateUpdate also reports whether Kubernetes panics: it does when a headless service with a family that the cluster
+// lacks becomes a service that needs an address of it.
 func (c *cluster) allocateUpdate(after storage.After, before storage.Before) (err error, panicked bool) {
 	defer func() {
 		if recover() != nil {
@@ -205,7 +205,7 @@ func (c *cluster) allocateUpdate(after storage.After, before storage.Before) (er
 	return err, false
 }
 
-// agree compares what both sides have made of a service, or said about it.
+// agree compares both sides' services or errors.
 func (c *cluster) agree(ours map[string]any, theirs *core.Service, err, theirErr error) bool {
 	c.t.Helper()
 	text, want := fmt.Sprint(err), fmt.Sprint(theirErr)
@@ -231,7 +231,7 @@ func (c *cluster) agree(ours map[string]any, theirs *core.Service, err, theirErr
 	}
 	have, wanted := ours["spec"].(map[string]any), whole["spec"].(map[string]any)
 	if have["type"] == "ExternalName" {
-		delete(wanted, "internalTrafficPolicy") // dropped when it is read
+		delete(wanted, "internalTrafficPolicy") // dropped when the service is read
 	}
 	if !reflect.DeepEqual(have, wanted) {
 		c.t.Errorf("%s\n+ %v\n- %v", c.what, have, wanted)

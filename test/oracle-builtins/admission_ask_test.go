@@ -64,7 +64,7 @@ import (
 // suffix is the random end of the names that plugins make.
 var suffix = regexp.MustCompile(`(kube-api-access-)[a-z0-9]{5}\b`)
 
-// pluginCases are the files with what plugins are asked.
+// pluginCases matches the files with requests to plugins.
 const pluginCases = "../../internal/feature/plugins/*/testdata/*.yaml"
 
 func asksProcess(all *plugintest.Cases) bool {
@@ -88,7 +88,7 @@ func pluginRegistry() *admission.Plugins {
 	return registry
 }
 
-// askPlugin holds one of Kubernetes' plugins to what a case says.
+// askPlugin compares one of Kubernetes' plugins with a case.
 func askPlugin(
 	t *testing.T, registry *admission.Plugins, name string, all *plugintest.Cases, c *plugintest.Write,
 ) {
@@ -171,7 +171,7 @@ func startPlugin(
 	if err != nil {
 		t.Fatal(err)
 	}
-	if gated, ok := p.(initializer.WantsFeatures); ok { // some do less, or nothing, without gates that are off
+	if gated, ok := p.(initializer.WantsFeatures); ok { // some plugins do less without gates that are off
 		gated.InspectFeatureGates(opened{utilfeature.DefaultFeatureGate})
 		if reads, ok := p.(initializer.WantsExternalKubeInformerFactory); ok {
 			reads.SetExternalKubeInformerFactory(factory)
@@ -182,7 +182,7 @@ func startPlugin(
 	return p
 }
 
-// opened are feature gates, of which those of certificates and of groups of pods are on.
+// opened are feature gates with the gates of certificates and of groups of pods on.
 type opened struct{ featuregate.FeatureGate }
 
 func (g opened) Enabled(name featuregate.Feature) bool {
@@ -208,7 +208,7 @@ func admitWith(
 		t.Fatal(err)
 	}
 	namespace := m.GetNamespace()
-	if gvk.Kind == "Namespace" { // so a server says
+	if gvk.Kind == "Namespace" { // as a server sets it
 		namespace = m.GetName()
 	}
 	a := admission.NewAttributesRecord(obj, old, gvk, namespace, m.GetName(), resourceOf(t, gvk), subresource, op, nil,
@@ -229,7 +229,7 @@ func admitWith(
 
 func resourceOf(t *testing.T, gvk schema.GroupVersionKind) schema.GroupVersionResource {
 	t.Helper()
-	switch gvk.Kind { // what comes through a subresource
+	switch gvk.Kind { // writes through a subresource
 	case "Binding", "Eviction":
 		return corev1.SchemeGroupVersion.WithResource("pods")
 	case "TokenRequest":

@@ -14,7 +14,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/plugintest"
 )
 
-// TestAdmissionPlugins asks Kubernetes' plugins what testdata asks ours: they must say and do what the files say.
+// TestAdmissionPlugins sends the requests of our plugins' testdata to Kubernetes' plugins, which must give the recorded
+// results.
 func TestAdmissionPlugins(t *testing.T) {
 	t.Parallel()
 	registry := pluginRegistry()
@@ -33,8 +34,8 @@ func TestAdmissionPlugins(t *testing.T) {
 	}
 }
 
-// TestGatedAdmissionPlugins asks those that know a feature gate by the process's gates alone. It is not parallel: the
-// tests that are wait until the gates are as before.
+// TestGatedAdmissionPlugins does so for the plugins that read feature gates only from the process's gates. It is not
+// parallel: parallel tests wait until the gates are restored.
 func TestGatedAdmissionPlugins(t *testing.T) {
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
 		features.GenericWorkload: true, features.GangScheduling: true, features.WorkloadAwarePreemption: true,

@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestAnnotations compares what is said of the annotations of pods and nodes that stand for fields, good and bad.
+// TestAnnotations compares the errors for annotations of pods and nodes that stand for fields, valid and invalid.
 func TestAnnotations(t *testing.T) {
 	t.Parallel()
 	texts := map[string][]string{

@@ -19,8 +19,8 @@ func apiServices() (rest.CreateUpdateResetFieldsStrategy, rest.UpdateResetFields
 	return apiservice.NewStrategy(legacyscheme.Scheme), apiservice.NewStatusStrategy(legacyscheme.Scheme)
 }
 
-// TestAPIServices breaks valid APIServices at random, and compares what becomes of them with what becomes of them in
-// kube-aggregator. It is not parallel to others, as it adds to the scheme that they read.
+// TestAPIServices mutates valid APIServices at random, and compares the results with kube-aggregator's. It is not
+// parallel, because it adds to the scheme that other tests read.
 func TestAPIServices(t *testing.T) {
 	strategies["APIService"], parts["APIService/status"] = apiServices()
 	t.Cleanup(func() {

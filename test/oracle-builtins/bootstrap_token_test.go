@@ -23,7 +23,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/token"
 )
 
-// TestBootstrapTokens compares signatures, and what a secret must say, with Kubernetes' library of bootstrap tokens.
+// TestBootstrapTokens compares signatures, and the requirements for secrets, with Kubernetes' library of bootstrap
+// tokens.
 func TestBootstrapTokens(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -62,7 +63,7 @@ func TestBootstrapTokens(t *testing.T) {
 	}
 }
 
-// TestBootstrapSigner has Kubernetes' controller sign a ConfigMap with random tokens, good ones and others.
+// TestBootstrapSigner lets Kubernetes' controller sign a ConfigMap with random tokens, valid and invalid ones.
 func TestBootstrapSigner(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))

@@ -40,7 +40,7 @@ func TestColumns(t *testing.T) {
 				for seed := range int64(60) {
 					doc := randomObject(t, r, v, seed)
 					if bytes.Contains(doc, []byte(`"podGroupTemplateRef":{"workload":null}`)) {
-						continue // for which Kubernetes' printer panics
+						continue // Kubernetes' printer panics for it
 					}
 					table := theirTable(t, generator, r, v, doc)
 					if table == nil {
@@ -120,7 +120,7 @@ func compareTable(t *testing.T, r *catalog.Resource, v *catalog.Version, seed in
 	}
 }
 
-// plain is a cell as JSON has it.
+// plain converts a cell to its JSON type.
 func plain(v any) any {
 	switch v := v.(type) {
 	case int32:
@@ -151,7 +151,7 @@ func readTexts(t *testing.T) texts {
 	return out
 }
 
-// compare wants the columns of a kind to be those of kube's table, or with -update puts them there.
+// compare compares the columns of a kind with the columns of kube's table, or with -update stores them.
 func (x texts) compare(t *testing.T, kind string, table *metav1.Table) {
 	t.Helper()
 	head := "columns " + kind + "\n"

@@ -23,7 +23,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// TestDefaults sends random objects through kube's defaulting and through ours, and wants the same JSON.
+// TestDefaults compares the JSON of random objects after kube's defaulting and after ours.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	for _, r := range kinds.Resources() {
@@ -66,7 +66,7 @@ func compareDefaults(t *testing.T, r *catalog.Resource, v *catalog.Version, seed
 		rules.Default(got)
 	}
 	fromConversion(r.Kind, got, want)
-	// Once more through the Go type: whether an empty map is there is not the question.
+	// Convert it through the Go type: empty maps do not matter.
 	typed := v.New()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got, typed); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,8 @@ func compareDefaults(t *testing.T, r *catalog.Resource, v *catalog.Version, seed
 	}
 }
 
-// fromConversion does to want what kube does when it converts to its internal form and back, and we do as a default.
+// fromConversion applies to want kube's changes in the conversion to its internal form and back. We make these changes
+// as defaults.
 func fromConversion(kind string, got, want map[string]any) {
 	fromPodConversion(got, want)
 	switch kind {
@@ -130,7 +131,7 @@ func fromPodConversion(got, want map[string]any) {
 	}
 }
 
-// randomObject returns the JSON of a random object of a version: sparse, so that there is much to default.
+// randomObject returns the JSON of a random object of a version, with few fields, so that many defaults apply.
 func randomObject(t *testing.T, r *catalog.Resource, v *catalog.Version, seed int64) []byte {
 	t.Helper()
 	typed := v.New()
@@ -155,7 +156,7 @@ func filler(seed int64) *randfill.Filler {
 		func(v *int32, c randfill.Continue) { *v = int32(c.Intn(3)) },
 		func(v *int64, c randfill.Continue) { *v = int64(c.Intn(3)) },
 		func(v *resource.Quantity, c randfill.Continue) {
-			// whole ones, thousandths, and millionths, which some fields do not keep
+			// integers, thousandths, and millionths, which some fields round
 			*v = *resource.NewScaledQuantity(int64(c.Intn(9)), resource.Scale(-3*c.Intn(3)))
 		},
 		func(v *intstr.IntOrString, c randfill.Continue) {

@@ -11,9 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestAnswersOfDeletions compares which kinds answer their deletion with the object that is gone with what
-// k8s.io/kubernetes publishes of them: there, the kind says so by an interface, and the document names the answer's
-// type.
+// TestAnswersOfDeletions compares the kinds that answer a deletion with the deleted object with k8s.io/kubernetes.
+// There the kind implements an interface, and the published document has the type of the response.
 func TestAnswersOfDeletions(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {
@@ -49,8 +48,7 @@ func TestAnswersOfDeletions(t *testing.T) {
 			}
 			answer := published.Paths[path+"/"+r.Plural+"/{name}"].Delete.Responses["200"].Schema.Ref
 			if answer == "" || r.IsNamespace() {
-				// not deleted by name, or not served by Kubernetes; a namespace is answered though the document says
-				// otherwise
+				// not deleted by name, or not served by Kubernetes; for a namespace the document is wrong
 				continue
 			}
 			compared++

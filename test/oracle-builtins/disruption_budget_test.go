@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestStoredBudgets reads PodDisruptionBudgets of either version as kube does: empty selectors mean opposite things.
+// TestStoredBudgets reads PodDisruptionBudgets of both versions like kube: empty selectors have opposite meanings.
 func TestStoredBudgets(t *testing.T) {
 	t.Parallel()
 	var kind *catalog.Resource
@@ -71,7 +71,7 @@ func trimmed(t *testing.T, spec policyv1.PodDisruptionBudgetSpec) any {
 	return tree(t, marshal(t, spec))
 }
 
-// kubeBudget returns what is stored, by kube's conversions.
+// kubeBudget decodes a stored object with kube's conversions.
 func kubeBudget(t *testing.T, stored []byte, version string) *policyv1.PodDisruptionBudget {
 	t.Helper()
 	gv := schema.GroupVersion{Group: "policy", Version: version}

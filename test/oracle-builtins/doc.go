@@ -1,4 +1,3 @@
-// Package oraclebuiltins compares the built-in kinds with Kubernetes itself: k8s.io/kubernetes, whose module says by a
-// comment that it should not be imported, and which therefore stands in a module of its own with its staging
-// repositories pinned by hand.
+// Package oraclebuiltins compares the built-in kinds with Kubernetes itself: k8s.io/kubernetes. Its module asks in a
+// comment not to be imported. So this package is a module of its own that pins the staging repositories by hand.
 package oraclebuiltins

@@ -16,8 +16,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/openapi"
 )
 
-// TestPublishedDocuments compares what else is in documents: those of paths without objects, which groups there are
-// and whose kinds the options and events are in v2, how clients show who they are.
+// TestPublishedDocuments compares the rest of the documents: paths without objects, the groups with options and events
+// in v2, and the authentication of clients.
 func TestPublishedDocuments(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {

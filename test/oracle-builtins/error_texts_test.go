@@ -22,7 +22,7 @@ import (
 // updateErrors has the page of error texts written anew.
 var updateErrors = flag.Bool("update-errors", false, "write docs/errors.md anew")
 
-// errorsPage lists the texts of errors that are ours; its head is written by hand.
+// errorsPage lists the texts of our own errors; its head is written by hand.
 const errorsPage = "../../docs/errors.md"
 
 // TestErrorTexts holds docs/errors.md to the error texts in the code of the server that no library of Kubernetes has.
@@ -72,7 +72,7 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// errorText is the format of an error, and what makes it.
+// errorText is the format of an error, and the function that makes it.
 type errorText struct{ format, maker string }
 
 // answers are the codes of errors that clients get, by the function that makes them.
@@ -93,7 +93,7 @@ var (
 	letters    = regexp.MustCompile(`[a-zA-Z]{2,}`)
 )
 
-// pieces are the parts of a text between what differs from case to case, those that say something.
+// pieces are the fixed parts of a text, without short ones.
 func (e errorText) pieces() (all []string) {
 	for _, p := range formatVerb.Split(e.format, -1) {
 		if p = strings.Trim(p, " :,.;()\"'\n"); len(letters.FindAllString(p, -1)) >= 2 {
@@ -103,7 +103,7 @@ func (e errorText) pieces() (all []string) {
 	return all
 }
 
-// says reports whether a text says what is wrong, and not only where another error comes from.
+// says reports whether a text describes the problem, and not only the source of another error.
 func (e errorText) says() bool {
 	return len(letters.FindAllString(formatVerb.ReplaceAllString(e.format, " "), -1)) >= 3
 }
@@ -262,7 +262,7 @@ func kubernetesTexts(t *testing.T) string {
 	return b.String()
 }
 
-// literals writes the text literals of a source, those that are added to one another as one.
+// literals writes the text literals of a source, and joins concatenated ones.
 func literals(b *strings.Builder, source []byte) {
 	files := token.NewFileSet()
 	var s scanner.Scanner

@@ -20,9 +20,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestDisabledFeatures writes random objects with all features, with each one switched off, and as releases before
-// 1.36, and wants the same fields to go as from Kubernetes' strategies. It is not parallel to others, as Kubernetes has
-// one set of gates for all.
+// TestDisabledFeatures writes random objects with all features, with each feature off, and as releases before 1.36, and
+// checks that we drop the same fields as Kubernetes' strategies. It is not parallel, because Kubernetes has one set of
+// gates for all.
 func TestDisabledFeatures(t *testing.T) {
 	with := prepareRandom(t, kinds.Emulation{}, nil)
 	for _, name := range kinds.Features() {
@@ -49,17 +49,17 @@ func TestDisabledFeatures(t *testing.T) {
 	}
 }
 
-// prepared is what a write has made of a random object, by us and by Kubernetes.
+// prepared is a random object after a write, by us and by Kubernetes.
 type prepared struct{ ours, theirs map[string]any }
 
-// compareDropped wants the same fields to be other than they are with all features.
+// compareDropped checks that the same fields differ from the result with all features.
 func compareDropped(t *testing.T, with, without map[string]prepared) {
 	t.Helper()
 	count := 0
 	for _, name := range slices.Sorted(maps.Keys(with)) {
 		a, b := with[name], without[name]
 		got, want := lost(a.ours, b.ours), lost(a.theirs, b.theirs)
-		if strings.Contains(name, "/status") { // what an old object has, and no client could write
+		if strings.Contains(name, "/status") { // fields of an old object that no client could write
 			inSpec := func(path string) bool { return strings.HasPrefix(path, ".spec.") }
 			got, want = slices.DeleteFunc(got, inSpec), slices.DeleteFunc(want, inSpec)
 		}
@@ -72,8 +72,8 @@ func compareDropped(t *testing.T, with, without map[string]prepared) {
 	t.Logf("%d fields", count)
 }
 
-// lost are the paths of changed, without times of the moment, what the status of a pod says of claims
-// that its spec does not have, and volumes and their mounts, which are not dropped here (ImageVolume).
+// lost returns the paths of changed, without current times, statuses of claims that a pod's spec lacks, and volumes and
+// their mounts, which we do not drop (ImageVolume).
 func lost(a, b map[string]any) []string {
 	return slices.DeleteFunc(changed("", a, b), func(path string) bool {
 		return strings.HasSuffix(path, "TransitionTime") || path == ".status.resourceClaimStatuses" ||
@@ -82,7 +82,7 @@ func lost(a, b map[string]any) []string {
 	})
 }
 
-// changed returns the paths of what is other in b than in a, sorted. Empty maps and lists are nothing.
+// changed returns the paths of differences between a and b, sorted. Empty maps and lists count as absent.
 func changed(path string, a, b any) (paths []string) {
 	am, _ := a.(map[string]any)
 	bm, _ := b.(map[string]any)
@@ -111,7 +111,7 @@ func changed(path string, a, b any) (paths []string) {
 
 func empty(v any) bool {
 	switch v.(type) {
-	case nil, map[string]any, []any: // which have nothing in them here
+	case nil, map[string]any, []any: // which are empty here
 		return true
 	}
 	return false
@@ -141,7 +141,8 @@ func prepareRandom(t *testing.T, e kinds.Emulation, given map[string]bool) map[s
 	return out
 }
 
-// prepare adds what becomes of random objects to out. Kubernetes' strategies panic for some that no client can write.
+// prepare adds the results for random objects to out. Kubernetes' strategies panic for some objects that no client can
+// write.
 func (c *comparison) prepare(out map[string]prepared, name string, seed int64, sub string, s rest.RESTUpdateStrategy) {
 	for _, from := range []int64{-1, seed + 100, seed + 200} {
 		if from < 0 && sub != "" {
@@ -177,7 +178,7 @@ func (c *comparison) prepare(out map[string]prepared, name string, seed int64, s
 	}
 }
 
-// random returns a random object in both forms, with defaults; ok is false for one that cannot be read.
+// random returns a random object in both forms, with defaults; ok is false if it cannot be read.
 func (c *comparison) random(seed int64) (ours map[string]any, theirs runtime.Object, ok bool) {
 	c.what = "random"
 	return c.read(tree(c.t, randomObject(c.t, c.r, c.r.Storage, seed)))

@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestFieldLabels wants field selectors to know the fields that Kubernetes' know, of every kind.
+// TestFieldLabels checks that field selectors support the same fields as Kubernetes, for every kind.
 func TestFieldLabels(t *testing.T) {
 	t.Parallel()
 	candidates := []string{

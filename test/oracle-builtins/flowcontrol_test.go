@@ -42,7 +42,7 @@ func kubeEnsures[T interface {
 		ensurer.RemoveUnwantedObjects(ctx, ops, slices.Concat(mandatory, suggested)))
 }
 
-// fairServer is a server with the objects of priority and fairness, which it keeps when it is told.
+// fairServer is a server with the objects of priority and fairness, which it restores on demand.
 type fairServer struct{ *parttest.Server }
 
 const (
@@ -54,8 +54,8 @@ func flowcontrolResource(prefix string) catalog.GroupResource {
 	return catalog.GroupResource{Group: flowcontrolv1.GroupName, Resource: prefix}
 }
 
-// TestKeepsFlowcontrolObjects lets clients delete, change, annotate and add objects of priority and fairness at random,
-// then has Kubernetes' server and ours put them right, and compares what there is.
+// TestKeepsFlowcontrolObjects lets clients delete, change, annotate and add objects of priority and fairness at random.
+// Then Kubernetes' server and ours restore the objects, and the test compares them.
 func TestKeepsFlowcontrolObjects(t *testing.T) {
 	t.Parallel()
 	part := fairness.Part()
@@ -121,7 +121,7 @@ func union(a, b map[string]string) map[string]string {
 	return out
 }
 
-// essence is what both sides are compared by.
+// essence is the compared part of an object.
 func essence(meta *metav1.ObjectMeta, spec any) string {
 	out, err := json.Marshal([]any{meta.Annotations, spec})
 	if err != nil {
@@ -147,7 +147,7 @@ func decoded[T any](s fairServer, prefix string, f func(*T)) {
 	})
 }
 
-// objects returns what is there.
+// objects returns the current objects.
 func (s fairServer) objects() map[string]string {
 	out := map[string]string{}
 	decoded(s, schemasPrefix, func(f *flowcontrolv1.FlowSchema) { out[schemasPrefix+"/"+f.Name] = schemaEssence(f) })
@@ -157,7 +157,7 @@ func (s fairServer) objects() map[string]string {
 	return out
 }
 
-// disturb has a client change something. What validation refuses changes nothing.
+// disturb makes a client's random change. An invalid change has no effect.
 func (s fairServer) disturb(r *rand.Rand) {
 	s.Helper()
 	s.CatchUp()
@@ -215,11 +215,11 @@ func respecify(r *rand.Rand, spec object.Object) {
 	}
 }
 
-// add makes an object that is not there.
+// add creates a missing object.
 func (s fairServer) add(prefix, name, annotation string) {
 	s.Helper()
 	if isBootstrap[prefix+"/"+name] {
-		return // it has been deleted; a client can make only few of them
+		return // deleted objects; a client can make only few of them
 	}
 	meta, err := json.Marshal(object.Object{"name": name, "annotations": annotations(annotation)})
 	if err != nil {
@@ -232,7 +232,7 @@ func (s fairServer) add(prefix, name, annotation string) {
 	s.Create(flowcontrolResource(prefix), "", fmt.Sprintf(`{"metadata":%s,"spec":%s}`, meta, spec))
 }
 
-// kubeKeeps returns what Kubernetes' server makes of what is there.
+// kubeKeeps returns the objects after Kubernetes' server has restored them.
 func kubeKeeps(s fairServer) map[string]string {
 	s.Helper()
 	var there []runtime.Object

@@ -1,6 +1,6 @@
 package oraclebuiltins
 
-// The groups whose defaults, conversions and validation the tests ask for.
+// These packages install the defaults, conversions and validation that the tests use.
 import (
 	_ "k8s.io/kubernetes/pkg/apis/admissionregistration/install"
 	_ "k8s.io/kubernetes/pkg/apis/apps/install"

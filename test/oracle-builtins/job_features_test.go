@@ -16,8 +16,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestJobFeatures changes jobs as features that are off do not allow, or do not validate, and wants the errors of
-// Kubernetes' strategies. It is not parallel to others, as Kubernetes has one set of gates for all.
+// TestJobFeatures makes changes of jobs that disabled features do not allow, or do not validate, and expects the errors
+// of Kubernetes' strategies. It is not parallel, because Kubernetes has one set of gates for all.
 func TestJobFeatures(t *testing.T) {
 	for _, c := range []struct {
 		release string
@@ -91,7 +91,7 @@ func (c *comparison) changeConditions(job map[string]any) {
 	}
 }
 
-// changePods changes what pods of suspended and other jobs are made of, in each stage of a job.
+// changePods changes the pod templates of suspended and other jobs, in each stage of a job.
 func (c *comparison) changePods(job map[string]any) {
 	const started = "2024-01-01T00:00:00Z"
 	for stage, old := range map[string]map[string]any{

@@ -13,11 +13,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
-// TestKnownKinds: of what kube-apiserver has a Go type for, served or not, a body is not refused as of an unknown kind;
-// of anything else it is.
+// TestKnownKinds checks that a body is refused as of an unknown kind exactly if kube-apiserver has no Go type for the
+// kind, served or not.
 func TestKnownKinds(t *testing.T) {
 	t.Parallel()
-	const aggregator = "apiregistration.k8s.io" // whose kinds TestAPIServices adds, if it runs before
+	const aggregator = "apiregistration.k8s.io" // TestAPIServices adds its kinds, if it runs before
 	scheme := legacyscheme.Scheme.AllKnownTypes()
 	actions := map[schema.GroupVersionKind]bool{}
 	k := decode.NewKinds(catalog.New(kinds.Resources()...), actions)

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestBuiltinModels holds internal/api/openapi/builtin.json to what k8s.io/kubernetes publishes: the parameters of
-// subresources that take something else than their object, and the definitions that only documents of built-in kinds
-// need.
+// TestBuiltinModels compares internal/api/openapi/builtin.json with the documents of k8s.io/kubernetes: the parameters
+// of subresources with bodies of another kind than their object, and the definitions that only documents of built-in
+// kinds need.
 func TestBuiltinModels(t *testing.T) {
 	type parameter struct {
 		Name        string `json:"name"`

@@ -27,7 +27,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// nodeCluster is a random one, in Kubernetes' graph and among what is stored here.
+// nodeCluster is a random cluster, in Kubernetes' graph and in our store.
 type nodeCluster struct {
 	*rand.Rand
 	graph   *node.Graph
@@ -218,8 +218,8 @@ func (c *nodeCluster) question() (*user.DefaultInfo, *request.Info) {
 	return who, what
 }
 
-// TestNodeAuthorizer compares decisions and their texts over random clusters. CHECKS is how many questions are asked,
-// 100,000 if unset.
+// TestNodeAuthorizer compares decisions and their texts over random clusters. CHECKS is the number of requests, 100,000
+// if unset.
 func TestNodeAuthorizer(t *testing.T) {
 	st, err := store.Open(t.Context(),
 		store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})

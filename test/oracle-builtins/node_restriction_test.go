@@ -84,7 +84,7 @@ func (c *kubeletCluster) owners() (out []metav1.OwnerReference) {
 	return out
 }
 
-// randomPod is one with a volume of any type, or none.
+// randomPod returns a pod with a volume of any type, or none.
 func (c *kubeletCluster) randomPod(name string) *corev1.Pod {
 	in := nodeCluster{Rand: c.Rand, graph: node.NewGraph(), objects: map[string]any{}}
 	in.addPod(name)
@@ -174,7 +174,7 @@ func (c *kubeletCluster) randomClaim(name string) *corev1.PersistentVolumeClaim 
 	return claim
 }
 
-// reported is what a kubelet makes of a claim.
+// reported is a claim as a kubelet updates it.
 func (c *kubeletCluster) reported(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	out := claim.DeepCopy()
 	out.ResourceVersion = c.pick("", "1")
@@ -321,7 +321,7 @@ func (c *kubeletCluster) user() *user.DefaultInfo {
 	return who
 }
 
-// fillCluster returns what is stored.
+// fillCluster returns the stored objects.
 func (c *kubeletCluster) fillCluster() (all []runtime.Object) {
 	all = append(all, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1", UID: "u1"}})
 	for i := range 8 {
@@ -373,8 +373,8 @@ func signingRequests(t *testing.T) (all [][]byte) {
 	return append(all, []byte("x"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte("x")}))
 }
 
-// TestNodeRestriction compares what both say to random writes in random clusters. CHECKS is how many writes, 4,000 if
-// unset.
+// TestNodeRestriction compares both decisions about random writes in random clusters. CHECKS is the number of writes,
+// 4,000 if unset.
 func TestNodeRestriction(t *testing.T) {
 	registry := admission.NewPlugins()
 	noderestriction.Register(registry)
@@ -439,7 +439,7 @@ func (w nodeWrite) askTheirs(t *testing.T, p admission.Interface, who user.Info)
 	return gvk.Kind, admitWith(t.Context(), t, p, now, old, gvk, w.subresource, w.op, who)
 }
 
-// nodeRestricted are made once, because a test asks for one at each write.
+// nodeRestricted are made once, because a test uses a kind at each write.
 var nodeRestricted = kinds.Resources()
 
 func (w nodeWrite) askOurs(t *testing.T, p admit.Mutator, who user.Info) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestOlderForms stores random objects as an older kube-apiserver did, in versions with fields in other places, and
-// compares what is read with what kube-apiserver's conversion makes of them.
+// TestOlderForms stores random objects like an older kube-apiserver, in versions with fields in other places, and
+// compares our reading with kube-apiserver's conversion.
 func TestOlderForms(t *testing.T) {
 	t.Parallel()
 	storing := convert.NewStoring(kinds.Resources(), convert.StoringOptions{})
@@ -59,7 +59,7 @@ func compareOlderForm(
 		t.Fatal(err)
 	}
 	got := decoded.JSON
-	back := from.New().(runtime.Object) // without what protobuf cannot say
+	back := from.New().(runtime.Object) // without the fields that protobuf lacks
 	if err := runtime.DecodeInto(protobuf.NewSerializer(legacyscheme.Scheme, legacyscheme.Scheme), stored.Bytes(),
 		back); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func compareOlderForm(
 	}
 	want := tree(t, marshal(t, out))
 	want["apiVersion"], want["kind"] = r.Group+"/"+r.Storage.Name, r.Kind
-	// What is read goes through the Go type of v1 before it is shown.
+	// A read converts the object through the Go type of v1.
 	now := r.Storage.New()
 	if err := json.Unmarshal(got, now); err != nil {
 		t.Fatal(err)

@@ -20,10 +20,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestPublishedSchemas compares the definitions of every published group version with those in k8s.io/kubernetes'
-// api/openapi-spec. The files are made
-// without enums, which servers publish: their values and what descriptions say of them are compared with the generated
-// code.
+// TestPublishedSchemas compares the definitions of every published group version with the files in k8s.io/kubernetes'
+// api/openapi-spec. The files lack enums, which servers publish: the values of enums and their descriptions are
+// compared with the generated code.
 func TestPublishedSchemas(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {
@@ -70,17 +69,17 @@ func TestPublishedSchemas(t *testing.T) {
 	}
 }
 
-// everything is all kinds in all their versions, also those that are served on demand.
+// everything returns all kinds in all their versions, including versions that are off by default.
 func everything() []*catalog.Resource {
 	resources := kinds.Resources()
 	if _, err := (kinds.RuntimeConfig{"api/all": "true"}).Apply(resources, kinds.Emulation{}); err != nil {
-		panic(err) // it is valid
+		panic(err) // the configuration is valid
 	}
 	return resources
 }
 
-// takeEnums removes from a published definition what it says of enums, compares it with the generated one and returns
-// their number.
+// takeEnums removes the enums from a published definition, compares them with the generated one and returns their
+// number.
 func takeEnums(t *testing.T, at string, our map[string]any, their spec.Schema) int {
 	properties, _ := our["properties"].(map[string]any)
 	found := 0

@@ -18,8 +18,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/openapi"
 )
 
-// TestPublishedPaths compares the operations of every published group version with those in k8s.io/kubernetes'
-// api/openapi-spec: paths, methods, names, actions, kinds, parameters, bodies, answers and their forms.
+// TestPublishedPaths compares the operations of every published group version with the files in k8s.io/kubernetes'
+// api/openapi-spec: paths, methods, names, actions, kinds, parameters, bodies, responses and their formats.
 func TestPublishedPaths(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {
@@ -67,7 +67,7 @@ func TestPublishedPaths(t *testing.T) {
 func compareOperations(t *testing.T, edition string, ours, theirs map[string]string, root string) (n int) {
 	t.Helper()
 	for _, op := range slices.Sorted(maps.Keys(theirs)) {
-		// a kind that is not there
+		// a kind that Bowsprit lacks
 		if !strings.HasPrefix(op, root) || strings.Contains(op, "/resourcepoolstatusrequests") {
 			continue
 		}
@@ -87,8 +87,8 @@ func compareOperations(t *testing.T, edition string, ours, theirs map[string]str
 	return n
 }
 
-// operationsOf returns what is compared of each operation of a document, by "path method". The published documents are
-// those of a server with CBOR, which is off by default.
+// operationsOf returns the compared parts of each operation of a document, by "path method". The published documents
+// come from a server with CBOR, which is off by default.
 func operationsOf(t *testing.T, data []byte) map[string]string {
 	t.Helper()
 	var doc struct {

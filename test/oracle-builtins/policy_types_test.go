@@ -28,7 +28,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// gadgets is a custom kind of two versions, of which one has what built-in kinds have not.
+// gadgets is a custom kind of two versions. One has schema features that built-in kinds lack.
 func gadgets() *catalog.Resource {
 	version := func(name, properties string) *catalog.Version {
 		return &catalog.Version{Name: name, Served: true, Source: func() (*apiextensionsv1.JSONSchemaProps, error) {
@@ -52,8 +52,8 @@ func gadgets() *catalog.Resource {
 	}
 }
 
-// theirs is Kubernetes' type checker, of the kinds in the catalog. Schemas of built-in kinds are its own; those of
-// custom ones are read from the documents that we publish, as its controller does.
+// theirs returns Kubernetes' type checker for the kinds in the catalog. Schemas of built-in kinds are its own. It reads
+// schemas of custom kinds from our published documents, as its controller does.
 func theirs(t *testing.T, served *catalog.Snapshot, documents *openapi.Handler) *upstream.TypeChecker {
 	var groups []*restmapper.APIGroupResources
 	for _, g := range served.Groups() {
@@ -112,7 +112,7 @@ func (p publishedSchemas) ResolveSchema(kind schema.GroupVersionKind) (*spec.Sch
 	}, root)
 }
 
-// unique is what Kubernetes adds to the name of a kind to make a type's name.
+// unique matches Kubernetes' names of types: the name of a kind and a number.
 var unique = regexp.MustCompile(`\b([A-Z][A-Za-z]+)\d+\b`)
 
 func withoutNumbers(warnings []admissionregistrationv1.ExpressionWarning) (out []string) {

@@ -41,8 +41,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// TestQuotaMatchesUpstream fills namespaces with random objects and quotas, and asks Kubernetes' evaluators and its
-// admission, and ours, how much is used and which writes may happen. QUOTAS is the number of namespaces.
+// TestQuotaMatchesUpstream fills namespaces with random objects and quotas, and compares the usage and the allowed
+// writes with Kubernetes' evaluators and admission. QUOTAS is the number of namespaces.
 func TestQuotaMatchesUpstream(t *testing.T) {
 	t.Parallel()
 	n := 60
@@ -361,7 +361,7 @@ func (s *quotaSpace) quota(name string) *corev1.ResourceQuota {
 	return q
 }
 
-// quotaWrite is a write to ask about.
+// quotaWrite is a write to check.
 type quotaWrite struct {
 	operation   admission.Operation
 	resource    schema.GroupVersionResource
@@ -451,8 +451,8 @@ func newTheirQuotas(t *testing.T, objects []runtime.Object) *theirQuotas {
 	return theirs
 }
 
-// awaitClasses waits until the evaluators know the extended resource of the class "fast": a handler tells them, for
-// which the synced informers do not wait.
+// awaitClasses waits until the evaluators have the extended resource of the class "fast": a handler adds it, and the
+// sync of the informers does not wait for the handler.
 func (q *theirQuotas) awaitClasses(t *testing.T) {
 	t.Helper()
 	claim := &resourcev1.ResourceClaim{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
@@ -484,7 +484,7 @@ func (q *theirQuotas) used(t *testing.T, of *corev1.ResourceQuota) corev1.Resour
 	return used
 }
 
-// fill gives a quota a status; now and then it lacks something.
+// fill gives a quota a status, sometimes with a missing resource.
 func (q *theirQuotas) fill(t *testing.T, r *rand.Rand, of *corev1.ResourceQuota) {
 	t.Helper()
 	of.Status = corev1.ResourceQuotaStatus{Hard: of.Spec.Hard, Used: q.used(t, of)}
@@ -493,7 +493,7 @@ func (q *theirQuotas) fill(t *testing.T, r *rand.Rand, of *corev1.ResourceQuota)
 	}
 }
 
-// ask returns what Kubernetes says of a write: "" for yes, else whether it is forbidden, and why.
+// ask returns Kubernetes' decision about a write: "" for yes, else whether it is forbidden, and the reason.
 func (q *theirQuotas) ask(
 	t *testing.T, s *quotaSpace, w quotaWrite, limited []resourcequotaapi.LimitedResource,
 ) string {

@@ -31,7 +31,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// roles is a policy as Kubernetes' authorizer reads it, in lists whose order is kept.
+// roles is a policy in the form of Kubernetes' authorizer, in ordered lists.
 type roles struct {
 	roles           []*rbacv1.Role
 	bindings        []*rbacv1.RoleBinding
@@ -72,7 +72,7 @@ func (r *roles) ListClusterRoleBindings(context.Context) ([]*rbacv1.ClusterRoleB
 
 func (r *roles) theirs() *rbac.RBACAuthorizer { return rbac.New(r, r, r, r) }
 
-// changes are the policy as ours learns of it.
+// changes returns the policy as changes for our authorizer.
 func (r *roles) changes() (all []ours.Change) {
 	for _, x := range r.roles {
 		all = append(all, ours.Change{Namespace: x.Namespace, Name: x.Name, Rules: x.Rules})
@@ -91,7 +91,7 @@ func (r *roles) changes() (all []ours.Change) {
 	return all
 }
 
-// only is the policy with nothing but the binding that a reason names.
+// only returns the policy with only the binding in a reason.
 func (r *roles) only(reason string) *roles {
 	one := &roles{roles: r.roles, clusterRoles: r.clusterRoles}
 	for _, b := range r.bindings {
@@ -179,7 +179,7 @@ func (w vocabulary) ref() rbacv1.RoleRef {
 func (w vocabulary) policy() *roles {
 	kinds := []string{"User", "Group", "ServiceAccount", "Robot"}
 	p := &roles{}
-	for i := range 7 { // of 8 that are named
+	for i := range 7 { // of 8 names
 		p.clusterRoles = append(p.clusterRoles, &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "r" + strconv.Itoa(i)}, Rules: w.rules(),
 		})
@@ -228,7 +228,7 @@ func attributes(who user.Info, what *request.Info) authorizer.Attributes {
 }
 
 // TestRBACDecisions compares decisions, their reasons and the lists of rules with Kubernetes' authorizer, over random
-// policies that change by and by. RBAC_QUESTIONS=1000000 asks more.
+// policies that change gradually. RBAC_QUESTIONS=1000000 makes more requests.
 func TestRBACDecisions(t *testing.T) {
 	t.Parallel()
 	questions := 20_000
@@ -284,7 +284,7 @@ func compareDecisions(t *testing.T, p *roles, e *ours.Evaluator, who user.Info, 
 	t.Errorf("%+v %+v: reason %q, want %q", who, what, got.Reason, reason)
 }
 
-// sortedErrors are the errors of a reason. Their order is that of a map, in Kubernetes.
+// sortedErrors returns the errors of a reason, sorted, since Kubernetes orders them by a map.
 func sortedErrors(reason string) []string {
 	list := strings.Split(strings.Trim(strings.TrimPrefix(reason, "RBAC: "), "[]"), ", ")
 	slices.Sort(list)
@@ -337,13 +337,13 @@ func bootstrap() *roles {
 	return p
 }
 
-// TestRBACBootstrapPolicy compares the roles and bindings that the server makes with those of Kubernetes.
+// TestRBACBootstrapPolicy compares the server's initial roles and bindings with Kubernetes'.
 func TestRBACBootstrapPolicy(t *testing.T) {
 	comparePolicy(t)
 }
 
-// TestRBACGatedPolicy does the same with each feature that adds to them. It is not parallel to others, as Kubernetes
-// has one set of gates for all.
+// TestRBACGatedPolicy does the same with each feature that adds to them. It is not parallel, because Kubernetes has one
+// set of gates for all.
 func TestRBACGatedPolicy(t *testing.T) {
 	for _, gates := range [][]featuregate.Feature{
 		{features.ClusterTrustBundle}, {features.PodCertificateRequest}, {features.StorageVersionMigrator},
@@ -362,7 +362,7 @@ func TestRBACGatedPolicy(t *testing.T) {
 	}
 }
 
-// comparePolicy compares the policy with what features add to it. The order of a role's rules means nothing.
+// comparePolicy compares the policy with the additions of features. It ignores the order of a role's rules.
 func comparePolicy(t *testing.T, gates ...string) {
 	t.Helper()
 	objects, err := bootstrapdata.Objects(gates...)
@@ -413,8 +413,8 @@ func comparePolicy(t *testing.T, gates ...string) {
 	}
 }
 
-// TestRBACBootstrapDecisions asks about what the bootstrap roles allow: everything that one of their rules names, and
-// what is near it.
+// TestRBACBootstrapDecisions compares decisions about the bootstrap roles, for everything that one of their rules
+// names, and similar requests.
 func TestRBACBootstrapDecisions(t *testing.T) {
 	t.Parallel()
 	p := bootstrap()
@@ -460,7 +460,7 @@ func TestRBACBootstrapDecisions(t *testing.T) {
 	}
 }
 
-// BenchmarkRBAC puts both side by side: 10,000 bindings for the whole cluster, of which two concern the user.
+// BenchmarkRBAC compares both with 10,000 cluster-wide bindings. Two of them concern the user.
 func BenchmarkRBAC(b *testing.B) {
 	p := &roles{clusterRoles: []*rbacv1.ClusterRole{{
 		ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: []rbacv1.PolicyRule{{

@@ -13,7 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestReach holds what endpoints put back as it was, whatever is sent, to what Kubernetes' strategies say.
+// TestReach compares the fields that endpoints restore, regardless of the body, with Kubernetes' strategies.
 func TestReach(t *testing.T) {
 	byKind := map[string]*catalog.Resource{}
 	for _, r := range kinds.Resources() {

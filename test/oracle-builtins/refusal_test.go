@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/scheduler"
 )
 
-// TestRefusal asks a kubelet's own check and that of simulated kubelets about random pods on random nodes.
+// TestRefusal compares a kubelet's own admission check and the simulated kubelets' check on random pods and nodes.
 func TestRefusal(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(3000) {

@@ -28,7 +28,8 @@ func TestRuntimeConfigKnowsVersions(t *testing.T) {
 	}
 }
 
-// Random configurations switch on and off what they do in kube-apiserver.
+// TestRuntimeConfigMatchesKubernetes checks that random configurations enable and disable the same kinds as in
+// kube-apiserver.
 func TestRuntimeConfigMatchesKubernetes(t *testing.T) {
 	values := []string{"true", "false"}
 	keys := []string{"api/all", "api/ga", "api/beta", "api/alpha"}
@@ -85,7 +86,7 @@ func TestRuntimeConfigMatchesKubernetes(t *testing.T) {
 				want := theirs.ResourceEnabled(gvr)
 				if life, ok := v.New().(interface{ APILifecycleRemoved() (major, minor int) }); ok {
 					_, minor := life.APILifecycleRemoved()
-					want = want && minor > 36 // enabled, and taken away when it is installed
+					want = want && minor > 36 // enabled, and removed at its installation
 				}
 				if v.Served != want {
 					t.Errorf("%v: %s is served: %v, want %v", config, gvr, v.Served, want)

@@ -12,14 +12,14 @@ import (
 	ours "github.com/bowsprit/bowsprit/internal/kinds/scheduling/v1alpha2"
 )
 
-// message is a Go type that has a protobuf form.
+// message is a Go type with a protobuf form.
 type message interface {
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
 }
 
-// TestSchedulingTypes compares our own Go types of scheduling.k8s.io/v1alpha2 with those of k8s.io/api: names and tags
-// of all fields, and over random objects the bytes of messages and what is read of them.
+// TestSchedulingTypes compares our own Go types of scheduling.k8s.io/v1alpha2 with the types of k8s.io/api: names and
+// tags of all fields, and for random objects the bytes of messages and their decoded values.
 func TestSchedulingTypes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ ours, theirs message }{
@@ -61,8 +61,8 @@ func compareMessages(t *testing.T, got, given message) {
 	}
 }
 
-// shape lists the fields of a type and of all below it that are not of k8s.io/apimachinery, with what errors show of
-// them, what forms are made of, and how a strategic merge patch merges them.
+// shape lists the fields of a type and of all types below it outside of k8s.io/apimachinery, with their names in
+// errors, their encodings, and their strategic merge patch.
 func shape(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:
@@ -78,7 +78,7 @@ func shape(t reflect.Type) string {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag := strings.Split(f.Tag.Get("protobuf"), ",")
-		// what stands behind the number says nothing about the message
+		// the message does not depend on the tag's later parts
 		out += fmt.Sprintf("\n%s %q %q %q %q %s", f.Name, f.Tag.Get("json"), tag[:min(2, len(tag))],
 			f.Tag.Get("patchStrategy"), f.Tag.Get("patchMergeKey"), shape(f.Type))
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// What Kubernetes' storage of services does before their strategy is not exported.
+// Kubernetes does not export the steps of its service storage before the strategy.
 
 //go:linkname normalizeClusterIPs k8s.io/kubernetes/pkg/registry/core/service/storage.normalizeClusterIPs
 func normalizeClusterIPs(storage.After, storage.Before)
@@ -32,7 +32,7 @@ func makeAlloc(core.IPFamily, map[core.IPFamily]ipallocator.Interface, portalloc
 //go:linkname initIPFamilyFields k8s.io/kubernetes/pkg/registry/core/service/storage.(*Allocators).initIPFamilyFields
 func initIPFamilyFields(*storage.Allocators, storage.After, storage.Before) error
 
-// keepGiven does what is done before an update, in a cluster that has the addresses that the old service has. It is
+// keepGiven makes the changes before an update, in a cluster that has allocated the old service's addresses. It returns
 // false if that fails.
 func keepGiven(svc, old *core.Service) bool {
 	after, before := storage.After{Service: svc}, storage.Before{Service: old}

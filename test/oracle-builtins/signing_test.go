@@ -27,7 +27,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/certificates/signing"
 )
 
-// signs is an authority, of which both sides have the same.
+// signs is an authority that both sides share.
 type signs struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -69,8 +69,8 @@ func newAuthority(t *testing.T, end time.Time) *signs {
 	return s
 }
 
-// TestSigning compares what Kubernetes' signers demand of requests, and the certificates that they issue, with ours,
-// for random requests, durations and authorities.
+// TestSigning compares the requirements of Kubernetes' signers for requests, and their certificates, with ours, for
+// random requests, durations and authorities.
 func TestSigning(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -125,7 +125,7 @@ func TestSigning(t *testing.T) {
 	}
 }
 
-// compareDemands asks both sides whether the signers of kubelets' certificates sign.
+// compareDemands checks that both sides agree whether the signers of kubelets' certificates sign.
 func compareDemands(t *testing.T, r *x509.CertificateRequest, usages []certificatesv1.KeyUsage) {
 	t.Helper()
 	set := sets.NewString()
@@ -143,7 +143,7 @@ func compareDemands(t *testing.T, r *x509.CertificateRequest, usages []certifica
 	}
 }
 
-// certificateFields are those that both sides must agree in: all but the serial number and the signature.
+// certificateFields returns the compared fields: all but the serial number and the signature.
 func certificateFields(t *testing.T, der []byte) map[string]any {
 	t.Helper()
 	c, err := x509.ParseCertificate(der)

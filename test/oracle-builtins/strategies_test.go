@@ -108,7 +108,7 @@ var podGroups = podgroup.NewStrategy()
 
 var podRequests = podcertificaterequest.NewStrategy()
 
-// namespaces has the one namespace, whose labels allow nothing.
+// namespaces has one namespace, with no labels that permit anything.
 var namespaces = fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b"}}).CoreV1().Namespaces()
 
 var claims = resourceclaim.NewStrategy(namespaces, authorizerfactory.NewAlwaysAllowAuthorizer())

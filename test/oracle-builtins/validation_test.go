@@ -35,11 +35,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestValidation breaks valid objects at one, two or three places, and wants the same errors as from Kubernetes'
-// strategies: for the broken object as a new one, and as an update of the valid one through each of the kind's paths.
-// The same in all other versions of the kind.
-// What the strategies have made of an object that is valid is compared too. CHECKS is how many objects are made of
-// each valid one, 30 if unset.
+// TestValidation mutates valid objects at one, two or three places, and expects the errors of Kubernetes' strategies:
+// for the object as a new one, and as an update of the valid one through each of the kind's paths. It does the same in
+// all other versions of the kind. It also compares the objects that the strategies make of valid objects. CHECKS is the
+// number of mutants of each valid object, 30 if unset.
 func TestValidation(t *testing.T) {
 	t.Parallel()
 	resources := kinds.Resources()
@@ -76,8 +75,8 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-// TestValidationCoordinated does the same with Leases while the feature gate is on that keeps their fields of
-// coordinated leader election. It is not parallel to others, as Kubernetes has one gate for all.
+// TestValidationCoordinated does the same with Leases while the feature gate for their fields of coordinated leader
+// election is on. It is not parallel, because Kubernetes has one gate for all.
 func TestValidationCoordinated(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.CoordinatedLeaderElection,
 		true)
@@ -91,9 +90,8 @@ func TestValidationCoordinated(t *testing.T) {
 	}
 }
 
-// TestValidationOfGroups does the same with groups of pods, what they are made of, and pods in them, while their
-// features are on, which is by default in no release. It is not parallel to others, as Kubernetes has one set of gates
-// for all.
+// TestValidationOfGroups does the same with groups of pods, their templates, and pods in them, while their features are
+// on, which no release enables by default. It is not parallel, because Kubernetes has one set of gates for all.
 func TestValidationOfGroups(t *testing.T) {
 	given := map[string]bool{}
 	gates := featuregatetesting.FeatureOverrides{features.GangScheduling: true}
@@ -113,7 +111,7 @@ func TestValidationOfGroups(t *testing.T) {
 	}
 }
 
-// validObjects are those of testdata/objects.yaml.
+// validObjects returns the objects of testdata/objects.yaml.
 func validObjects(t *testing.T) []map[string]any { return objectsOf(t, "testdata/objects.yaml") }
 
 func objectsOf(t *testing.T, file string) (all []map[string]any) {
@@ -131,7 +129,7 @@ func objectsOf(t *testing.T, file string) (all []map[string]any) {
 	return all
 }
 
-// breakAll compares a valid object, and what becomes of it when it is broken, at its creation and in updates.
+// breakAll compares the results for a valid object and its mutants, at creation and in updates.
 func (c *comparison) breakAll(obj map[string]any) {
 	rounds := 30
 	if s := os.Getenv("CHECKS"); s != "" {
@@ -166,7 +164,7 @@ func (c *comparison) breakAll(obj map[string]any) {
 type comparison struct {
 	t      *testing.T
 	r      *catalog.Resource
-	v      *catalog.Version // nil for the one that objects are stored in
+	v      *catalog.Version // nil for the stored version
 	kind   string
 	what   string // how the object was made
 	agreed []string
@@ -192,7 +190,7 @@ func (c *comparison) ctx(subresource string) context.Context {
 		ns = "b"
 	}
 	ctx := request.WithNamespace(context.Background(), ns)
-	if c.kind == "ResourceClaim" { // whose status asks what the user may do
+	if c.kind == "ResourceClaim" { // its status depends on the user's permissions
 		ctx = request.WithUser(ctx, &user.DefaultInfo{Name: "a"})
 	}
 	return request.WithRequestInfo(ctx, &request.RequestInfo{
@@ -200,7 +198,7 @@ func (c *comparison) ctx(subresource string) context.Context {
 	})
 }
 
-// inNamespace returns what the namespace forbids, which has no labels.
+// inNamespace returns the errors for a namespace without labels.
 func (c *comparison) inNamespace(obj, old map[string]any, subresource string) field.ErrorList {
 	if c.rules().ValidateIn == nil {
 		return nil
@@ -208,8 +206,8 @@ func (c *comparison) inNamespace(obj, old map[string]any, subresource string) fi
 	return c.rules().ValidateIn(obj, old, subresource, func() (map[string]string, error) { return nil, nil })
 }
 
-// internal reads an object as kube-apiserver does: into its Go type, with defaults, and into the internal type. ours
-// is what we make of it.
+// read reads an object like kube-apiserver: into its Go type, with defaults, and into the internal type. ours is our
+// form.
 func (c *comparison) read(obj map[string]any) (ours map[string]any, theirs runtime.Object, ok bool) {
 	c.t.Helper()
 	ours = runtime.DeepCopyJSON(obj)
@@ -229,7 +227,7 @@ func (c *comparison) read(obj map[string]any) (ours map[string]any, theirs runti
 	theirs, err = legacyscheme.Scheme.UnsafeConvertToVersion(typed,
 		schema.GroupVersion{Group: c.r.Group, Version: runtime.APIVersionInternal})
 	if err != nil {
-		return nil, nil, false // a conversion refuses what validation would
+		return nil, nil, false // a conversion refuses invalid objects
 	}
 	if c.rules().Default != nil {
 		c.rules().Default(ours)
@@ -263,7 +261,7 @@ func (c *comparison) create(obj map[string]any) {
 	c.same("create", ourErrs, errs, ours, theirs)
 }
 
-// warned compares what both warn about. Kubernetes' order is partly that of Go's maps.
+// warned compares both sides' warnings. Kubernetes orders some by Go's maps.
 func (c *comparison) warned(what string, ours, theirs []string) {
 	c.t.Helper()
 	slices.Sort(ours)
@@ -274,14 +272,14 @@ func (c *comparison) warned(what string, ours, theirs []string) {
 	}
 }
 
-// older reports whether an object is one that an older Kubernetes has stored, and that today's would not take as it is.
-// An annotation says so.
+// older reports whether an object was stored by an older Kubernetes, and would be invalid today. An annotation marks
+// such objects.
 func older(obj map[string]any) bool {
 	annotations, _ := obj["metadata"].(map[string]any)["annotations"].(map[string]any)
 	return annotations["stored"] == "before"
 }
 
-// stored returns a valid object as it is stored.
+// stored returns the stored form of a valid object.
 func (c *comparison) stored(obj map[string]any) map[string]any {
 	ours, _, _ := c.read(obj)
 	if c.rules().PrepareCreate != nil && !older(obj) {
@@ -290,7 +288,7 @@ func (c *comparison) stored(obj map[string]any) map[string]any {
 		if kept["status"] != nil {
 			ours["status"] = kept["status"]
 		}
-		if c.kind == "Node" { // an older Kubernetes has stored what today's drops
+		if c.kind == "Node" { // an older Kubernetes has stored fields that today's drops
 			ours["spec"] = kept["spec"]
 		}
 	}
@@ -333,7 +331,7 @@ func (c *comparison) update(obj, old map[string]any, subresource string, s rest.
 	c.same("update "+subresource, ourErrs, errs, ours, theirs)
 }
 
-// ask returns Kubernetes' errors, nil if it panics: it answers 500 then.
+// ask returns Kubernetes' errors, or nil if it panics, for which it answers 500.
 func (c *comparison) ask(judge func() field.ErrorList) (errs field.ErrorList) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -343,7 +341,7 @@ func (c *comparison) ask(judge func() field.ErrorList) (errs field.ErrorList) {
 	return judge()
 }
 
-// prepareUpdate does what rest does around the rule.
+// prepareUpdate makes the changes of package rest around the rule.
 func (c *comparison) prepareUpdate(obj, old map[string]any, subresource string) {
 	meta, was := obj["metadata"].(map[string]any), old["metadata"].(map[string]any)
 	meta["generation"] = was["generation"]
@@ -391,7 +389,7 @@ func (c *comparison) same(what string, ours, theirs field.ErrorList, obj map[str
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	read, err := legacyscheme.Scheme.New(gv.WithKind(c.r.Kind)) // as it is when it has been written and read
+	read, err := legacyscheme.Scheme.New(gv.WithKind(c.r.Kind)) // its form after a write and a read
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -458,15 +456,15 @@ func (c *comparison) texts(errs field.ErrorList) []string {
 	return slices.Compact(out)
 }
 
-// wholly are the kinds whose errors are compared with the objects that they show.
+// wholly lists the kinds with errors that are compared including the objects that they show.
 var wholly = []string{"ResourceClaim", "ResourceClaimTemplate", "IPAddress"}
 
-// value returns what an error shows of a value that is a text, a number or a truth. Objects are shown with other
-// names, empty ones as null.
+// value returns the value in an error if it is a string, a number or a boolean. Errors show objects with other names,
+// and empty ones as null.
 func (c *comparison) value(e *field.Error) string {
 	data, err := json.Marshal(e.BadValue)
 	if err == nil && slices.Contains(wholly, c.kind) {
-		return strings.ReplaceAll(string(data), "[]", "null") + ": " // an empty list is as good as none
+		return strings.ReplaceAll(string(data), "[]", "null") + ": " // an empty list equals an absent one
 	}
 	if err != nil || len(data) == 0 || string(data) == "null" || strings.ContainsAny(string(data[:1]), "{[") {
 		return ""
@@ -508,8 +506,8 @@ var words = []string{
 	"RequireDualStack", "PreferDualStack", "True",
 }
 
-// expressions are about devices: good ones, such that do not compile, such that are no question, and such that take
-// too long.
+// expressions are about devices: valid ones, ones that do not compile, ones of another type than bool, and ones that
+// take too long.
 var expressions = []string{
 	"", "true", "device.driver", "device.attributes['a'].b", "device.capacity", "device.nothing", "device.driver ==",
 	"1 + 1", "'a' == 1", strings.Repeat("a", 10*1024+1),
@@ -522,7 +520,7 @@ func (m *mutator) word() string { return words[m.Intn(len(words))] }
 
 var amounts = []string{"0", "-1", "1", "500m", "3Gi", "1.5"}
 
-// mutate returns a copy of obj that is changed at n places.
+// mutate returns a copy of obj with changes at n places.
 func (m *mutator) mutate(obj map[string]any, n int) map[string]any {
 	m.done = nil
 	out := runtime.DeepCopyJSON(obj)
@@ -599,10 +597,10 @@ func (m *mutator) list(v []any, path string) any {
 	}
 	i, how := m.Intn(len(v)), m.Intn(8)
 	if strings.HasSuffix(path, ".policies") && (how == 0 || how == 2 && len(v) == 1) {
-		return v // an empty list is none for us, and gets the default
+		return v // we treat an empty list as absent, and set the default
 	}
 	if strings.Contains(path, ".attributes.") && (how == 0 || how == 2 && len(v) == 1) {
-		return v // an empty list is as good as none, and the rule about it behind a gate
+		return v // an empty list equals an absent one, and a gate guards its rule
 	}
 	switch how {
 	case 0:

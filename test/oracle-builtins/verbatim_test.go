@@ -20,8 +20,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
-// TestDocumentsKeepTheirBytes sends objects with documents as client-go does in protobuf, and stores them so. The
-// documents are then what they are in what kube-apiserver stores.
+// TestDocumentsKeepTheirBytes sends objects with documents in protobuf, as client-go does, and stores them so. The
+// documents are the same as in kube-apiserver's store.
 func TestDocumentsKeepTheirBytes(t *testing.T) {
 	t.Parallel()
 	storing := convert.NewStoring(kinds.Resources(), convert.StoringOptions{Media: codec.Protobuf})
@@ -102,7 +102,7 @@ func compareDocuments(
 	return len(codec.Documents(got, nil))
 }
 
-// randomDocument returns an object in JSON that is written in unusual ways.
+// randomDocument returns an object in JSON with unusual notation.
 func randomDocument(c randfill.Continue) string {
 	blank := func() string { return []string{"", "", "", " ", "\n", "\t "}[c.Intn(6)] }
 	values := []string{`1`, `1.0`, `-0`, `1e3`, `"<\u00e4>"`, `"\/"`, `null`, `true`, `[]`, `[1, 2]`, `{"y":1,"x":2}`}

@@ -28,8 +28,8 @@ import (
 //go:linkname reconcileElectionStep k8s.io/kubernetes/pkg/controlplane/controller/leaderelection.(*Controller).reconcileElectionStep
 func reconcileElectionStep(*leaderelection.Controller, context.Context, types.NamespacedName) (time.Duration, error)
 
-// TestElectionMatchesUpstream has Kubernetes' controller take one step with random Leases and candidates, and wants
-// the same pings and the same Lease of package leaseelection.
+// TestElectionMatchesUpstream lets Kubernetes' controller take one step with random Leases and candidates, and expects
+// the same pings and the same Lease from package leaseelection.
 func TestElectionMatchesUpstream(t *testing.T) {
 	t.Parallel()
 	pings, leases, waits := 0, 0, 0
@@ -38,7 +38,7 @@ func TestElectionMatchesUpstream(t *testing.T) {
 		r := randomRound(rand.New(rand.NewPCG(seed, 0)), now)
 		wantPinged, want, err := theirStep(t, r)
 		if errors.Is(err, errPanic) || err != nil && strings.Contains(err.Error(), "differing strategies") {
-			continue // with a Lease that has no holder; in an order that is chance, it may not look at the newest
+			continue // a Lease without a holder; its random order may skip the newest
 		}
 		r.Candidates = slices.DeleteFunc(r.Candidates,
 			func(c *coordinationv1beta1.LeaseCandidate) bool { return leaseelection.Left(c.Spec.RenewTime, now) < 0 })
@@ -55,7 +55,7 @@ func TestElectionMatchesUpstream(t *testing.T) {
 		}
 		if got.Lease != nil && got.Lease.RenewTime != nil && want != nil && want.RenewTime != nil &&
 			want.RenewTime.Sub(got.Lease.RenewTime.Time).Abs() < time.Minute {
-			got.Lease.RenewTime = want.RenewTime // Kubernetes asks another clock
+			got.Lease.RenewTime = want.RenewTime // Kubernetes reads another clock
 		}
 		if !reflect.DeepEqual(got.Lease, want) {
 			t.Errorf("seed %d: lease\n%s, want\n%s (%v)", seed, brief(got.Lease), brief(want), err)
@@ -128,7 +128,7 @@ func randomRound(random *rand.Rand, now time.Time) *leaseelection.Round {
 
 var errPanic = errors.New("Kubernetes panics")
 
-// theirStep returns whom Kubernetes pings, and what it writes into the Lease, nil if nothing.
+// theirStep returns the candidates that Kubernetes pings, and the Lease that it writes, or nil.
 func theirStep(t *testing.T, r *leaseelection.Round) (pinged []string, lease *coordinationv1.LeaseSpec, err error) {
 	t.Helper()
 	client := fake.NewClientset()

@@ -15,8 +15,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestWarnings has objects that are valid and full of what Kubernetes warns about, and wants the same warnings: for
-// the object as a new one, for an update that changes its generation, for one that does not, and for each subresource.
+// TestWarnings gives both sides valid objects with many causes for Kubernetes' warnings, and expects the same warnings:
+// for a new object, for an update that changes its generation, for an update that does not, and for each subresource.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	byKind := map[string]*catalog.Resource{}
@@ -75,7 +75,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// mapAt returns the map at a path, nil if there is none.
+// mapAt returns the map at a path, or nil.
 func mapAt(obj map[string]any, path []string) map[string]any {
 	for _, name := range path {
 		obj, _ = obj[name].(map[string]any)

@@ -11,7 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	_ "k8s.io/kubernetes/pkg/controller/cronjob" // what is linked to
+	_ "k8s.io/kubernetes/pkg/controller/cronjob" // target of a linkname
 
 	"github.com/bowsprit/bowsprit/internal/workload/batch"
 )

@@ -168,7 +168,7 @@ func TestRolloutNumbers(t *testing.T) {
 			all = append(all, randomSet(r, i))
 		}
 		current := all[0]
-		if *current.Spec.Replicas <= *d.Spec.Replicas { // Kubernetes scales down before it asks
+		if *current.Spec.Replicas <= *d.Spec.Replicas { // Kubernetes scales down first
 			want, err := deployment.NewRSNewReplicas(d, all, current)
 			if err != nil {
 				t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/stage"
 )
 
-// folder is that of kwok's Stages, in the cache of modules.
+// folder returns the directory of kwok's Stages, in the cache of modules.
 func folder(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok").Output()
@@ -24,7 +24,7 @@ func folder(t *testing.T) string {
 	return filepath.Join(strings.TrimSpace(string(out)), "kustomize", "stage")
 }
 
-// kwok's own Stages have the results that kwok keeps of them, each with the Stages beside it.
+// TestGolden checks that kwok's own Stages give the results in kwok's testdata, each with its neighbouring Stages.
 func TestGolden(t *testing.T) {
 	inputs, err := filepath.Glob(filepath.Join(folder(t), "*", "*", "testdata", "*.input.yaml"))
 	if err != nil || len(inputs) < 14 {

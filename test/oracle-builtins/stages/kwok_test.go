@@ -1,5 +1,5 @@
-// Package stages compares what this server makes of Stages with kwok itself: its package lifecycle, its Stages, and the
-// results that it keeps of them.
+// Package stages compares this server's handling of Stages with kwok itself: its package lifecycle, its Stages, and its
+// recorded results.
 package stages
 
 import (
@@ -23,7 +23,7 @@ import (
 // now is the time of kwok's own test.
 var now = time.Date(2006, 1, 2, 15, 4, 5, 0, time.UTC)
 
-// outcome is what becomes of an object by a Stage, in the words of kwok's test.
+// outcome is the result of a Stage for an object, in the format of kwok's test.
 type outcome struct {
 	Stage  string           `json:"stage"`
 	Delay  []time.Duration  `json:"delay,omitempty"`
@@ -32,7 +32,7 @@ type outcome struct {
 	Failed string           `json:"failed,omitempty"`
 }
 
-// theirs returns what kwok makes of an object.
+// theirs returns kwok's results for an object.
 func theirs(t *testing.T, stages []string, object map[string]any) (out []outcome) {
 	t.Helper()
 	var all []*internalversion.Stage
@@ -114,7 +114,7 @@ func theirSteps(one *outcome, s *lifecycle.Stage, u *unstructured.Unstructured) 
 	}
 }
 
-// ours returns what this server makes of an object.
+// ours returns this server's results for an object.
 func ours(t *testing.T, stages []string, object map[string]any) (out []outcome) {
 	t.Helper()
 	var life stage.Life
@@ -186,7 +186,7 @@ func ourSteps(one *outcome, s *stage.Stage, o *stage.Object) {
 			fields["kind"] = "patch"
 		}
 		if patch != nil {
-			// kwok's test has pods that are no pods to it, and so other patches of them than a server is sent.
+			// kwok's test does not treat its pods as pods, and so makes other patches than a server.
 			kind := string(patch.Type)
 			if fields["kind"] == "patch" {
 				kind = strings.Replace(kind, "strategic-merge", "merge", 1)
@@ -206,7 +206,7 @@ func ourSteps(one *outcome, s *stage.Stage, o *stage.Object) {
 	}
 }
 
-// functions are those that kwok's test has: they say how they were called.
+// functions are the functions of kwok's test: they return their own call.
 func functions() gotpl.FuncMap {
 	all := gotpl.FuncMap{}
 	call := func(name string, args []any) string {
@@ -231,7 +231,7 @@ func functions() gotpl.FuncMap {
 	return all
 }
 
-// plain returns fields as they are after JSON.
+// plain returns fields after a trip through JSON.
 func plain(fields map[string]any) (out map[string]any) {
 	data, err := json.Marshal(fields)
 	if err == nil {

@@ -20,7 +20,7 @@ func cases() int {
 	return 2000
 }
 
-// What random Stages and objects are made of.
+// These are the parts of random Stages and objects.
 var (
 	keys = []string{
 		".status.phase", ".metadata.deletionTimestamp", ".metadata.finalizers", ".metadata.finalizers.[]",
@@ -173,7 +173,7 @@ func randomEvent(r *rand.Rand) map[string]any {
 	return map[string]any{"type": "Normal", "reason": pick(r, values), "message": pick(r, values)}
 }
 
-// randomNext returns what a Stage does, in the older form or in steps.
+// randomNext adds a Stage's actions, in the older form or in steps.
 func randomNext(r *rand.Rand, spec map[string]any) {
 	if r.IntN(2) == 0 {
 		next := map[string]any{"delete": r.IntN(3) == 0}
@@ -273,9 +273,9 @@ func randomStage(t *testing.T, r *rand.Rand, name string) string {
 	return string(out)
 }
 
-// Random Stages do to random objects what kwok does: the same match, with the same weights and delays, and do the same.
-// Weights are not negative: with such kwok panics.
-// One whose templates fail does nothing here, and with kwok what stands before.
+// TestRandom checks that random Stages have the same effect on random objects as in kwok: the same Stages match, with
+// the same weights, delays and actions. Weights are not negative, because kwok panics with negative ones. A Stage with
+// failing templates has no effect here, and in kwok the actions before the failure.
 func TestRandom(t *testing.T) {
 	seed := uint64(11)
 	matched, delayed, acts, failed := 0, 0, 0, 0

@@ -20,10 +20,10 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// patience bounds every wait; it is reached only if a test fails.
+// patience bounds every wait; only a failing test reaches it.
 const patience = 2 * time.Minute
 
-// server is one that simulates workloads, with a clock.
+// server is a server with simulated workloads and a clock.
 type server struct {
 	*testing.T
 	*kubernetes.Clientset
@@ -52,7 +52,7 @@ func startServer(t *testing.T, folders ...string) *server {
 	return s
 }
 
-// until waits for something, and moves the clock meanwhile.
+// until waits for a condition, and moves the clock meanwhile.
 func (s *server) until(what string, step time.Duration, is func(context.Context) (bool, error)) {
 	s.Helper()
 	err := wait.PollUntilContextTimeout(s.Context(), 50*time.Millisecond, patience, true,
@@ -119,7 +119,8 @@ func (s *server) delete(name string) {
 	}
 }
 
-// kwok's quick Stages and those with which pods and nodes fail do on a server what they are for, as files.
+// TestFastAndChaos checks that kwok's quick Stages, and its Stages for failing pods and nodes, work on a server, loaded
+// as files.
 func TestFastAndChaos(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "node/fast", "node/heartbeat", "node/chaos", "pod/fast", "pod/chaos")
