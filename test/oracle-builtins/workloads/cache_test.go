@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// side is one of the two servers, with a copy of what is on it that its watches keep, so that many stories can wait at
-// the same time and ask the server for nothing.
+// side is one of the two servers, with a copy of its objects that watches keep current. So many stories can wait at the
+// same time without requests to the server.
 type side struct {
 	name   string
 	client dynamic.Interface
@@ -30,7 +30,7 @@ type side struct {
 	places bool
 
 	mu sync.Mutex
-	// changes counts what has happened in each namespace, and past has what came and went there in order.
+	// changes counts the changes in each namespace, and past lists the pods that appeared and disappeared, in order.
 	changes map[string]int
 	past    map[string][]string
 }
@@ -63,7 +63,8 @@ func newSide(t *testing.T, name string, settings *rest.Config) *side {
 	return s
 }
 
-// note counts a change. Pods of StatefulSets that come and go are kept in order: it is theirs that matters.
+// note counts a change. It records pods of StatefulSets that appear and disappear in order, because their order
+// matters.
 func (s *side) note(obj any, how string) {
 	o, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -93,8 +94,8 @@ func (s *side) changed(namespace string) int {
 	return s.changes[namespace]
 }
 
-// history returns the pods of StatefulSets that came (+) and went (-) in a namespace: those of ordered sets in their
-// order, as far as one set does not depend on another.
+// history returns the pods of StatefulSets that appeared (+) and disappeared (-) in a namespace. Pods of ordered sets
+// are in their order, without regard to other sets.
 func (s *side) history(namespace string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +112,7 @@ func (s *side) history(namespace string) string {
 				slices.Sort(all)
 			}
 		} else {
-			slices.Sort(all) // what goes with a set goes in no order
+			slices.Sort(all) // pods deleted with a set have no order
 		}
 		out = append(out, set+": "+strings.Join(all, " "))
 	}
@@ -119,7 +120,7 @@ func (s *side) history(namespace string) string {
 	return strings.Join(out, "\n")
 }
 
-// get returns an object, nil if it is not there. It must not be changed.
+// get returns an object, or nil. The caller must not change it.
 func (s *side) get(resource, namespace, name string) *unstructured.Unstructured {
 	key := namespace + "/" + name
 	if ofCluster(resource) {
@@ -132,14 +133,15 @@ func (s *side) get(resource, namespace, name string) *unstructured.Unstructured 
 	return o.(*unstructured.Unstructured)
 }
 
-// list returns the objects of a namespace, which may be changed; of volumes those of its claims and label.
+// list returns the objects of a namespace, which the caller may change. For volumes it returns the volumes with the
+// namespace's claims and label.
 func (s *side) list(resource, namespace string) (out []*unstructured.Unstructured) {
 	store := s.copies[resource].GetIndexer()
 	objects := store.List()
 	if !ofCluster(resource) {
 		objects, _ = store.ByIndex(cache.NamespaceIndex, namespace)
 	}
-	if resource == "events" { // those of nodes are in the default namespace
+	if resource == "events" { // events of nodes are in the default namespace
 		others, _ := store.ByIndex(cache.NamespaceIndex, metav1.NamespaceDefault)
 		for _, o := range others {
 			if nodesStory(o.(*unstructured.Unstructured)) == namespace {
@@ -161,14 +163,14 @@ func (s *side) list(resource, namespace string) (out []*unstructured.Unstructure
 	return out
 }
 
-// reach waits until the copy has what a write has answered, or something newer.
+// reach waits until the copy has the result of a write, or a newer state.
 func (s *side) reach(ctx context.Context, resource string, written *unstructured.Unstructured) error {
 	want, _ := strconv.ParseUint(written.GetResourceVersion(), 10, 64)
 	return poll(ctx, func() (bool, error) {
 		o := s.get(resource, written.GetNamespace(), written.GetName())
 		if o == nil {
 			newest, err := strconv.ParseUint(s.copies[resource].LastSyncResourceVersion(), 10, 64)
-			return err == nil && newest > want, nil // it has come and gone
+			return err == nil && newest > want, nil // it was created and deleted
 		}
 		has, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
 		return has >= want, err
@@ -187,7 +189,7 @@ func nodesStory(o *unstructured.Unstructured) string {
 	return about["name"][:max(0, strings.LastIndexByte(about["name"], '-'))]
 }
 
-// poll waits until something is done.
+// poll waits until done returns true.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	for wait := 10 * time.Millisecond; ; wait = min(wait*3/2, 100*time.Millisecond) {
 		if ok, err := done(); ok || err != nil {

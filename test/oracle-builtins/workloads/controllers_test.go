@@ -44,7 +44,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// replaced are the simulated controllers in whose place Kubernetes' own run.
+// replaced lists the simulated controllers that Kubernetes' own replace.
 var replaced = []string{
 	"deployment-controller", "replicaset-controller", "replicationcontroller-controller", "statefulset-controller",
 	"daemonset-controller", "job-controller", "cronjob-controller", "persistentvolume-binder-controller",
@@ -61,14 +61,14 @@ func startServer(t *testing.T, nodes string, without ...string) *rest.Config {
 		for _, name := range without {
 			c.Controllers.Enabled = append(c.Controllers.Enabled, "-"+name)
 		}
-		c.Admission.Disabled = append(c.Admission.Disabled, "ServiceAccount") // whose accounts come late
+		c.Admission.Disabled = append(c.Admission.Disabled, "ServiceAccount") // its accounts appear late
 	})
 	settings := server.RESTConfig()
 	settings.QPS, settings.WarningHandler = -1, rest.NoWarnings{}
 	return settings
 }
 
-// replacedOnNodes are those about nodes in whose place Kubernetes' own run where stories are about nodes.
+// replacedOnNodes lists the controllers for nodes that Kubernetes' own replace in stories about nodes.
 var replacedOnNodes = []string{"node-lifecycle-controller", "taint-eviction-controller"}
 
 // startNodeControllers runs kube-controller-manager's controllers of nodes against a server until the test ends.
@@ -120,7 +120,7 @@ func startControllers(t *testing.T, settings *rest.Config) {
 	daemons, err := daemon.NewDaemonSetsController(ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(),
 		core.Nodes(), client, flowcontrol.NewBackOff(time.Second, 15*time.Minute))
 	must(err)
-	job.SyncJobBatchPeriod = 50 * time.Millisecond // a second; it is only how long changes are gathered
+	job.SyncJobBatchPeriod = 50 * time.Millisecond // the default is a second; it only batches changes
 	jobs, err := job.NewController(ctx, client, core.Pods(), batch.Jobs(), nil, nil)
 	must(err)
 	cron, err := cronjob.NewControllerV2(ctx, batch.Jobs(), batch.CronJobs(), client)
@@ -173,7 +173,7 @@ func startControllers(t *testing.T, settings *rest.Config) {
 	go expiry.Run(ctx, workers)
 }
 
-// makeClasses makes the StorageClasses of stories beside the default one.
+// makeClasses makes the StorageClasses of stories, besides the default one.
 func makeClasses(t *testing.T, servers ...*rest.Config) {
 	t.Helper()
 	later, grows, keep := storagev1.VolumeBindingWaitForFirstConsumer, true, corev1.PersistentVolumeReclaimRetain

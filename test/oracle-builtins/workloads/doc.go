@@ -1,3 +1,3 @@
-// Package workloads has no code of its own: its tests hold simulated workloads, on a server as a client sees it, to the
-// scheduler and the controllers of k8s.io/kubernetes, which they run as they are.
+// Package workloads has only tests: they compare simulated workloads, on a server as a client sees it, with the
+// unmodified scheduler and controllers of k8s.io/kubernetes.
 package workloads

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What happens to the first object of a kind with a label app.
+// These verbs act on the first object of a kind with a label app.
 
 func (on target) lose(ctx context.Context, _ string) error {
 	p, err := on.first()
@@ -37,7 +37,7 @@ func (on target) fail(ctx context.Context, _ string) error {
 	return on.patchStatus(ctx, "{phase: Failed, reason: Evicted}")
 }
 
-// first returns the first object of a kind with a label app, of those whose names are made up if there are some.
+// first returns the first object of a kind with a label app. It prefers objects with generated names.
 func (on target) first() (found *unstructured.Unstructured, err error) {
 	for _, o := range on.list(on.resource, on.namespace) {
 		if on.name != "-" && o.GetLabels()["app"] != on.name {
@@ -85,7 +85,7 @@ func (on target) evict(ctx context.Context, rest string) error {
 	return err
 }
 
-// retemplate makes an object anew under its name, with another label in the template of its pods.
+// retemplate recreates an object under its name, with another label in its pod template.
 func (on target) retemplate(ctx context.Context, label string) error {
 	o, err := on.first()
 	if err != nil {

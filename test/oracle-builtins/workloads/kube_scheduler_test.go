@@ -23,15 +23,15 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
-// kubeScheduler is the part of kube-scheduler that finds a node: its plugins that look at what is in these cases, with
-// their default settings and weights.
+// kubeScheduler is the part of kube-scheduler that finds a node: its plugins for the parts of these cases, with their
+// default settings and weights.
 type kubeScheduler struct {
 	framework framework.Framework
 	factory   informers.SharedInformerFactory
 	nodes     *currentNodes
 }
 
-// currentNodes are those of the current case.
+// currentNodes are the nodes of the current case.
 type currentNodes struct{ fwk.SharedLister }
 
 func newKubeScheduler(t *testing.T) *kubeScheduler {
@@ -68,7 +68,7 @@ func newKubeScheduler(t *testing.T) *kubeScheduler {
 	return k
 }
 
-// take makes what is on the server the state that the plugins see.
+// take gives the plugins the current state of the server.
 func (k *kubeScheduler) take(t *testing.T, c *schedulerCase) {
 	t.Helper()
 	var nodes []*corev1.Node
@@ -120,11 +120,12 @@ func (k *kubeScheduler) keep(t *testing.T, in cache.SharedIndexInformer, list ru
 	}
 }
 
-// decision is what kube-scheduler makes of a pod.
+// decision is kube-scheduler's decision about a pod.
 type decision struct {
 	best    []string // the nodes with the highest score
 	because string   // their scores or, without any, why no node is left
-	// anywhere is true if the pod is refused before a node is looked at. Then kube-scheduler says no more than that.
+	// anywhere is true if the pod is refused before the plugins check nodes. Then kube-scheduler gives no reasons for
+	// nodes.
 	anywhere bool
 
 	state  fwk.CycleState

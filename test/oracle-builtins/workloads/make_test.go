@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Objects of stories are what is in bases, with what the story says of them. Its keys are those of the spec, but for
-// some that reach further in:
+// Objects of stories are merges of bases with the keys in the story. The keys are fields of the spec, except for some
+// that stand for other parts:
 const (
 	podKey  = "pod"  // the spec of the pods
 	tagsKey = "tags" // their annotations
@@ -19,7 +19,7 @@ const (
 	jobKey  = "job"  // the spec of a CronJob's Jobs
 )
 
-// failures are the keys by which pods do not run as they should, and the annotations that ask for it.
+// failures maps keys for failing pods to the annotations that cause the failure.
 var failures = map[string]string{
 	"unready": "bowsprit.dev/simulate-unready", "exits": "bowsprit.dev/simulate-exit-code",
 	"runs": "bowsprit.dev/simulate-run-time", "delay": "bowsprit.dev/simulate-start-delay",
@@ -50,7 +50,7 @@ func pathTo(resource, key string) []string {
 	return append(template, "metadata", "labels")
 }
 
-// bases are what objects are if a story says nothing of them; NAME stands for their name.
+// bases are the objects without keys in the story; NAME stands for their name.
 var bases = map[string]string{
 	"pods":        `{terminationGracePeriodSeconds: 0, containers: [{name: c, image: c}]}`,
 	"deployments": `{selector: {matchLabels: {app: NAME}}, template: {metadata: {labels: {app: NAME}}, spec: POD}}`,
@@ -64,10 +64,10 @@ var bases = map[string]string{
 	"persistentvolumeclaims": `{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`,
 	"horizontalpodautoscalers": `{maxReplicas: 10,
 		scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: NAME}}`,
-	"endpoints": `{}`, // they have no spec: what a story says is theirs
+	"endpoints": `{}`, // they have no spec: all keys are fields of the object
 }
 
-// base returns an object of a kind without what a story says of it.
+// base returns an object of a kind without the keys of a story.
 func base(resource, name string) (*unstructured.Unstructured, error) {
 	of := resource
 	if resource == "replicasets" || resource == "daemonsets" {
@@ -101,7 +101,7 @@ var kindNames = map[string]string{
 	"horizontalpodautoscalers": "HorizontalPodAutoscaler",
 }
 
-// change returns what a story says of an object as a merge patch.
+// change returns the keys of a story as a merge patch.
 func change(resource, text string) (map[string]any, error) {
 	var said map[string]any
 	if err := yaml.UnmarshalStrict([]byte(text), &said); err != nil {
@@ -144,7 +144,7 @@ func merge(into, patch map[string]any) {
 	}
 }
 
-// without drops what a merge has set to null.
+// without drops the fields that a merge has set to null.
 func without(in map[string]any) map[string]any {
 	maps.DeleteFunc(in, func(_ string, v any) bool { return v == nil })
 	for _, v := range in {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kinds are what stories are about, by the resource's name.
+// kinds are the resources of stories, by name.
 var kinds = resources()
 
 func resources() map[string]schema.GroupVersionResource {
@@ -32,9 +32,8 @@ func resources() map[string]schema.GroupVersionResource {
 	return all
 }
 
-// state returns what is in a namespace as text, without what differs from run to run: names that are made up, uids,
-// times, addresses, nodes, and how often something was written. Of controllers' events it has what they are about and
-// their reason.
+// state returns the objects of a namespace as text, without the parts that differ from run to run: generated names,
+// uids, times, addresses, nodes, and numbers of writes. For events of controllers it has the object and the reason.
 func state(on *side, namespace string, skip leeway) (string, error) {
 	var all []*unstructured.Unstructured
 	events := map[string]bool{}
@@ -72,7 +71,7 @@ func state(on *side, namespace string, skip leeway) (string, error) {
 	for text := range events {
 		text = names.Replace(settled(text))
 		if kind, _, _ := strings.Cut(text, " "); kind == "Pod" {
-			text = gone.ReplaceAllString(text, "-*") // also of pods that are not there any more
+			text = gone.ReplaceAllString(text, "-*") // also of deleted pods
 		}
 		if !slices.Contains(said, text) {
 			said = append(said, text)
@@ -82,25 +81,25 @@ func state(on *side, namespace string, skip leeway) (string, error) {
 	return strings.Join(out, "---\n") + "events:\n" + strings.Join(said, "\n") + "\n", nil
 }
 
-// leeway is what Kubernetes' controllers do one way or another in a story, as their informers run.
+// leeway selects the results of a story that depend on the timing of informers in Kubernetes' controllers.
 type leeway struct {
-	// progress is which ReplicaSet the condition Progressing names. When a Deployment is scaled to nothing and gets
-	// another template at once, a status that shows some of the pods gone is progress of the new one; without such a
-	// look, the rollout before is all that has been.
+	// progress ignores the ReplicaSet in the condition Progressing. When a Deployment is scaled to zero and gets
+	// another template at once, a status update with fewer pods counts as progress of the new ReplicaSet. Without such
+	// an update, the condition stays at the rollout before.
 	progress bool
-	// updates is whether there is an event SuccessfulUpdate of a pod with claims: a StatefulSet that cannot write the
-	// owners of a claim when it makes the pod, since what binds the claim was quicker, does it later, and writes the
-	// pod too. Nor does it say then that it has made the pod.
+	// updates ignores the events SuccessfulUpdate and Create Pod of pods with claims. If the volume binder updates a
+	// claim first, a StatefulSet cannot write the claim's owners when it makes the pod. It then does so later with an
+	// update of the pod, and omits the event for the creation.
 	updates bool
 }
 
-// see notes what a line makes chance.
+// see sets the leeway for a line.
 func (l *leeway) see(line string) {
 	if strings.HasPrefix(line, "set deployments/") && strings.Contains(line, "replicas: 0") {
 		l.progress = true
 	}
 	if strings.HasPrefix(line, "make statefulsets/") && strings.Contains(line, "volumeClaimTemplates") {
-		l.updates = true // for good: the claims may be gone when the events are compared
+		l.updates = true // for good: the claims may be deleted before the events are compared
 	}
 }
 
@@ -109,7 +108,7 @@ func updatesPod(event string) bool {
 		(strings.Contains(event, " SuccessfulUpdate ") || strings.Contains(event, ": Create Pod "))
 }
 
-// nameless takes the name of the ReplicaSet out of what a Deployment says of its progress.
+// nameless removes the name of the ReplicaSet from a Deployment's condition Progressing.
 func nameless(o *unstructured.Unstructured) {
 	if o.GetKind() != "Deployment" {
 		return
@@ -128,19 +127,19 @@ func nameless(o *unstructured.Unstructured) {
 
 var quoted = regexp.MustCompile(`"[^"]*"`)
 
-// chance are the reasons of events that Kubernetes' controllers report or not, as their informers run: a CronJob that
-// misses what it has just deleted, a volume that is made for a claim that goes, a write that meets another, a
-// budget whose pods are not there yet or whose controller is not known yet, Jobs that are seen before their CronJob.
+// chance lists the reasons of events that depend on the timing of informers in Kubernetes' controllers: a CronJob that
+// misses a Job that it has just deleted, a volume for a claim that is being deleted, a write conflict, a budget whose
+// pods or controller are not in the cache yet, Jobs that appear before their CronJob.
 var chance = map[string]bool{
 	"MissingJob": true, "ProvisioningFailed": true, "FailedUpdate": true, "NoPods": true,
 	"CalculateExpectedPodCountFailed": true, "UnexpectedJob": true, "SawCompletedJob": true,
 }
 
-// timed are the reasons of events whose message says how far something is.
+// timed lists the reasons of events with progress in their message.
 var timed = map[string]bool{"ScalingReplicaSet": true}
 
-// eventText returns what an event is about and its reason; "" if it is a kubelet's, which sees by chance what goes at
-// once.
+// eventText returns the object and the reason of an event. It returns "" for kubelets' events, because a kubelet may
+// miss short-lived pods.
 func eventText(o *unstructured.Unstructured) string {
 	about, _, _ := unstructured.NestedStringMap(o.Object, "involvedObject")
 	from, _, _ := unstructured.NestedString(o.Object, "source", "component")
@@ -152,7 +151,7 @@ func eventText(o *unstructured.Unstructured) string {
 	text := strings.Join([]string{about["kind"], about["name"], kind, reason, from}, " ")
 	message, _, _ := unstructured.NestedString(o.Object, "message")
 	if strings.HasPrefix(message, "(combined from similar events)") {
-		return "" // of how many there are is chance, and of which
+		return "" // their number and their sources vary
 	}
 	if !timed[reason] {
 		text += ": " + onNode.ReplaceAllString(gone.ReplaceAllString(strings.TrimSpace(message), "-*"), "on node *")
@@ -164,7 +163,7 @@ var onNode = regexp.MustCompile(`on node [\w-]+`)
 
 var gone = regexp.MustCompile(`-([bcdfghjklmnpqrstvwxz2456789]{5}|\*)\b`)
 
-// clean takes out of an object what differs from run to run: where pods are, unless that matters.
+// clean removes the parts of an object that differ from run to run, including the nodes of pods unless places is set.
 func clean(o *unstructured.Unstructured, places bool) {
 	meta := o.Object["metadata"].(map[string]any)
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields"} {
@@ -178,7 +177,7 @@ func clean(o *unstructured.Unstructured, places bool) {
 		delete(meta, "generation")
 	}
 	switch o.GetKind() {
-	case "Deployment": // which one has changed last depends on what is seen between two looks
+	case "Deployment": // the condition that changed last depends on the states seen between two syncs
 		list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 		slices.SortFunc(list, func(a, b any) int { return strings.Compare(endpointText(a), endpointText(b)) })
 		if list != nil {
@@ -207,7 +206,7 @@ func clean(o *unstructured.Unstructured, places bool) {
 		}
 	case "Endpoints":
 		cleanEndpoints(o)
-	case "Node": // in which order taints come is chance, and when the first were given
+	case "Node": // the order of taints and the time of the first ones vary
 		taints, _, _ := unstructured.NestedSlice(o.Object, "spec", "taints")
 		for _, t := range taints {
 			delete(t.(map[string]any), "timeAdded")
@@ -217,7 +216,7 @@ func clean(o *unstructured.Unstructured, places bool) {
 			_ = unstructured.SetNestedSlice(o.Object, taints, "spec", "taints")
 		}
 	case "EndpointSlice":
-		delete(meta, "generation") // how often it was written
+		delete(meta, "generation") // it counts the writes
 		untimed(meta)
 		labels := o.GetLabels()
 		if labels["endpointslice.kubernetes.io/managed-by"] == "endpointslicemirroring-controller.k8s.io" {
@@ -257,8 +256,8 @@ func cleanEndpoints(o *unstructured.Unstructured) {
 	untimed(o.Object["metadata"].(map[string]any))
 }
 
-// untimed takes out the annotation that says since when a change was due, by which kube-proxy measures its delay. It is
-// not simulated, as nothing reads it there.
+// untimed removes the annotation with the time of a change, from which kube-proxy measures its delay. The server does
+// not simulate the annotation, since it has no readers.
 func untimed(meta map[string]any) {
 	annotations, _ := meta["annotations"].(map[string]any)
 	if delete(annotations, "endpoints.kubernetes.io/last-change-trigger-time"); len(annotations) == 0 {
@@ -266,8 +265,8 @@ func untimed(meta map[string]any) {
 	}
 }
 
-// anonymous takes fields out of the endpoints of a list, and puts what is left in the order of its text, without the
-// made up parts of names.
+// anonymous removes fields from the endpoints of a list, and sorts the rest by text, without the generated parts of
+// names.
 func anonymous(list any, fields ...string) {
 	all, _ := list.([]any)
 	for _, v := range all {
@@ -280,11 +279,11 @@ func anonymous(list any, fields ...string) {
 }
 
 func endpointText(e any) string {
-	data, _ := yaml.Marshal(e) // it was decoded
+	data, _ := yaml.Marshal(e) // it was decoded before
 	return gone.ReplaceAllString(settled(string(data)), "-*")
 }
 
-// volatile is what differs from run to run, and what stands for it.
+// volatile are the parts that differ from run to run, and their replacements.
 var volatile = []struct {
 	found *regexp.Regexp
 	write string

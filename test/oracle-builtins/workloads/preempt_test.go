@@ -21,8 +21,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 )
 
-// The pods that go for a more important one, and the message if none do, are those of kube-scheduler's plugin,
-// whatever the nodes, the pods on them and their budgets are.
+// TestSchedulerPreempts checks that the simulated scheduler preempts the same pods as kube-scheduler's plugin, or
+// reports the same message, for random nodes, pods and budgets.
 func TestSchedulerPreempts(t *testing.T) {
 	client := schedulerAlone(t)
 	makePriorityClasses(t, client)
@@ -77,8 +77,8 @@ func TestSchedulerPreempts(t *testing.T) {
 	}
 }
 
-// preemption is what kube-scheduler may do for a pod: the nodes than which none is better, with the names of those that
-// go from each, or the message if none do.
+// preemption is kube-scheduler's set of valid choices for a pod: the best nodes, with the victims on each, or the
+// message if there are none.
 type preemption struct {
 	nodes   []string
 	victims map[string][]string
@@ -119,14 +119,15 @@ func (k *kubeScheduler) preempt(
 		slices.Sort(out.victims[candidate.Name()])
 	}
 	best := map[string]bool{}
-	for range 100 { // it takes one of several that are equally good by chance
+	for range 100 { // it chooses one of several equal ones at random
 		best[plugin.Evaluator.SelectCandidate(t.Context(), candidates).Name()] = true
 	}
 	out.nodes = slices.Sorted(maps.Keys(best))
 	return out
 }
 
-// preempted returns who goes, when those that are expected do and the scheduler has come to the next pod.
+// preempted returns the deleted pods, after the expected victims are deleted and the scheduler has reached the next
+// pod.
 func (c *schedulerCase) preempted(t *testing.T, want preemption) []string {
 	t.Helper()
 	victims := want.victims[c.made.Status.NominatedNodeName]
@@ -165,14 +166,14 @@ func (c *schedulerCase) rank(p *corev1.Pod) {
 	requests[corev1.ResourceCPU] = apiresource.MustParse(c.pick("200m", "500m", "1", "2"))
 }
 
-// start notes when a pod has started, no two at the same time: of those it would be chance which goes.
+// start sets the start time of a pod, different for each pod: between equal times the choice is random.
 func (c *schedulerCase) start(ctx context.Context, p *corev1.Pod, i int) error {
 	p.Status.StartTime = new(metav1.Unix(1_700_000_000+int64(20*c.r.IntN(1000)+i), 0))
 	_, err := c.client.CoreV1().Pods("default").UpdateStatus(ctx, p, metav1.UpdateOptions{})
 	return err
 }
 
-// budgets makes up to three budgets, with what a controller would say of them.
+// budgets makes up to three budgets, with the status of a controller.
 func (c *schedulerCase) budgets(ctx context.Context) error {
 	api := c.client.PolicyV1().PodDisruptionBudgets("default")
 	for i := range c.r.IntN(4) {
@@ -197,7 +198,7 @@ func (c *schedulerCase) budgets(ctx context.Context) error {
 	return nil
 }
 
-// noneNominated is the pods that are nominated for nodes: none, as each case has one pod to schedule.
+// noneNominated has no nominated pods, because each case has one pod to schedule.
 type noneNominated struct{ fwk.PodNominator }
 
 // NominatedPodsForNode implements framework.PodNominator.

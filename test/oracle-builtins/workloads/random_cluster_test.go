@@ -20,9 +20,9 @@ import (
 
 // schedulerCase is a random cluster.
 type schedulerCase struct {
-	// ranked gives pods priorities and has budgets keep some of them.
+	// ranked gives pods priorities, and budgets to some of them.
 	ranked bool
-	// stored gives pods claims, of volumes or of what a provisioner could make.
+	// stored gives pods claims, with volumes or a provisioner.
 	stored bool
 	r      *rand.Rand
 	client kubernetes.Interface
@@ -31,7 +31,7 @@ type schedulerCase struct {
 	set    *appsv1.ReplicaSet
 	made   *corev1.Pod
 	kept   []*policyv1.PodDisruptionBudget
-	// claims and volumes are those before the new pod.
+	// claims and volumes exist before the new pod.
 	claims  []corev1.PersistentVolumeClaim
 	single  map[string]bool // the names of claims that only one pod may have
 	volumes []corev1.PersistentVolume
@@ -119,8 +119,8 @@ func (c *schedulerCase) prepare(ctx context.Context) error {
 	for i := range c.r.IntN(12) {
 		p := c.pod(fmt.Sprintf("old-%d", i))
 		p.Spec.NodeName = fmt.Sprintf("n%d", c.r.IntN(nodes))
-		// No two have the same port of a node: kube-scheduler, which would not put them there, forgets the port when
-		// one of them goes.
+		// No two pods have the same port of a node: kube-scheduler, which would not put them there, frees the port when
+		// it removes one of them.
 		if ports := &p.Spec.Containers[0].Ports; len(*ports) > 0 {
 			if use := fmt.Sprint(p.Spec.NodeName, (*ports)[0].HostPort); slices.Contains(used, use) {
 				*ports = nil
@@ -176,8 +176,8 @@ func (c *schedulerCase) node(i int) *corev1.Node {
 	return n
 }
 
-// schedule makes the cluster and the new pod, and returns what kube-scheduler makes of the pod and what ours has: its
-// node, or why it has none. shows is false if nothing would show that ours has decided.
+// schedule makes the cluster and the new pod. It returns kube-scheduler's decision about the pod, and ours: its node,
+// or the message. shows is false if our decision would have no visible effect.
 func (c *schedulerCase) schedule(t *testing.T, k *kubeScheduler) (want decision, node, message string, shows bool) {
 	t.Helper()
 	if err := c.prepare(t.Context()); err != nil {
@@ -200,7 +200,7 @@ func (c *schedulerCase) schedule(t *testing.T, k *kubeScheduler) (want decision,
 	return want, node, message, true
 }
 
-// outcome waits until the new pod has a node, or its first message that says why it has none.
+// outcome waits until the new pod has a node, or its first message with the reason why it has none.
 func (c *schedulerCase) outcome(t *testing.T, pod *corev1.Pod) (node, message string) {
 	t.Helper()
 	c.await(t, pod, func(p *corev1.Pod) bool {
@@ -215,7 +215,7 @@ func (c *schedulerCase) outcome(t *testing.T, pod *corev1.Pod) (node, message st
 	return node, message
 }
 
-// await waits for the first state of a pod, from the given one on, that is as it is to be.
+// await waits for the first state of a pod, from the given one on, for which as returns true.
 func (c *schedulerCase) await(t *testing.T, pod *corev1.Pod, as func(*corev1.Pod) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

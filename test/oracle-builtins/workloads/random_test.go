@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestRandomStories tells stories that are made up, each of some workloads and what happens to them one after the
-// other, and compares what is there after each step. RANDOM_STORIES is their number, RANDOM_SEED where they begin; a
-// story is its number, whatever is told beside it. It takes minutes, so make stories tells them and make test does not.
+// TestRandomStories runs random stories, each with some workloads and a series of events, and compares the objects
+// after each step. RANDOM_STORIES is their number, RANDOM_SEED the first one; a story depends only on its number. It
+// takes minutes, so make stories runs them and make test does not.
 func TestRandomStories(t *testing.T) {
 	number, err := strconv.Atoi(os.Getenv("RANDOM_STORIES"))
 	if err != nil {
@@ -58,8 +58,8 @@ func (a *author) write() []string {
 		if a.one(3) {
 			a.say("make poddisruptionbudgets/%s {%s: %s}", name, a.pick("minAvailable", "maxUnavailable"),
 				a.pick("0", "1", "2", "30%", "50%"))
-			// Or it is chance whether it is seen before its pods, and one that they keep from being synced has seen no
-			// generation.
+			// Otherwise the controller may sync the budget before or after its pods, and without a sync the budget has
+			// no observed generation.
 			a.say("until poddisruptionbudgets/%s .status.observedGeneration=1", name)
 		}
 		tales[a.r.IntN(len(tales))](name)
@@ -91,7 +91,7 @@ func (a *author) template() string {
 		"pod: {containers: [{name: c, image: c}]}")
 }
 
-// bounds are a surge and what may be unavailable, not both none.
+// bounds returns a surge and a maximum of unavailable pods, at least one of them not zero.
 func (a *author) bounds() string {
 	surge, unavailable := a.pick("0", "1", "2", "3", "25%", "50%", "100%"), a.pick("0", "1", "2", "25%", "40%")
 	if surge == "0" && unavailable == "0" {
@@ -145,13 +145,13 @@ func (a *author) set(resource string) func(string) {
 		about := resource + "/" + name
 		if a.one(3) {
 			a.say("make pods/%s-own {mark: {app: %s}, meta: {annotations: "+
-				"{controller.kubernetes.io/pod-deletion-cost: \"9\"}}}", name, name) // or it is chance whether it stays
+				"{controller.kubernetes.io/pod-deletion-cost: \"9\"}}}", name, name) // else its deletion is random
 			a.say("ready pods/%s-own", name)
 		}
 		replicas, mixed := a.r.IntN(6), false
 		a.say("make %s {replicas: %d, minReadySeconds: %s}", about, replicas, a.pick("0", "0", "0", "1"))
 		a.say("ready %s", about)
-		loses := a.one(2) // then all pods are of one template: which one goes is told by its name
+		loses := a.one(2) // then all pods have one template, and the name selects the lost one
 		for range 1 + a.r.IntN(5) {
 			switch n := a.r.IntN(4); {
 			case n == 0 && !loses:
@@ -164,7 +164,7 @@ func (a *author) set(resource string) func(string) {
 				a.say("same")
 				a.say("lose pods/%s", name)
 			default:
-				// Which pod of several templates goes depends on the nodes that they are on, so none goes, or all.
+				// The nodes of pods determine which pod of several templates is deleted, so none is deleted, or all.
 				if to := a.r.IntN(8); !mixed || to == 0 || to > replicas {
 					replicas = to
 				}

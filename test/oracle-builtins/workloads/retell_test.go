@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// atATime is how many stories are told at the same time: most of them wait.
+// atATime returns the number of stories that run at the same time: most of them wait.
 func atATime() int {
 	if n, err := strconv.Atoi(os.Getenv("STORIES_AT_A_TIME")); err == nil {
 		return n
@@ -19,12 +19,12 @@ func atATime() int {
 	return 12
 }
 
-// again is how often a story is told anew that differed.
+// again is the number of repetitions of a story that differed.
 const again = 2
 
-// tellAll tells stories, several at a time, and those that differ twice more, alone: Kubernetes' controllers act on
-// what their caches have seen, so that now and then they take a way that they do not take again (a StatefulSet of whose
-// deletion they have not heard gets its pod back). What differs each time is wrong; what differs once is in the log.
+// tellAll runs stories, several at a time, and repeats the differing ones twice, alone. Kubernetes' controllers act on
+// their caches, so a rare timing gives a result that does not recur (a StatefulSet restores a pod because its own
+// deletion has not reached the cache). A difference in every run is an error; a single one only appears in the log.
 func tellAll(t *testing.T, pair []*side, all []named) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, atATime())
@@ -52,7 +52,7 @@ func tellAll(t *testing.T, pair []*side, all []named) {
 	}
 }
 
-// retell tells anew what differed until it agrees or has differed again times more, and returns all that differed.
+// retell repeats a story until it agrees or has differed again times more, and returns all differences.
 func retell(differed error, tell func(n int) error) (all error, agreed bool) {
 	for n := range again {
 		err := tell(n + 1)
@@ -80,7 +80,7 @@ func TestRetell(t *testing.T) {
 	}
 }
 
-// tell tells a story once, in a namespace of its name and a suffix.
+// tell runs a story once, in a namespace of its name and a suffix.
 func tell(t *testing.T, pair []*side, s named, suffix string) error {
 	namespace, _, _ := strings.Cut(s.name, " ")
 	ctx, cancel := context.WithTimeout(t.Context(), patience())

@@ -25,8 +25,8 @@ func cases(t *testing.T) int {
 	return n
 }
 
-// A pod goes to a node than which kube-scheduler's plugins find none better, or waits with their message, whatever the
-// nodes, the pods on them, services and sets are.
+// TestSchedulerDecides checks that the simulated scheduler selects a node that kube-scheduler's plugins rank best, or
+// reports the same message, for random nodes, pods, services and sets.
 func TestSchedulerDecides(t *testing.T) {
 	client := schedulerAlone(t)
 	k := newKubeScheduler(t)
@@ -62,7 +62,7 @@ func TestSchedulerDecides(t *testing.T) {
 	}
 }
 
-// schedulerAlone starts a server without nodes, on which the simulated scheduler does its work and nothing else.
+// schedulerAlone starts a server without nodes, with the simulated scheduler as its only controller.
 func schedulerAlone(t *testing.T) kubernetes.Interface {
 	server := testserver.Start(t, testserver.WithWorkloads("nodes=0"), func(c *bowsprit.Config) {
 		c.Controllers.Enabled = []string{"-*", "simulated-scheduler"}

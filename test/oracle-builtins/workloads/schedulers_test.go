@@ -35,17 +35,17 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// TestSchedulersAgree tells each story of testdata/schedulers to a server with our scheduler and to one with an
-// unmodified kube-scheduler, both with simulated kubelets, and compares where pods are, which go, what their conditions
-// say and what is reported. They are told one after another, since messages count all nodes there are.
+// TestSchedulersAgree runs each story of testdata/schedulers on a server with our scheduler and on one with an
+// unmodified kube-scheduler, both with simulated kubelets, and compares the nodes of pods, the deleted pods, their
+// conditions and the events. The stories run one after another, since messages count all nodes.
 //
 //	node NAME {KEYS}      has 4 CPUs, 8Gi, 110 pods and its name as label; keys are its spec's, labels and
-//	                      has (what is allocatable besides)
+//	                      has (further allocatable resources)
 //	pod NAME {KEYS}       keys are its spec's, labels, tags (annotations) and cpu; waits until a scheduler has seen it
 //	apply                 and the objects, in YAML, up to an empty line
 //	patch KIND/NAME JSON, delete KIND/NAME, until KIND/NAME PATH=VALUE, same
 //
-// STORIES is a regular expression for the names of those to tell.
+// STORIES is a regular expression for the names of the stories to run.
 func TestSchedulersAgree(t *testing.T) {
 	benches := []*bench{newBench(t, "ours"), newBench(t, "kube-scheduler", "simulated-scheduler")}
 	told := storiesIn(t, "testdata/schedulers/*.txt", os.Getenv("STORIES"), 1)
@@ -64,7 +64,7 @@ func TestSchedulersAgree(t *testing.T) {
 	t.Logf("%d stories", len(told))
 }
 
-// scheduled are the kinds that schedulers look at.
+// scheduled are the kinds that schedulers read.
 var scheduled = scheduledKinds()
 
 func scheduledKinds() map[string]schema.GroupVersionResource {
@@ -83,15 +83,15 @@ func scheduledKinds() map[string]schema.GroupVersionResource {
 	return all
 }
 
-// bench is a server with a scheduler, and what that has read of it.
+// bench is a server with a scheduler, and the scheduler's cache.
 type bench struct {
 	name    string
 	client  dynamic.Interface
 	typed   kubernetes.Interface
 	factory informers.SharedInformerFactory
-	// knows reports whether the scheduler has so many nodes; nil if it reads what the server has.
+	// knows reports whether the scheduler's cache has this number of nodes; nil if it reads the server's own.
 	knows func(nodes int) bool
-	seen  string             // the state when it was compared last
+	seen  string             // the state of the last comparison
 	made  map[types.UID]bool // the pods of the story
 }
 
@@ -126,7 +126,7 @@ func newBench(t *testing.T, name string, without ...string) *bench {
 	return b
 }
 
-// run runs kube-scheduler with its defaults, but for that it does not wait before it looks again at what had no node.
+// makePriorityClasses makes the priority classes of the tests.
 func makePriorityClasses(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	for _, class := range []schedulingv1.PriorityClass{
@@ -143,6 +143,7 @@ func makePriorityClasses(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
+// run runs kube-scheduler with its defaults, except that it retries unschedulable pods without a backoff.
 func (b *bench) run(t *testing.T) {
 	t.Helper()
 	ctx := klog.NewContext(t.Context(), klog.Logger{})
@@ -165,11 +166,11 @@ func (b *bench) run(t *testing.T) {
 }
 
 func (b *bench) store(resource string) cache.Indexer {
-	informer, _ := b.factory.ForResource(scheduled[resource]) // all have been asked for
+	informer, _ := b.factory.ForResource(scheduled[resource]) // all have been requested
 	return informer.Informer().GetIndexer()
 }
 
-// get returns an object as the scheduler knows it, nil if it does not.
+// get returns an object from the scheduler's cache, or nil.
 func (b *bench) get(resource, name string) *unstructured.Unstructured {
 	obj, ok, _ := b.store(resource).GetByKey("default/" + name)
 	if !ok {
@@ -196,7 +197,7 @@ func (b *bench) api(resource string) (dynamic.ResourceInterface, error) {
 	return b.client.Resource(gvr).Namespace("default"), nil
 }
 
-// make creates an object, and waits until the scheduler knows it.
+// make creates an object, and waits until the scheduler's cache has it.
 func (b *bench) make(ctx context.Context, resource string, object map[string]any) error {
 	api, err := b.api(resource)
 	if err != nil {
@@ -357,7 +358,7 @@ func (b *bench) pod(ctx context.Context, name, text string) error {
 	})
 }
 
-// state says where pods are, and what schedulers have said of them.
+// state returns the nodes of pods, and the schedulers' conditions and events.
 func (b *bench) state(ctx context.Context) (string, error) {
 	pods, err := b.typed.CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -383,7 +384,7 @@ func (b *bench) state(ctx context.Context) (string, error) {
 			continue
 		}
 		text := fmt.Sprintf("event %s %s %s %s", e.Regarding.Name, e.Type, e.Reason, e.Action)
-		if e.Reason != "FailedScheduling" { // the condition says the last of what may be many
+		if e.Reason != "FailedScheduling" { // the condition has the last of possibly many
 			text += " " + settled(e.Note)
 		}
 		if !slices.Contains(out, text+"\n") {
@@ -394,7 +395,7 @@ func (b *bench) state(ctx context.Context) (string, error) {
 	return strings.Join(out, ""), nil
 }
 
-// eachBench does something on all at the same time.
+// eachBench calls do for all at the same time.
 func eachBench(all []*bench, do func(*bench) error) error {
 	failed := make(chan error, len(all))
 	for _, b := range all {
@@ -437,7 +438,7 @@ func tellBenches(ctx context.Context, all []*bench, lines []string) error {
 	return sameBenches(ctx, all)
 }
 
-// sameBenches waits until all say the same, and keep saying it.
+// sameBenches waits until all have the same state, and keep it.
 func sameBenches(ctx context.Context, all []*bench) error {
 	var since time.Time
 	err := poll(ctx, func() (bool, error) {
@@ -468,7 +469,7 @@ func differ(all []*bench) string {
 	return "ours +, kube-scheduler's -:\n" + cmp.Diff(strings.Split(all[1].seen, "\n"), strings.Split(all[0].seen, "\n"))
 }
 
-// cleanBenches deletes all that a story has made, and waits until the schedulers know.
+// cleanBenches deletes all objects of a story, and waits until the schedulers' caches are empty.
 func cleanBenches(ctx context.Context, all []*bench) error {
 	return eachBench(all, func(b *bench) error {
 		now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}

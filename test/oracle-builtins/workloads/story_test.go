@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// patience bounds every story; it is reached only if a test fails. STORIES_PATIENCE is a shorter one for those who look
-// for differences.
+// patience bounds every story; only a failing test reaches it. STORIES_PATIENCE shortens it for a search for
+// differences.
 func patience() time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("STORIES_PATIENCE")); err == nil {
 		return d
@@ -29,18 +29,19 @@ func patience() time.Duration {
 	return 3 * time.Minute
 }
 
-// twoNodes is what most stories have.
+// twoNodes is the setting of most stories.
 const twoNodes = "nodes=2"
 
 // quiet is how long both servers must have the same before it counts.
 const quiet = 250 * time.Millisecond
 
-// TestControllersAgree tells each story of testdata to a server whose controllers are its own and to one with
-// kube-controller-manager's, and compares what is there at the end, the events, and in which order pods of StatefulSets
-// came and went. A file is one story, or several that begin with "== NAME". docs of the verbs: verbs_test.go.
+// TestControllersAgree runs each story of testdata on a server with its own controllers and on one with
+// kube-controller-manager's, and compares the final objects, the events, and the order in which pods of StatefulSets
+// appeared and disappeared. A file is one story, or several that begin with "== NAME". verbs_test.go describes the
+// verbs.
 //
-// STORIES is a regular expression for the names of those to tell; without it, all that have a file of their own are
-// told and one in four of the others, since all of them take minutes (make stories).
+// STORIES is a regular expression for the names of the stories to run. The default is all stories with a file of their
+// own and one in four of the others, since all of them take minutes (make stories).
 func TestControllersAgree(t *testing.T) {
 	all := stories(t)
 	pair := newPair(t, twoNodes)
@@ -54,7 +55,7 @@ type named struct {
 	lines []string
 }
 
-// sampled is how many stories of a file have one that is told when nothing else is said.
+// sampled is the number of stories in a file for each one that runs by default.
 const sampled = 4
 
 func stories(t *testing.T) []named {
@@ -66,7 +67,7 @@ func stories(t *testing.T) []named {
 	return storiesIn(t, "testdata/*.txt", only, every)
 }
 
-// storiesIn returns those of files whose names match only; of a file with several, one of so many.
+// storiesIn returns the stories of files with names that match only; of a file with several stories, every every-th.
 func storiesIn(t *testing.T, in, only string, every int) (all []named) {
 	t.Helper()
 	matches := regexp.MustCompile(only)
@@ -95,7 +96,7 @@ func storiesIn(t *testing.T, in, only string, every int) (all []named) {
 	return slices.DeleteFunc(all, func(s named) bool { return !matches.MatchString(s.name) })
 }
 
-// TestZonesAgree tells stories about three nodes in two zones, of which it matters where pods are.
+// TestZonesAgree runs stories about three nodes in two zones, in which the nodes of pods matter.
 func TestZonesAgree(t *testing.T) {
 	only := os.Getenv("STORIES")
 	for _, s := range storiesIn(t, "testdata/zones/*.txt", only, 1) {
@@ -109,7 +110,8 @@ func TestZonesAgree(t *testing.T) {
 	}
 }
 
-// TestNodesAgree tells stories about nodes that clients make, named as the story and a suffix, which nothing simulates.
+// TestNodesAgree runs stories about nodes that clients make and that the server does not simulate. Their names are the
+// story's name and a suffix.
 func TestNodesAgree(t *testing.T) {
 	ours, theirs := startServer(t, twoNodes), startServer(t, twoNodes, append(replacedOnNodes, replaced...)...)
 	startControllers(t, theirs)
@@ -131,13 +133,13 @@ func sides(t *testing.T, ours, theirs *rest.Config) []*side {
 	return []*side{newSide(t, "our controllers", ours), newSide(t, "Kubernetes' controllers", theirs)}
 }
 
-// story is one that is told to two servers.
+// story is a story that runs on two servers.
 type story struct {
 	namespace string
 	sides     []*side // ours, theirs
-	// skip is what is not compared any more.
+	// skip selects the results that are no longer compared.
 	skip leeway
-	// seen are the states that were compared last, and since when they were those.
+	// seen holds the states of the last comparison, and the time since they have been equal.
 	seen struct {
 		changes []int
 		same    bool
@@ -146,7 +148,7 @@ type story struct {
 	}
 }
 
-// run tells the lines, and returns what differs.
+// run runs the lines, and returns the differences.
 func (s *story) run(ctx context.Context, lines []string) (err error) {
 	namespaces := kinds["pods"]
 	namespaces.Resource = "namespaces"
@@ -190,7 +192,7 @@ func (s *story) run(ctx context.Context, lines []string) (err error) {
 	return nil
 }
 
-// end deletes what a story has made, also when its time is over: it may be told again.
+// end deletes the objects of a story, also after its time is over, because it may be repeated.
 func (s *story) end(ctx context.Context, on *side, namespaces schema.GroupVersionResource) error {
 	ctx = context.WithoutCancel(ctx)
 	err := on.client.Resource(kinds["persistentvolumes"]).DeleteCollection(ctx, metav1.DeleteOptions{},
@@ -200,7 +202,7 @@ func (s *story) end(ctx context.Context, on *side, namespaces schema.GroupVersio
 	return errors.Join(err, on.client.Resource(namespaces).Delete(ctx, s.namespace, metav1.DeleteOptions{}))
 }
 
-// tell does what a line says, on both servers.
+// tell executes a line on both servers.
 func (s *story) tell(ctx context.Context, line string) error {
 	verb, rest, _ := strings.Cut(line, " ")
 	about, rest, _ := strings.Cut(rest, " ")
@@ -215,7 +217,7 @@ func (s *story) tell(ctx context.Context, line string) error {
 	return s.each(line, func(on *side) error { return do(s.target(on, about), ctx, rest) })
 }
 
-// each does something on both servers at the same time.
+// each calls do for both servers at the same time.
 func (s *story) each(line string, do func(*side) error) error {
 	errs := make([]error, len(s.sides))
 	var wg sync.WaitGroup
@@ -233,7 +235,7 @@ func (s *story) each(line string, do func(*side) error) error {
 	return nil
 }
 
-// same waits until both servers have the same, and keep it: what follows from what has happened may take a while.
+// same waits until both servers have the same objects, and keep them: controllers may still react to the last line.
 func (s *story) same(ctx context.Context) error {
 	if err := poll(ctx, func() (bool, error) { return s.settled() }); err != nil {
 		return fmt.Errorf("%w: ours +, Kubernetes' -:\n%s", err, s.diff())

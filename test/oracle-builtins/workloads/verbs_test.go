@@ -17,13 +17,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// verbs are what the lines of a story begin with; KIND is the plural name of a resource. Besides these there are
+// verbs are the first words of a story's lines; KIND is the plural name of a resource. There are also
 //
 //	# text
 //	apply          and the objects, in YAML, up to an empty line
-//	same           waits until both servers have the same and keep it; each story ends with it
+//	same           waits until both servers have the same objects and keep them; each story ends with it
 var verbs = map[string]func(on target, ctx context.Context, rest string) error{
-	// make KIND/NAME {KEYS}: creates an object of one of bases, with what the keys say (make_test.go).
+	// make KIND/NAME {KEYS}: creates an object from bases and the keys (make_test.go).
 	"make": target.create,
 	// set KIND/NAME {KEYS}: changes it; null takes away.
 	"set": func(on target, ctx context.Context, rest string) error {
@@ -36,7 +36,7 @@ var verbs = map[string]func(on target, ctx context.Context, rest string) error{
 	// patch KIND/NAME JSON: a merge patch; status KIND/NAME YAML one of the status.
 	"patch":  func(on target, ctx context.Context, rest string) error { return on.patchText(ctx, rest) },
 	"status": target.patchStatus,
-	// delete KIND/NAME: and then what it controls; orphan leaves that, foreground deletes it first.
+	// delete KIND/NAME: and then its dependents; orphan keeps them, foreground deletes them first.
 	"delete":     deletion(metav1.DeletePropagationBackground),
 	"orphan":     deletion(metav1.DeletePropagationOrphan),
 	"foreground": deletion(metav1.DeletePropagationForeground),
@@ -46,9 +46,9 @@ var verbs = map[string]func(on target, ctx context.Context, rest string) error{
 	},
 	// lose pods/APP: deletes the first pod with the label app=APP.
 	"lose": target.lose,
-	// fail pods/APP: says of the first that it has failed, as a kubelet does that evicts it.
+	// fail pods/APP: marks the first as failed, as a kubelet does that evicts it.
 	"fail": target.fail,
-	// succeed pods/APP: says that it has succeeded; relabel pods/APP LABEL=VALUE changes a label of the first.
+	// succeed pods/APP: marks it as succeeded; relabel pods/APP LABEL=VALUE changes a label of the first.
 	"succeed": func(on target, ctx context.Context, _ string) error {
 		p, err := on.first()
 		if err != nil {
@@ -90,24 +90,24 @@ var verbs = map[string]func(on target, ctx context.Context, rest string) error{
 		on.name = o.GetName()
 		return on.patchText(ctx, rest)
 	},
-	// evict pods/NAME, "-" being any, and 429 if it is to be refused.
+	// evict pods/NAME, "-" being any, and 429 if it should be refused.
 	"evict": target.evict,
-	// gone KIND/NAME: waits until it is.
+	// gone KIND/NAME: waits until it is deleted.
 	"gone": func(on target, ctx context.Context, _ string) error {
 		return poll(ctx, func() (bool, error) { return on.get() == nil, nil })
 	},
 	// until KIND/NAME PATH=VALUE: waits, by a JSONPath without braces.
 	"until": target.until,
-	// seen KIND/NAME: waits until its controller has; ready until all its pods are, as its spec wants them; ended until
-	// a Job is.
+	// seen KIND/NAME: waits until its controller has observed it; ready until all pods of its spec are ready; ended
+	// until a Job has ended.
 	"seen":  func(on target, ctx context.Context, _ string) error { return on.wait(ctx, isSeen) },
 	"ready": func(on target, ctx context.Context, _ string) error { return on.wait(ctx, isReady) },
 	"ended": func(on target, ctx context.Context, _ string) error { return on.wait(ctx, hasEnded) },
 	// event KIND/NAME REASON: waits for one, "-" being any object of the kind.
 	"event": target.event,
-	// count KIND/APP N: waits until there are N of a kind with the label app=APP ("-" is any) that are not deleted.
+	// count KIND/APP N: waits until N objects of a kind have the label app=APP ("-" is any) and are not being deleted.
 	"count": target.count,
-	// tick -: waits for the next full second, so that what is made after it is younger than all that was made before.
+	// tick -: waits for the next full second, so that later objects are younger than all earlier ones.
 	"tick": func(_ target, ctx context.Context, _ string) error {
 		now := time.Now()
 		select {
@@ -116,7 +116,7 @@ var verbs = map[string]func(on target, ctx context.Context, rest string) error{
 		}
 		return nil
 	},
-	// pause SECONDS: lets time pass where nothing is to be seen that could be waited for.
+	// pause SECONDS: lets time pass where no visible change could be awaited.
 	"pause": func(on target, ctx context.Context, rest string) error {
 		n, err := strconv.ParseFloat(strings.TrimPrefix(on.about+rest, "-"), 64)
 		select {
@@ -127,7 +127,7 @@ var verbs = map[string]func(on target, ctx context.Context, rest string) error{
 	},
 }
 
-// target is what a line is about, on one of the servers.
+// target is the object of a line, on one of the servers.
 type target struct {
 	*side
 	about, resource, namespace, name string
@@ -149,7 +149,7 @@ func (on target) get() *unstructured.Unstructured {
 	return on.side.get(on.resource, on.namespace, on.name)
 }
 
-// written waits until the copy has what a write has answered.
+// written waits until the copy has the result of a write.
 func (on target) written(ctx context.Context, o *unstructured.Unstructured, err error) error {
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func (on target) until(ctx context.Context, condition string) error {
 	return nil
 }
 
-// wait waits until something is true of the object.
+// wait waits until is returns true for the object.
 func (on target) wait(ctx context.Context, is func(*unstructured.Unstructured) bool) error {
 	return poll(ctx, func() (bool, error) {
 		o := on.get()
@@ -289,7 +289,7 @@ func isSeen(o *unstructured.Unstructured) bool {
 	return number(o, "status", "observedGeneration") >= o.GetGeneration()
 }
 
-// isReady reports whether all pods that a controller wants are there, of its template as far as it says, and available.
+// isReady reports whether all pods of a controller exist, with its template as far as that shows, and are available.
 func isReady(o *unstructured.Unstructured) bool {
 	if o.GetKind() == "Pod" {
 		return conditionIs(o, "Ready")

@@ -22,8 +22,8 @@ import (
 // driver makes the volumes of random clusters.
 const driver = "csi.example.com"
 
-// makeStorageClasses makes classes of every sort: whose claims wait for a pod, with a provisioner or without one or in
-// one zone only, and whose claims do not wait.
+// makeStorageClasses makes classes of every sort. Claims of some wait for a pod: with a provisioner, without one, or in
+// one zone only. Claims of the others do not wait.
 func makeStorageClasses(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	waits, now := storagev1.VolumeBindingWaitForFirstConsumer, storagev1.VolumeBindingImmediate
@@ -47,7 +47,7 @@ func makeStorageClasses(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// toldInformer is an informer that reads nothing: its handlers are told what is put into its store.
+// toldInformer is an informer that reads from no server: tests put objects into its store and call its handlers.
 type toldInformer struct {
 	cache.SharedIndexInformer
 	handlers []cache.ResourceEventHandler
@@ -70,7 +70,7 @@ func (i *toldInformer) tell(gone, now []any) {
 	}
 }
 
-// tell has the informer of a type told.
+// tell replaces the informer of a type with a toldInformer.
 func (k *kubeScheduler) tell(of runtime.Object, ask func() cache.SharedIndexInformer) {
 	index := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	k.factory.InformerFor(of, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
@@ -79,7 +79,7 @@ func (k *kubeScheduler) tell(of runtime.Object, ask func() cache.SharedIndexInfo
 	ask()
 }
 
-// takeVolumes is take for what pods store.
+// takeVolumes is take for the volumes of pods.
 func (k *kubeScheduler) takeVolumes(t *testing.T, c *schedulerCase) {
 	t.Helper()
 	all, core, storage := metav1.ListOptions{}, k.factory.Core().V1(), k.factory.Storage().V1()
@@ -96,7 +96,7 @@ func (k *kubeScheduler) takeVolumes(t *testing.T, c *schedulerCase) {
 	c.volumes, c.claims = volumes.Items, claims.Items
 }
 
-// claimNames are what pods of random clusters claim, whether it is there or not.
+// claimNames are the claims of pods in random clusters, existing or not.
 var claimNames = []string{"p0", "p1", "p2", "p3", "p4"}
 
 func (c *schedulerCase) claim(p *corev1.Pod) {
@@ -146,7 +146,7 @@ func (c *schedulerCase) prepareVolumes(ctx context.Context, nodes int) error {
 	return nil
 }
 
-// volume makes a volume, of a claim if there is one.
+// volume makes a volume, with a claim if of is not nil.
 func (c *schedulerCase) volume(ctx context.Context, name string, of *corev1.PersistentVolumeClaim) error {
 	v := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}},
@@ -203,7 +203,7 @@ func (c *schedulerCase) makeClaim(ctx context.Context, name string, nodes int) e
 	}
 	phase, bound := corev1.ClaimPending, false
 	switch n := c.r.IntN(20); {
-	case n == 0: // there is none
+	case n == 0: // no claim
 		return nil
 	case n == 1:
 		claim.Spec.StorageClassName = new(c.pick("now", "", "nosuch"))
@@ -246,9 +246,9 @@ func (c *schedulerCase) makeClaim(ctx context.Context, name string, nodes int) e
 	return nil
 }
 
-// bind does what Kubernetes' controller of volumes would: when the scheduler has reserved what the new pod claims, it
-// binds the claims, and the pod gets its node. It returns false if what the scheduler would do was done before, so that
-// nothing shows when it has decided.
+// bind acts as Kubernetes' volume controller: when the scheduler has reserved the new pod's claims, it binds the
+// claims, and the pod gets its node. It returns false if the claims were already as the scheduler would make them, so
+// that its decision has no visible effect.
 func (c *schedulerCase) bind(t *testing.T, pod *corev1.Pod) bool {
 	t.Helper()
 	open := map[types.UID]*corev1.PersistentVolumeClaim{}
