@@ -2,21 +2,15 @@ package bowsprit
 
 import (
 	"context"
-	"math"
 	"os"
 	"runtime/debug"
-	"runtime/metrics"
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/request/charge"
 )
 
-const (
-	// trimEvery is the interval in which caches of compiled data are searched for unused entries.
-	trimEvery = time.Minute
-	// tightWithoutLimit is the live heap, in bytes, from which memory counts as tight if GOMEMLIMIT sets no limit.
-	tightWithoutLimit = 1 << 30
-)
+// trimEvery is the time between two searches for compiled schemas and documents that are not in use.
+const trimEvery = time.Minute
 
 // trim drops unused compiled schemas and documents, and drops them sooner when memory is tight: when the live heap has
 // reached three quarters of GOMEMLIMIT, or a gigabyte without a limit. The server compiles them again on demand.
@@ -29,7 +23,7 @@ func (p *process) trim(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		tight := liveHeap() > tightAt(debug.SetMemoryLimit(-1))
+		tight := charge.Tight(debug.SetMemoryLimit(-1))
 		dropped := p.host.Catalog.Trim(tight)
 		if tight {
 			p.documents.Drop()
@@ -38,21 +32,6 @@ func (p *process) trim(ctx context.Context) error {
 			p.log.Debug("dropped compiled schemas", "versions", dropped, "tight", tight)
 		}
 	}
-}
-
-// tightAt returns the live heap from which memory is tight under a limit of the Go runtime.
-func tightAt(limit int64) uint64 {
-	if limit == math.MaxInt64 {
-		return tightWithoutLimit
-	}
-	return uint64(limit) / 4 * 3
-}
-
-// liveHeap is the size of the heap after the last garbage collection, in bytes.
-func liveHeap() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
 }
 
 // ledger returns the account book of the memory of requests, and has released memory returned to the system.

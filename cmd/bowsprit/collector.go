@@ -4,7 +4,8 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
+
+	"github.com/bowsprit/bowsprit/internal/request/charge"
 )
 
 const (
@@ -24,17 +25,10 @@ func collectSooner(large uint64) {
 	}
 	mark := new([64]byte) // too large to share its memory with another
 	runtime.AddCleanup(mark, func(large uint64) {
-		if liveHeap() >= large {
+		if charge.LiveHeap() >= large {
 			debug.SetGCPercent(sooner)
 			return
 		}
 		collectSooner(large) // runs after the next collection
 	}, large)
-}
-
-// liveHeap is the size of the heap after the last garbage collection, in bytes.
-func liveHeap() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/convert"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
@@ -254,12 +255,12 @@ func (l *allocations) recordOf(h Allocation) *watchcache.Entry {
 
 // ours reports whether a record belongs to the allocation, not to another object with the same property.
 func ours(e *watchcache.Entry, h Allocation) bool {
-	record, err := decodeStored(e.JSON())
+	record, err := convert.DecodeStored(e.JSON())
 	return err == nil && codec.Equal(record["spec"], h.Record["spec"])
 }
 
 func entryFinalizers(e *watchcache.Entry) []string {
-	record, err := decodeStored(e.JSON())
+	record, err := convert.DecodeStored(e.JSON())
 	if err != nil {
 		return nil
 	}

@@ -138,29 +138,17 @@ func (r *Reader) Object(c *Call, e *watchcache.Entry) (object.Object, error) {
 // ObjectIn is Object for callers without a call.
 func (r *Reader) ObjectIn(res *catalog.Resource, ver *catalog.Version, e *watchcache.Entry) (object.Object, error) {
 	if e.IsConverted() {
-		return decodeStored(e.JSON())
+		return convert.DecodeStored(e.JSON())
 	}
 	if raw := e.Cached(ver); raw != nil && e.Documents() == nil {
-		return decodeStored(raw)
+		return convert.DecodeStored(raw)
 	}
 	if err := r.corrupt.Read(e); err != nil {
 		return nil, err
 	}
 	// Most entries that are rewritten have not been read since: there are no cached bytes to decode, and caching them
 	// would serve no reader.
-	return presented(res, ver, e.JSON())
-}
-
-func decodeStored(raw []byte) (object.Object, error) {
-	v, err := codec.DecodeJSON(raw)
-	if err != nil {
-		return nil, err
-	}
-	obj, ok := v.(object.Object)
-	if !ok {
-		return nil, errNotAnObject
-	}
-	return obj, nil
+	return convert.PresentStored(res, ver, e.JSON())
 }
 
 // JSON returns the bytes of an entry from inVersion, in the call's version and masked for its user. The bytes are
@@ -184,37 +172,12 @@ func (r *Reader) JSONIn(res *catalog.Resource, ver *catalog.Version, e *watchcac
 		return nil, err
 	}
 	return e.Encoded(ver, func() ([]byte, error) {
-		raw, err := present(res, ver, e.JSON())
+		raw, err := convert.PresentBytes(res, ver, e.JSON())
 		if err != nil || e.Documents() == nil {
 			return raw, err
 		}
 		return codec.WithDocuments(raw, ver.New(), e.Documents())
 	})
-}
-
-// present converts stored bytes to a version. Bytes stored under the current definition in the same version are
-// returned as the same slice, mostly without decoding.
-func present(res *catalog.Resource, ver *catalog.Version, stored []byte) ([]byte, error) {
-	if convert.Settled(res, ver, stored) {
-		return stored, nil
-	}
-	obj, err := presented(res, ver, stored)
-	if err != nil {
-		return nil, err
-	}
-	if out := codec.AppendJSON(nil, obj); string(out) != string(stored) {
-		return out, nil
-	}
-	return stored, nil
-}
-
-// presented decodes stored bytes and converts the object to a version.
-func presented(res *catalog.Resource, ver *catalog.Version, stored []byte) (object.Object, error) {
-	obj, err := decodeStored(stored)
-	if err != nil {
-		return nil, err
-	}
-	return obj, convert.Present(res, ver, obj)
 }
 
 // selector returns the selector of a list or watch of the call's collection. Virtual resources have no shards.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/bowsprit/bowsprit/internal/api/convert"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
@@ -50,7 +51,7 @@ func (r *Reader) dryResult(ctx context.Context, c *Call, obj object.Object, stor
 	if c.readAsWritten(obj) {
 		return &Result{Object: obj, Documents: stored.Documents}, nil
 	}
-	out, err := decodeStored(stored.JSON)
+	out, err := convert.DecodeStored(stored.JSON)
 	if err != nil {
 		return nil, err
 	}

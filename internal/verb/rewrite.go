@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/bowsprit/bowsprit/internal/api/convert"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -62,7 +63,7 @@ feed:
 func (v *Verbs) rewrite(ctx context.Context, c *Call, e, shown *watchcache.Entry) (written bool, err error) {
 	raw, err := v.JSON(c, shown)
 	if err == nil && e.Documents() != nil { // e's JSON omits the documents
-		raw, err = present(c.Resource, c.Version, shown.JSON())
+		raw, err = convert.PresentBytes(c.Resource, c.Version, shown.JSON())
 	}
 	if err != nil {
 		return false, err
@@ -76,7 +77,7 @@ func (v *Verbs) rewrite(ctx context.Context, c *Call, e, shown *watchcache.Entry
 			return false, err
 		}
 	}
-	obj, err := decodeStored(raw)
+	obj, err := convert.DecodeStored(raw)
 	if err != nil {
 		return false, err
 	}

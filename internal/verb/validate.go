@@ -2,7 +2,6 @@ package verb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,8 +15,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
-
-var errNotAnObject = errors.New("the stored value is not a JSON object")
 
 // validate returns all validation errors of a new object in the call's version. If ctx ends early, it returns ctx's
 // error.

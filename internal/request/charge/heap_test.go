@@ -1,4 +1,4 @@
-package bowsprit
+package charge
 
 import (
 	"math"
@@ -13,7 +13,7 @@ func TestTightAt(t *testing.T) {
 			t.Errorf("limit %d: %d, want %d", limit, got, want)
 		}
 	}
-	if runtime.GC(); liveHeap() == 0 {
+	if runtime.GC(); LiveHeap() == 0 {
 		t.Error("no live heap")
 	}
 }
