@@ -115,7 +115,8 @@ func TestSensitiveWhileKeysRotate(t *testing.T) {
 					return
 				}
 				if code, _, body = s.ask("GET", path+"/"+name, ""); code != http.StatusOK ||
-					!strings.Contains(string(body), value) || !strings.Contains(string(body), fmt.Sprintf(`"n":%d`, n)) {
+					!strings.Contains(string(body), value) ||
+					!strings.Contains(string(body), fmt.Sprintf(`"n":%d`, n)) {
 					t.Errorf("get: %d %s", code, body)
 					return
 				}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/bowsprit/bowsprit"
 
-	"github.com/bowsprit/bowsprit/internal/foreign"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 )
 
 // Main is the main function of a program that is an extension API server. It reads flags (--help lists them), serves
@@ -69,7 +69,8 @@ func run(ctx context.Context, s Server, args []string, out io.Writer) error {
 		s.Register = &Registration{Namespace: namespace, Service: name, Address: *address}
 	}
 	if s.Config.Log == nil {
-		s.Config.Log = slog.New(foreign.Log(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.Level(-*verbosity)})))
+		level := &slog.HandlerOptions{Level: slog.Level(-*verbosity)}
+		s.Config.Log = slog.New(foreign.Log(slog.NewTextHandler(out, level)))
 	}
 	return s.Run(ctx)
 }

@@ -58,7 +58,8 @@ func TestEtcdAlone(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(damaged, "member", "snap"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(damaged, "member", "snap", "db"), []byte("not a database"), 0o600); err != nil {
+	db := filepath.Join(damaged, "member", "snap", "db")
+	if err := os.WriteFile(db, []byte("not a database"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -72,9 +73,11 @@ func TestEtcdAlone(t *testing.T) {
 		"a file as one":     {"not a directory", []string{"--data-dir=" + file}},
 		"no configuration":  {"no such file or directory", []string{"--config-file=" + missing}},
 		"damaged data":      {"invalid database", etcdFlags(damaged, "http://127.0.0.1:0")},
-		"busy port":         {"address already in use", etcdFlags(filepath.Join(dir, "a"), "http://"+busy.Addr().String())},
+		"busy port": {"address already in use",
+			etcdFlags(filepath.Join(dir, "a"), "http://"+busy.Addr().String())},
 		"no certificate": {"no such file or directory",
-			append(etcdFlags(filepath.Join(dir, "b"), "https://127.0.0.1:0"), "--cert-file="+missing, "--key-file="+missing)},
+			append(etcdFlags(filepath.Join(dir, "b"), "https://127.0.0.1:0"), "--cert-file="+missing,
+				"--key-file="+missing)},
 		"no certificate at all": {"must be provided for client url",
 			etcdFlags(filepath.Join(dir, "c"), "https://127.0.0.1:0")},
 	} {
@@ -105,7 +108,8 @@ func etcdFlags(dir, client string) []string {
 // TestEtcdHalfOpen ends etcd while clients have begun a handshake and do not go on.
 func TestEtcdHalfOpen(t *testing.T) {
 	t.Parallel()
-	cmd := command(t, append([]string{"etcd"}, etcdFlags(filepath.Join(t.TempDir(), "data"), "http://127.0.0.1:0")...)...)
+	flags := etcdFlags(filepath.Join(t.TempDir(), "data"), "http://127.0.0.1:0")
+	cmd := command(t, append([]string{"etcd"}, flags...)...)
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

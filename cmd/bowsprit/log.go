@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bowsprit/bowsprit/internal/foreign"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 )
 
 // newLogger returns the logger of a process: messages for operators at the default verbosity, each request at 3.

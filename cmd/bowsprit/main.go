@@ -26,7 +26,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/proxy"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/uninstall"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
-	"github.com/bowsprit/bowsprit/internal/foreign"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 )
 
 func main() {

@@ -11,7 +11,7 @@ import (
 var floors = [][]string{
 	{"docs"}, // pages
 	// A URL, an object, a file, another program's answer: nothing of ours.
-	{"internal/request", "internal/object", "internal/storage/durable", "internal/foreign"},
+	{"internal/request", "internal/object", "internal/storage/durable", "internal/net/foreign"},
 	{"internal/auth/pki"},                  // certificates
 	{"internal/storage"},                   // etcd, and the view of it that everything reads
 	{"internal/auth"},                      // who asks, and may they

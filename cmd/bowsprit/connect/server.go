@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/bowsprit/bowsprit/internal/foreign"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 )
 
 // Server is the server that a command acts on.

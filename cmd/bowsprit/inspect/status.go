@@ -24,7 +24,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
-	"github.com/bowsprit/bowsprit/internal/foreign"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 )
 
 // status is the output, in the format of -o json. It omits parts that the user may not read.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
-	"github.com/bowsprit/bowsprit/internal/foreign"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 )
 
 // delegatedTTL is how long decisions of the other server are cached, as in Kubernetes' extension API servers.

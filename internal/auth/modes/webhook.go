@@ -16,7 +16,7 @@ import (
 	"k8s.io/apiserver/plugin/pkg/authorizer/webhook"
 
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
-	"github.com/bowsprit/bowsprit/internal/foreign"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 

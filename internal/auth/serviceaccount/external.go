@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	externaljwtv1 "k8s.io/externaljwt/apis/v1"
 
-	"github.com/bowsprit/bowsprit/internal/foreign"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 )
 
 // external is a program that signs tokens and publishes the keys for verifying them (KEP-740, k8s.io/externaljwt),

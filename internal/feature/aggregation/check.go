@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/transport"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/bowsprit/bowsprit/internal/foreign"
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/bowsprit/bowsprit/internal/foreign"
 	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 	"github.com/bowsprit/bowsprit/internal/net/forward"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 	"github.com/bowsprit/bowsprit/internal/object/codec"

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/plugin/pkg/audit/webhook"
 	"k8s.io/client-go/rest"
 
-	"github.com/bowsprit/bowsprit/internal/foreign"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 )
 
 // hookBackend posts events to a webhook, as the library's backend does, and reads no more than a Status of its answer.
@@ -28,7 +28,8 @@ func (w *WebhookOptions) open() (*hookBackend, error) {
 	}
 	config.Wrap(foreign.Document)
 	client, err := webhookclient.NewGenericWebhook(audit.Scheme, audit.Codecs, config,
-		[]schema.GroupVersion{auditv1.SchemeGroupVersion}, webhookclient.DefaultRetryBackoffWithInitialDelay(w.InitialBackoff))
+		[]schema.GroupVersion{auditv1.SchemeGroupVersion},
+		webhookclient.DefaultRetryBackoffWithInitialDelay(w.InitialBackoff))
 	if err != nil {
 		return nil, err
 	}

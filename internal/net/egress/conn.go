@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 
-	"github.com/bowsprit/bowsprit/internal/foreign"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 )
 
 // conn is a connection through a Konnectivity server: a call of its ProxyService. It has no half close, because the

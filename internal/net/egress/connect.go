@@ -17,7 +17,7 @@ import (
 
 	"k8s.io/apiserver/pkg/apis/apiserver"
 
-	"github.com/bowsprit/bowsprit/internal/foreign"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 )
 
 // connectProxy is an HTTP CONNECT proxy, on a socket or over TCP, with or without TLS.

@@ -24,7 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/apis/apiserver"
 
-	"github.com/bowsprit/bowsprit/internal/foreign"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 )
 
 // Purpose is the network that a server is in, as Kubernetes' EgressSelectorConfiguration divides them.

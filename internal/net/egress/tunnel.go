@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 
-	"github.com/bowsprit/bowsprit/internal/foreign"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 )
 
 // tunnel is a Konnectivity server behind a socket: the ProxyService of apiserver-network-proxy. All connections share

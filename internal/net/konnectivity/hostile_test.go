@@ -469,7 +469,8 @@ func TestManyServers(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					number++
-					return metadata.Pairs(konnectivity.ServerIDHeader, fmt.Sprint(number), konnectivity.ServerCountHeader, count)
+					return metadata.Pairs(konnectivity.ServerIDHeader, fmt.Sprint(number),
+						konnectivity.ServerCountHeader, count)
 				},
 				serve: func(stream konnectivity.AgentStream) error {
 					select {

@@ -27,8 +27,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/bowsprit/bowsprit/internal/foreign"
 	"github.com/bowsprit/bowsprit/internal/net/egress"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 

@@ -113,9 +113,13 @@ func TestHostilePluginV1(t *testing.T) {
 		}
 	}
 	for name, answer := range map[string]func(context.Context, []byte) ([]byte, error){
-		"an error":       func(context.Context, []byte) ([]byte, error) { return nil, errors.New("no") },
-		"a long error":   func(context.Context, []byte) ([]byte, error) { return nil, status.Error(codes.Internal, long[:4000]) },
-		"a huge error":   func(context.Context, []byte) ([]byte, error) { return nil, status.Error(codes.Internal, long) },
+		"an error": func(context.Context, []byte) ([]byte, error) { return nil, errors.New("no") },
+		"a long error": func(context.Context, []byte) ([]byte, error) {
+			return nil, status.Error(codes.Internal, long[:4000])
+		},
+		"a huge error": func(context.Context, []byte) ([]byte, error) {
+			return nil, status.Error(codes.Internal, long)
+		},
 		"a huge answer":  func(context.Context, []byte) ([]byte, error) { return make([]byte, 100<<20), nil },
 		"another key":    func(context.Context, []byte) ([]byte, error) { return []byte("0123456789abcdef"), nil },
 		"no key":         func(context.Context, []byte) ([]byte, error) { return nil, nil },
@@ -130,7 +134,8 @@ func TestHostilePluginV1(t *testing.T) {
 				t.Errorf("%s: %s: %d bytes", name, what, len(out))
 				return
 			}
-			if text := err.Error(); len(text) > 4<<10 || strings.Contains(text, "hunter2") || strings.Contains(text, "\x1b") {
+			text := err.Error()
+			if len(text) > 4<<10 || strings.Contains(text, "hunter2") || strings.Contains(text, "\x1b") {
 				t.Errorf("%s: %s: %d bytes: %.200q", name, what, len(text), text)
 			}
 		}
@@ -203,7 +208,8 @@ func TestRotatePluginsV1(t *testing.T) {
 			if lost != (err != nil) || !lost && string(plain) != key {
 				t.Errorf("%s first: %s of %.30q: %q, %v", step.prefix, key, stored, plain, err)
 			}
-			if stale := !strings.HasPrefix(string(stored), step.prefix); !lost && e.Stale("secrets", key, stored) != stale {
+			stale := !strings.HasPrefix(string(stored), step.prefix)
+			if !lost && e.Stale("secrets", key, stored) != stale {
 				t.Errorf("%s first: %.30q: stale is not %v", step.prefix, stored, stale)
 			}
 		}

@@ -120,7 +120,8 @@ func (a *attempts) refused(ctx context.Context, out outcome, refusal error) (out
 	}
 	end := "-" + a.mark
 	resp, err := hedge(ctx, a.guards.suspect, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-		return a.guards.client.Txn(ctx).If(a.own.unchanged()).Then(clientv3.OpPut(a.own.key, end, clientv3.WithIgnoreLease())).
+		return a.guards.client.Txn(ctx).If(a.own.unchanged()).
+			Then(clientv3.OpPut(a.own.key, end, clientv3.WithIgnoreLease())).
 			Else(clientv3.OpGet(a.own.key)).Commit()
 	})
 	if err != nil {

@@ -156,7 +156,8 @@ func TestGuardedWrites(t *testing.T) {
 	for seed := range uint64(150) {
 		synctest.Test(t, func(t *testing.T) {
 			f := &faulty{
-				random: rand.New(rand.NewPCG(seed, 6)), keys: map[string]*mvccpb.KeyValue{}, applied: map[string][]int64{}, rev: 1,
+				random: rand.New(rand.NewPCG(seed, 6)), keys: map[string]*mvccpb.KeyValue{},
+				applied: map[string][]int64{}, rev: 1,
 			}
 			client := &clientv3.Client{KV: f, Lease: f}
 			g := newGuards(client, func() {}, slog.New(slog.DiscardHandler))

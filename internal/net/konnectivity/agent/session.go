@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 
-	"github.com/bowsprit/bowsprit/internal/foreign"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 )
 
@@ -79,7 +79,8 @@ func (s *session) send(p *client.Packet) error { return s.outbox.Send(s.ctx, p) 
 func (s *session) serve() error {
 	s.running.Go(s.outbox.Run)
 	err := s.receive()
-	if why := context.Cause(s.ctx); errors.Is(why, konnectivity.ErrPeerStall) || errors.Is(why, konnectivity.ErrPeerFull) {
+	why := context.Cause(s.ctx)
+	if errors.Is(why, konnectivity.ErrPeerStall) || errors.Is(why, konnectivity.ErrPeerFull) {
 		err = why
 	}
 	s.close()

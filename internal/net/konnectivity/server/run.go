@@ -180,7 +180,8 @@ func (s *Server) front(ctx context.Context, o *Options) (*frontServer, *konnecti
 // httpFront serves HTTP CONNECT, with TLS unless config is nil.
 func (s *Server) httpFront(config *tls.Config) *frontServer {
 	web := &http.Server{
-		Handler: s, ReadHeaderTimeout: konnectivity.HandshakeTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
+		Handler: s, ReadHeaderTimeout: konnectivity.HandshakeTimeout, IdleTimeout: time.Minute,
+		MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			if secure, ok := c.(*tls.Conn); ok {
 				c = secure.NetConn()
