@@ -20,7 +20,8 @@ var (
 	ids   = regexp.MustCompile(` id="([^"]*)"`)
 )
 
-// Every link of every page leads to a page of the site, and to a heading there, or away.
+// TestDocsSite checks that every link of every page leads to a page of the site, and to a heading there, or to another
+// site.
 func TestDocsSite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

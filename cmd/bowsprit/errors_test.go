@@ -247,7 +247,8 @@ func fails(t *testing.T, parts []string, args ...string) {
 	}
 }
 
-// A second process on a data directory is refused, and the first goes on; a restart finds the data directory in order.
+// TestOneProcessPerDirectory checks that a second process on a data directory is refused, that the first continues, and
+// that a restart finds the data directory in order.
 func TestOneProcessPerDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -298,7 +299,7 @@ func start(t *testing.T, args ...string) (stop func()) {
 	}
 }
 
-// Help goes to standard output and names every command.
+// TestHelp checks that the help is on standard output and names every command.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"help"}, {"--help"}} {

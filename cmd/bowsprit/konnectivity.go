@@ -18,7 +18,7 @@ type konnectivityLog struct{ serveFlags }
 func (l *konnectivityLog) bind(f *pflag.FlagSet) {
 	f.IntVarP(&l.verbosity, "v", "v", 0, "how much is logged")
 	f.StringVar(&l.logFormat, "log-format", "text", "form of the log: text or json")
-	for _, name := range []string{"logtostderr", "alsologtostderr"} { // the log is there anyway
+	for _, name := range []string{"logtostderr", "alsologtostderr"} { // the log is written anyway
 		f.Bool(name, true, "taken and ignored")
 		_ = f.MarkHidden(name)
 	}

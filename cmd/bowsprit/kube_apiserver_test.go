@@ -20,7 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit"
 )
 
-// A plugin that kube-apiserver has off is off unless a flag names it.
+// TestPluginsOffByDefault checks that a plugin that kube-apiserver has off is off unless a flag names it.
 func TestPluginsOffByDefault(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ enabled, disabled, want []string }{
@@ -39,13 +39,12 @@ func TestPluginsOffByDefault(t *testing.T) {
 	}
 }
 
-// Every flag of kube-apiserver is there, under its name, with its type and its default; and no other.
+// TestKubeFlags checks that exactly the flags of kube-apiserver are declared, with their types and defaults.
 func TestKubeFlags(t *testing.T) {
 	t.Parallel()
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	bindKubeFlags(flags, &bowsprit.Config{}, &kubeFlags{})
-	// differ lists the flags with other defaults: the directory for kube-apiserver's certificates, and flags whose
-	// --help differs.
+	// differ lists the flags with other defaults (the directory for kube-apiserver's certificates) or another --help.
 	differ := []string{"cert-dir", "v", "version", "etcd-servers", "disable-admission-plugins",
 		"enable-admission-plugins", "api-audiences", "service-account-issuer", "service-account-key-file",
 		"strict-transport-security-directives", "authorization-mode", "tls-cipher-suites", "tls-sni-cert-key", "cors-allowed-origins",
@@ -79,7 +78,7 @@ func TestKubeFlags(t *testing.T) {
 	})
 }
 
-// Values of flags without effect are checked by their types.
+// TestUnusedValues checks that the values of flags without effect are checked by their types.
 func TestUnusedValues(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ kind, good, bad string }{
@@ -148,7 +147,8 @@ func TestKubeAPIServerErrors(t *testing.T) {
 	}
 }
 
-// As envtest does it: both programs by the names of their links, with envtest's flags; two servers on one etcd.
+// TestAssets starts both programs like envtest: by the names of their links, with envtest's flags, and two servers on
+// one etcd.
 func TestAssets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -229,7 +229,8 @@ func TestAssetsRefuses(t *testing.T) {
 	}
 }
 
-// "go run" removes its program afterwards, so the program is copied.
+// TestAssetsOfTemporaryProgram checks that the assets contain a copy of a program built by "go run", which removes the
+// original afterwards.
 func TestAssetsOfTemporaryProgram(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "go-build1", "b001", "exe", "bowsprit")

@@ -96,8 +96,8 @@ func showKubeconfig(out, notes io.Writer, flags kubeconfigFlags) error {
 	return mergeKubeconfig(out, name, content, flags.use)
 }
 
-// mergeKubeconfig adds a kubeconfig with the context name to kubectl's own. It keeps the current context, in whichever
-// file of KUBECONFIG it stands, unless use is set or there is no current context.
+// mergeKubeconfig adds a kubeconfig with the context name to kubectl's own. It keeps the current context, from any file
+// of KUBECONFIG, unless use is set or there is no current context.
 func mergeKubeconfig(out io.Writer, name string, content []byte, use bool) error {
 	paths := clientcmd.NewDefaultPathOptions()
 	target := paths.GetDefaultFilename()

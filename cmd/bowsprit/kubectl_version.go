@@ -10,7 +10,7 @@ import (
 
 // Kubernetes' build stamps its version into these variables with the linker. "go build" and "go install" build this
 // program without such stamps, so it sets the variables itself, and kubectl reports them. The design page on private
-// symbols describes the repair when a variable is gone and the link fails.
+// symbols describes the repair when a variable disappears and the link fails.
 
 //go:linkname kubectlVersion k8s.io/component-base/version.gitVersion
 var kubectlVersion string

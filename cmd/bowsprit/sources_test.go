@@ -32,7 +32,7 @@ func settled(t *testing.T, args, environment []string, file string) (*pflag.Flag
 	return f, flags, flags.sources.apply(f, environment)
 }
 
-// The command line comes before the environment, and the environment before the file.
+// TestSources checks that the command line overrides the environment, and the environment the file.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	const file = "secure-port: 1\nrequest-timeout: 90s\netcd-servers: [\"http://a:1\", \"http://b:2\"]\n" +
@@ -71,7 +71,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// Mistakes in the file and the environment are named, all at once, with their places.
+// TestSourcesThatAreWrong checks that one error names all mistakes in the file and the environment, with their places.
 func TestSourcesThatAreWrong(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

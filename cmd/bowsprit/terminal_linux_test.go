@@ -34,7 +34,8 @@ func terminal(t *testing.T) (keyboard, screen *os.File) {
 	return keyboard, screen
 }
 
-// TestConsent answers the question of each command that would change the server of KUBECONFIG. Only yes lets it.
+// TestConsent answers the question of each command that would change the server of KUBECONFIG. Only yes permits the
+// change.
 func TestConsent(t *testing.T) {
 	t.Parallel()
 	l := &landscape{}

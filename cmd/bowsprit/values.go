@@ -14,7 +14,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// Values of flags. Each stands in a field of bowsprit.Config, where zero is the default.
+// These are the values of flags. Each sets a field of bowsprit.Config, where zero is the default.
 
 // portRange is the value of a flag that takes ports from one to another.
 type portRange struct {

@@ -143,7 +143,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// A backup has each file that a server makes in pki/, and no other.
+// TestKeyFiles checks that a backup has each file that a server makes in pki/, and no other.
 func TestKeyFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -162,7 +162,7 @@ func TestKeyFiles(t *testing.T) {
 	}
 }
 
-// Names that lead out of the directory are refused before anything is written.
+// TestForeignNames checks that names that lead out of the directory are refused before anything is written.
 func TestForeignNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{

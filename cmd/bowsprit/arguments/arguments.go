@@ -22,7 +22,7 @@ func None(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%q takes no arguments, but got %q: see %q", cmd.CommandPath(), args[0], help(cmd))
 }
 
-// One requires a single argument. what names it in errors: "file", "directory".
+// One requires a single argument. Its name in errors is what: "file", "directory".
 func One(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {

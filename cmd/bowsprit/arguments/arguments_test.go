@@ -52,7 +52,7 @@ func TestTextOrJSON(t *testing.T) {
 	}
 }
 
-// No control character, wherever it stands; all other text, of every script.
+// TestPrintable checks that control characters are refused in every position, and text in every script is accepted.
 func TestPrintable(t *testing.T) {
 	for r := rune(0); r < 0x300; r++ {
 		err := arguments.Printable([]string{"--group", "a" + string(r) + "b"})

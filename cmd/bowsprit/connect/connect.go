@@ -23,7 +23,7 @@ type Flags struct {
 	localOnly                    bool           // the command has --data-dir alone
 }
 
-// OfDir selects the local server with a data directory, for a command whose only selecting flag is --data-dir. given
+// OfDir selects the local server with a data directory, for a command with --data-dir as its only selecting flag. given
 // contains that flag.
 func OfDir(dir string, given *pflag.FlagSet) *Flags {
 	return &Flags{dataDir: dir, given: given, localOnly: true}

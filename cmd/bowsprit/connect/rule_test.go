@@ -250,7 +250,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// A name from a kubeconfig reaches the terminal as text, and a shell as one word.
+// TestNames checks that a name from a kubeconfig reaches the terminal as text, and a shell as one word.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	s := Server{Config: &rest.Config{Host: "https://me:secret@prod"}, Context: "a\x1b[2J\nb"}

@@ -45,7 +45,8 @@ func TestReadOfOddFiles(t *testing.T) {
 	}
 }
 
-// Whatever names a server gives, and whatever links are in the directory, files are written below it alone.
+// TestTreeStaysInside checks that an export only writes below its directory, whatever names a server returns and
+// whatever links are in the directory.
 func TestTreeStaysInside(t *testing.T) {
 	t.Parallel()
 	above := t.TempDir()

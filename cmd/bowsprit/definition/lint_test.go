@@ -82,7 +82,7 @@ func same(t *testing.T, name string, got, want []string) {
 	}
 }
 
-// Lists and stdin are read, JSON can be had, and files without definitions are a mistake.
+// TestLintForms checks that lint reads lists and stdin, prints JSON on request, and refuses files without definitions.
 func TestLintForms(t *testing.T) {
 	t.Parallel()
 	all, err := lint([]string{"-"}, strings.NewReader(

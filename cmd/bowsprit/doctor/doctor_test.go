@@ -110,7 +110,7 @@ func TestInvalidSettings(t *testing.T) {
 	expect(t, found[0], Problem, "half a pair")
 }
 
-// A certificate ends, and a clock may be wrong.
+// TestCertificates checks certificates close to their end, and wrong clocks.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	ca := authority.New(t)

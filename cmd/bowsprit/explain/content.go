@@ -45,7 +45,7 @@ func (s *search) namespaceContent(ctx context.Context, b *strings.Builder, ns *u
 	}
 }
 
-// instances lists the remaining objects of a kind whose definition is being deleted.
+// instances lists the remaining objects of a kind when its definition is being deleted.
 func (s *search) instances(ctx context.Context, b *strings.Builder, definition *unstructured.Unstructured) {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")

@@ -90,7 +90,7 @@ func TestAllGroups(t *testing.T) {
 	}
 }
 
-// TestSetBy checks that the manager whose fields include a finalizer counts as its manager.
+// TestSetBy checks that the manager of a finalizer is the manager with the finalizer among its fields.
 func TestSetBy(t *testing.T) {
 	t.Parallel()
 	obj := &unstructured.Unstructured{Object: map[string]any{}}

@@ -34,7 +34,7 @@ type status struct {
 	Ready   bool   `json:"ready"`
 	// Failing are the checks of /readyz that fail.
 	Failing []string `json:"failing,omitempty"`
-	// Certificate and ClientCertificate are when the server's certificate ends, and that of the user.
+	// Certificate and ClientCertificate are the ends of the server's certificate and the user's.
 	Certificate       *time.Time `json:"certificateEnds,omitempty"`
 	ClientCertificate *time.Time `json:"clientCertificateEnds,omitempty"`
 	Running           *figures   `json:"running,omitempty"`

@@ -67,7 +67,7 @@ func describe(f *pflag.Flag) (head, usage string) {
 	return head, usage
 }
 
-// homely writes a directory below that of the user as everybody reads it: pages are made on another machine.
+// homely replaces this user's home directory with a general one, because pages are made on another machine.
 func homely(value string) string {
 	home, err := os.UserHomeDir()
 	if err != nil || home == "/" || !strings.HasPrefix(value, home+string(filepath.Separator)) {

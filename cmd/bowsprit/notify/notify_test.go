@@ -82,7 +82,7 @@ func TestWatchdogIsOfOneProcess(t *testing.T) {
 	}
 }
 
-// The watchdog is fed when the server answers, and not when it fails.
+// TestWatch checks that the watchdog is fed when the server answers, and not when it fails.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	m, heard := manager(t, map[string]string{"WATCHDOG_USEC": "30000"})

@@ -164,7 +164,7 @@ func TestRepeatedHeaders(t *testing.T) {
 	}
 }
 
-// --accept-origins lets pages of other origins in, and --disable-filter all.
+// TestPagesThatAreLetIn checks that --accept-origins admits pages of other origins, and --disable-filter all pages.
 func TestPagesThatAreLetIn(t *testing.T) {
 	for _, c := range []struct {
 		args, headers string
@@ -272,7 +272,8 @@ func TestPagesOfPods(t *testing.T) {
 	}
 }
 
-// A WebSocket is opened for programs, for the proxy's own pages and for a pod's page to its pod, and for no other page.
+// TestWebSockets checks that programs, the proxy's own pages and a pod's page to its pod may open a WebSocket, and no
+// other page.
 func TestWebSockets(t *testing.T) {
 	h, _ := guarded(t)
 	server := httptest.NewServer(h)

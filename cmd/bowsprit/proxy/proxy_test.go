@@ -196,7 +196,8 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// A signal ends the command while a client watches; run checks how it ends.
+// TestStopsWhileWatched checks that a signal ends the command while a client watches; run checks the result of the
+// command.
 func TestStopsWhileWatched(t *testing.T) {
 	at := address(run(t, "--port=0", "--kubeconfig="+kubeconfig(t, trusted(apiServer(t), ""))))
 	resp, err := http.Get("http://" + at + "/api/v1/pods?watch=1")

@@ -173,7 +173,7 @@ func TestSOCKSEnds(t *testing.T) {
 	}
 }
 
-// The port that a URL means.
+// TestWithPort checks the default ports of URLs.
 func TestWithPort(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

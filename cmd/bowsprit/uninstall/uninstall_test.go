@@ -62,7 +62,8 @@ func TestUninstall(t *testing.T) {
 	}
 }
 
-// A directory with other files stays, and so does a context of the same name for another server.
+// TestUninstallLeavesOthers checks that a directory with other files stays, and so does a context of the same name for
+// another server.
 func TestUninstallLeavesOthers(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
