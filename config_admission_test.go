@@ -137,7 +137,7 @@ plugins:
 	}
 }
 
-// A kubelet may write its own Node only, unless the plugin is switched off.
+// TestNodeRestriction checks that a kubelet may only write its own Node, unless the plugin is off.
 func TestNodeRestriction(t *testing.T) {
 	for _, disabled := range [][]string{nil, {"NodeRestriction"}} {
 		server := testserver.Start(t, func(c *bowsprit.Config) { c.Admission.Disabled = disabled })

@@ -115,7 +115,7 @@ func whoAmI(t *testing.T, server *testserver.Server, by *signed, header http.Hea
 	return fmt.Sprintf("%s %s %s", who.Username, who.UID, strings.Join(who.Groups, ","))
 }
 
-// Each case of a front proxy, over real connections.
+// TestFrontProxy runs each case of a front proxy over real connections.
 func TestFrontProxy(t *testing.T) {
 	t.Parallel()
 	var none *signed
@@ -159,7 +159,8 @@ func TestFrontProxy(t *testing.T) {
 	}
 }
 
-// An authority of both proxies and clients needs names, and is warned about all the same.
+// TestOneAuthorityForAll checks that an authority of both proxies and clients requires allowed names, and causes a
+// warning in any case.
 func TestOneAuthorityForAll(t *testing.T) {
 	t.Parallel()
 	var none *signed
@@ -212,7 +213,8 @@ func tokenUser(t *testing.T, server *testserver.Server, token string) string {
 	return review.Status.UserInfo.Username + " " + strings.Join(review.Status.UserInfo.Groups, ",")
 }
 
-// An issuer of a file, its tokens seen by all reviews; anonymous requests only where the file allows them.
+// TestAuthenticationConfig checks an issuer in a file: all reviews accept its tokens, and only the anonymous requests
+// in the file are allowed.
 func TestAuthenticationConfig(t *testing.T) {
 	t.Parallel()
 	i := issuer.New(t)

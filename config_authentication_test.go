@@ -16,7 +16,8 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// With AlwaysAllow every authenticated user may do everything, and no other caller is let in.
+// TestAlwaysAllow checks that with AlwaysAllow every authenticated user may do everything, and all other callers are
+// refused.
 func TestAlwaysAllow(t *testing.T) {
 	tokens := tokenFile(t, "secret,eve,1")
 	server := testserver.Start(t, func(c *bowsprit.Config) {

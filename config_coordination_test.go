@@ -52,7 +52,8 @@ func candidate(
 	running.Go(func() { elector.Run(ctx) })
 }
 
-// Of client-go's candidates the one leads that emulates the oldest version, also if it comes later.
+// TestCoordinatedLeaderElection checks that the candidate of client-go that emulates the oldest version leads, even if
+// it comes later.
 func TestCoordinatedLeaderElection(t *testing.T) {
 	client, err := kubernetes.NewForConfig(testserver.Start(t, func(c *bowsprit.Config) {
 		c.API.CoordinatedLeaderElection, c.API.RuntimeConfig = true,

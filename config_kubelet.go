@@ -16,7 +16,7 @@ type KubeletConfig struct {
 	// AuthorityFile has the authorities that sign the serving certificates of kubelets. Without it any is believed, as
 	// in Kubernetes.
 	AuthorityFile string
-	// Port is the port of kubelets whose Node does not set one, 10250 by default.
+	// Port is the port of kubelets without a port in their Node, 10250 by default.
 	Port uint
 	// AddressTypes are the types of addresses of a Node by which its kubelet is reached, the most wanted first:
 	// Hostname, InternalDNS, InternalIP, ExternalDNS, ExternalIP if empty.

@@ -10,8 +10,8 @@ import (
 type LimitsConfig struct {
 	// RequestTimeout bounds the duration of requests that are not long-running, a minute by default.
 	RequestTimeout time.Duration
-	// MinRequestTimeout is the shortest life of a watch whose client sets none; the server adds up to the same time at
-	// random. The default is 30 minutes.
+	// MinRequestTimeout is the shortest life of a watch without a timeout of its own; the server adds up to the same
+	// time at random. The default is 30 minutes.
 	MinRequestTimeout time.Duration
 	// MaxRequestsInFlight and MaxMutatingRequestsInFlight bound the reads and writes that run at a time, 400 and 200 by
 	// default; a negative value means no limit. Further requests get 429. With PriorityAndFairness their sum is the

@@ -38,7 +38,7 @@ func TestRequestTimeouts(t *testing.T) {
 	}
 }
 
-// While a write waits for its body, another is sent away.
+// TestMutatingRequestsInFlight checks that a second write is refused while the first waits for its body.
 func TestMutatingRequestsInFlight(t *testing.T) {
 	tokens := tokenFile(t, "secret,eve,1")
 	server := testserver.Start(t, func(c *bowsprit.Config) {

@@ -20,7 +20,7 @@ type ServicesConfig struct {
 	// divided by a comma. The first is for services that name no family. The service "kubernetes" has the first
 	// address. ServiceCIDR objects add further ranges.
 	ClusterIPRange string
-	// NodePortRange is where ports on nodes come from, "30000-32767" if empty, both inclusive.
+	// NodePortRange is the range of ports on nodes, "30000-32767" by default, both inclusive.
 	NodePortRange string
 	// AdvertiseAddress is the address at which other machines reach this server, shown in the endpoints of the service
 	// "kubernetes". The default is the address to listen on, or the host's address if that is a loopback address or all

@@ -100,7 +100,7 @@ func (c *TLSConfig) parse() (*tls.Config, error) {
 	return out, errors.Join(errs...)
 }
 
-// carriesHTTP2 reports whether a suite is one that HTTP/2 requires of a server (RFC 9113, section 9.2.2).
+// carriesHTTP2 reports whether the suite allows HTTP/2: a server needs one of these two (RFC 9113, section 9.2.2).
 func carriesHTTP2(suite uint16) bool {
 	return suite == tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 || suite == tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
 }

@@ -11,7 +11,7 @@ import (
 
 // VersionsConfig configures the conversion of custom objects between versions.
 type VersionsConfig struct {
-	// MigrateStorage has the objects of a custom kind stored anew by itself when its storage version changes, by a
+	// MigrateStorage rewrites the objects of a custom kind by itself when its storage version changes, with a
 	// StorageVersionMigration named after the definition and its generation.
 	MigrateStorage bool
 	// MigratorRole makes the role of kube-controller-manager's storage version migrator: Kubernetes' feature gate

@@ -246,7 +246,7 @@ func (c coreClient) watches(other coreClient) {
 	}
 }
 
-// forgets makes a definition and deletes it: no server goes on showing it because another one had it.
+// forgets makes a definition and deletes it, and checks that no server keeps it because another server had it.
 func (c coreClient) forgets(other coreClient) {
 	c.t.Helper()
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -283,7 +283,7 @@ func versionsIn(t *testing.T, body string) map[string]bool {
 	return out
 }
 
-// csr returns a request for a certificate, whose object names its creator.
+// csr returns a CertificateSigningRequest. The object names its creator.
 func csr(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

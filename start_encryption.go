@@ -12,7 +12,7 @@ import (
 )
 
 // openEncryption reads the encryption configuration, if the server has one. kind finds the resource of the objects
-// below a prefix. instead returns the prefix whose configuration the objects below another prefix may share.
+// below a prefix. instead returns another prefix with a configuration that the objects below a prefix may share.
 func (p *process) openEncryption(
 	kind func(prefix string) (schema.GroupResource, bool), instead func(prefix string) string,
 ) error {

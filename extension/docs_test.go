@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The program of the tutorial is the one in examples.
+// TestTutorialProgram checks that the program of the tutorial is the one in examples.
 func TestTutorialProgram(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/extension.md")

@@ -58,7 +58,8 @@ type Remote struct {
 	// Resource and Kind name the kind there.
 	Resource schema.GroupVersionResource
 	Kind     string // see Resource
-	// Namespace is where all objects are there, if the kind here has no namespaces and the one there has.
+	// Namespace is the namespace of all objects there, if the kind here is cluster-scoped and the kind there is
+	// namespaced.
 	Namespace string
 	// Prefix begins the names there.
 	Prefix string

@@ -81,7 +81,7 @@ func (s Server) Run(ctx context.Context) error {
 	return server.Run(ctx)
 }
 
-// config returns the configuration of the server that the extension stands in.
+// config returns the configuration of the server with the extension.
 func (s Server) config(e bowsprit.Extension) bowsprit.Config {
 	c := s.Config
 	c.Extensions = []bowsprit.Extension{e}

@@ -7,7 +7,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/page"
 )
 
-// The tutorial shows tutorial_test.go as it is.
+// TestTutorialPage checks that the tutorial shows tutorial_test.go unchanged.
 func TestTutorialPage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/tutorials/test-an-operator.md")
