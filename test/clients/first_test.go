@@ -41,7 +41,7 @@ func BenchmarkFirstTest(b *testing.B) {
 	}
 }
 
-// firstObject starts a server and returns when the first object is there.
+// firstObject starts a server and returns when the first object exists.
 func firstObject(b *testing.B) *envtest.Environment {
 	b.Helper()
 	env := &envtest.Environment{CRDDirectoryPaths: []string{"crontab.yaml"}, ErrorIfCRDPathMissing: true}

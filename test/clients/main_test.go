@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// assets is the directory with kube-apiserver, etcd and kubectl: $KUBEBUILDER_ASSETS, or one that TestMain makes. It
-// never changes.
+// assets is the directory with kube-apiserver, etcd and kubectl: $KUBEBUILDER_ASSETS, or a directory made by TestMain.
+// It never changes.
 var assets string
 
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }

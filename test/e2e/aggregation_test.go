@@ -254,7 +254,7 @@ func (s *session) killSample(t *testing.T) {
 	}
 }
 
-// refused looks how requests are answered while the sample server is not there.
+// refused checks the responses to requests while the sample server is down.
 func (s *session) refused(t *testing.T) {
 	t.Helper()
 	s.server = s.site.server
@@ -300,7 +300,7 @@ func startLoad(t *testing.T, site *site, namespace string, round int) *load {
 					"metadata": map[string]any{"name": fmt.Sprintf("round-%d-writer-%d-%d", round, w, i)},
 				}}, metav1.CreateOptions{})
 				if err != nil {
-					continue // one of the servers is not there; whether the object is made is unknown
+					continue // a server is down, so the result of the creation is unknown
 				}
 				l.mu.Lock()
 				l.mu.acknowledged[made.GetName()] = string(made.GetUID())

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestDiskFull checks a running server whose files cannot grow any more. It ends with a message about the disk and
+// TestDiskFull checks a running server when its files cannot grow any more. It ends with a message about the disk and
 // without a stack trace, and all acknowledged objects exist after the next start.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 )
 
 // TestExtensionBehindKubeAPIServer runs the table of client tests against an extension API server behind a real
-// kube-apiserver: the same table that stands in the package extension for kinds in process and behind Bowsprit.
+// kube-apiserver: the table of package extension for kinds in process and behind Bowsprit.
 func TestExtensionBehindKubeAPIServer(t *testing.T) {
 	if reference == "" {
 		t.Skip("E2E_KUBE_APISERVER is not set")

@@ -80,7 +80,7 @@ func TestFairness(t *testing.T) {
 			for range fairRounds {
 				f.phase(length, &quiet)
 				stop := f.startGreedy()
-				f.phase(length/4, nil) // until its 500 connections are there
+				f.phase(length/4, nil) // until its 500 connections are open
 				f.phase(length, &loaded)
 				stop()
 			}

@@ -154,7 +154,7 @@ func checkRollout(ctx context.Context, t *testing.T, client kubernetes.Interface
 }
 
 // checkHistory waits until the number of ReplicaSets is the history and the current template: the controller deletes
-// old ones when it sees the finished rollout. Revisions increase, and none is there twice.
+// old ones when it sees the finished rollout. Revisions increase, and no two are equal.
 func checkHistory(ctx context.Context, t *testing.T, client kubernetes.Interface, want int) {
 	t.Helper()
 	sets := client.AppsV1().ReplicaSets("default")

@@ -69,7 +69,7 @@ func runNodes(t *testing.T, server *process, name string, words map[string]strin
 	}
 }
 
-// onNode makes a node whose kubelet has the port, and a running pod on it with containers of the names.
+// onNode makes a node with a kubelet on the port, and a running pod on it with containers of the names.
 func onNode(t *testing.T, server *process, kubeletPort string, containers ...string) *kubernetes.Clientset {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(server.config(t))
@@ -129,7 +129,7 @@ func (k *kubelet) awaitBusy(t *testing.T, n int64) {
 	}
 }
 
-// Ports of a pod are forwarded over WebSockets and over SPDY.
+// TestPortForward checks that ports of a pod are forwarded over WebSockets and over SPDY.
 func TestPortForward(t *testing.T) {
 	t.Parallel()
 	_, certificate := certify(t, "127.0.0.1")

@@ -63,7 +63,7 @@ func TestProject(t *testing.T) {
 	}
 }
 
-// startFront starts a kube-apiserver that others may stand behind.
+// startFront starts a kube-apiserver for other servers behind it.
 func startFront(t *testing.T) *process {
 	t.Helper()
 	var none *pair

@@ -143,8 +143,8 @@ func readEverywhere(t *testing.T, sites []*site) {
 	}
 }
 
-// controllersMove kills the replica whose controllers work, and then stops the next one. Each time it checks that a
-// namespace is deleted.
+// controllersMove kills the replica with the working controllers, and then stops the next one. Each time it checks that
+// a namespace is deleted.
 func controllersMove(t *testing.T, sites []*site) {
 	lease := func(s *site) *coordinationv1.Lease {
 		t.Helper()

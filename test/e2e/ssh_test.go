@@ -33,7 +33,8 @@ UsePAM USEPAM
 `
 
 // startSSH connects OpenSSH's client with OpenSSH's server on this machine: "ssh -D PORT -q -N user@host". The server
-// is the machine's, or that of Debian's packages, unpacked into a directory of the test; without one t is skipped.
+// is the machine's, or comes from Debian's packages, unpacked into a directory of the test; without a server t is
+// skipped.
 func startSSH(t *testing.T) *tunnel {
 	t.Helper()
 	sshd, env := findSSHD(t)

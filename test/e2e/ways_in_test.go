@@ -197,8 +197,8 @@ func TestProxyURL(t *testing.T) {
 	})
 }
 
-// TestSOCKS5Command goes through the SOCKS5 proxy of bowsprit proxy: by the server's own address with proxy-url, and by
-// the name that its certificate has for clients in a cluster with HTTPS_PROXY. Elsewhere it does not lead.
+// TestSOCKS5Command uses the SOCKS5 proxy of bowsprit proxy: by the server's own address with proxy-url, and with
+// HTTPS_PROXY by a name in its certificate for clients in a cluster. The proxy refuses other targets.
 func TestSOCKS5Command(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, "--ephemeral", withoutAccounts)
@@ -258,7 +258,7 @@ func TestSOCKS5Page(t *testing.T) {
 type remote struct {
 	server, proxy string
 	authority     []byte // of the proxy, PEM
-	environment   bool   // the proxy stands there, and not in the kubeconfig
+	environment   bool   // the proxy is set there, and not in the kubeconfig
 }
 
 // remoteKubeconfig writes a kubeconfig in the page's form.

@@ -210,7 +210,7 @@ func (c *cluster) agree(ours map[string]any, theirs *core.Service, err, theirErr
 	c.t.Helper()
 	text, want := fmt.Sprint(err), fmt.Sprint(theirErr)
 	if spec := ours["spec"].(map[string]any); fmt.Sprint(spec["clusterIPs"]) != fmt.Sprintf("[%v]", spec["clusterIP"]) {
-		// Which of two addresses is wrong is chance with Kubernetes.
+		// Kubernetes chooses at random which of two addresses it reports as wrong.
 		text, _, _ = strings.Cut(text, "failed to allocate IP")
 		want, _, _ = strings.Cut(want, "failed to allocate IP")
 	}

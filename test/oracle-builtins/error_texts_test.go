@@ -19,13 +19,13 @@ import (
 	"testing"
 )
 
-// updateErrors has the page of error texts written anew.
+// updateErrors rewrites the page of error texts.
 var updateErrors = flag.Bool("update-errors", false, "write docs/errors.md anew")
 
 // errorsPage lists the texts of our own errors; its head is written by hand.
 const errorsPage = "../../docs/errors.md"
 
-// TestErrorTexts holds docs/errors.md to the error texts in the code of the server that no library of Kubernetes has.
+// TestErrorTexts compares docs/errors.md with the error texts in the server's code that no library of Kubernetes has.
 func TestErrorTexts(t *testing.T) {
 	t.Parallel()
 	kube := kubernetesTexts(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// Every version that kube-apiserver has types of may be named.
+// TestRuntimeConfigKnowsVersions checks that a configuration may name every version for which kube-apiserver has types.
 func TestRuntimeConfigKnowsVersions(t *testing.T) {
 	for _, gv := range legacyscheme.Scheme.PrioritizedVersionsAllGroups() {
 		if err := (kinds.RuntimeConfig{gv.Group + "/" + gv.Version: "true"}).Validate(); err != nil {

@@ -331,7 +331,7 @@ func (c *comparison) update(obj, old map[string]any, subresource string, s rest.
 	c.same("update "+subresource, ourErrs, errs, ours, theirs)
 }
 
-// ask returns Kubernetes' errors, or nil if it panics, for which it answers 500.
+// ask returns Kubernetes' errors, or nil if it panics. A server would then answer 500.
 func (c *comparison) ask(judge func() field.ErrorList) (errs field.ErrorList) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -506,8 +506,7 @@ var words = []string{
 	"RequireDualStack", "PreferDualStack", "True",
 }
 
-// expressions are about devices: valid ones, ones that do not compile, ones of another type than bool, and ones that
-// take too long.
+// expressions are about devices: valid ones, invalid ones, some of another type than bool, and some that take too long.
 var expressions = []string{
 	"", "true", "device.driver", "device.attributes['a'].b", "device.capacity", "device.nothing", "device.driver ==",
 	"1 + 1", "'a' == 1", strings.Repeat("a", 10*1024+1),

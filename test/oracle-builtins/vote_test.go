@@ -85,7 +85,7 @@ func randomRound(random *rand.Rand, now time.Time) *leaseelection.Round {
 	versions := []string{"1.19.0", "1.20.0", "1.20.0", "1.20.1-rc.1", ""}
 	names := []string{"a", "b", "c", "d"}
 	r := &leaseelection.Round{Now: now}
-	calm := random.IntN(2) // of some rounds all are there
+	calm := random.IntN(2) // in some rounds all are alive
 	for i, name := range names[:1+random.IntN(4)] {
 		c := &coordinationv1beta1.LeaseCandidate{
 			ObjectMeta: metav1.ObjectMeta{

@@ -31,7 +31,7 @@ var schedules = []string{
 	"@hourly", "@every 90s", "@every 7h", "15 10 * * *", "TZ=Asia/Tokyo 0 9 * * 1", "TZ=Europe/Berlin 30 2 * * *",
 }
 
-// Times of schedules, pauses and Jobs are Kubernetes'.
+// TestCronSchedules compares the times of schedules, pauses and Jobs with Kubernetes'.
 func TestCronSchedules(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	base := time.Date(2024, 2, 28, 23, 0, 0, 0, time.UTC)

@@ -68,7 +68,8 @@ func set(m map[string]string, k, v string) map[string]string {
 	return m
 }
 
-// Templates have Kubernetes' hashes, and revisions its names, contents and hashes.
+// TestTemplateHashes compares the hashes of templates, and the names, contents and hashes of revisions, with
+// Kubernetes'.
 func TestTemplateHashes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range workloadCases(t) {
@@ -151,7 +152,7 @@ func randomSet(r *rand.Rand, i int) *appsv1.ReplicaSet {
 	return s
 }
 
-// The numbers and annotations of a rollout are Kubernetes'.
+// TestRolloutNumbers compares the numbers and annotations of a rollout with Kubernetes'.
 func TestRolloutNumbers(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for range workloadCases(t) {
@@ -218,7 +219,7 @@ func randomPod(r *rand.Rand, i int, now time.Time) *corev1.Pod {
 	return p
 }
 
-// Pods go in an order that Kubernetes' does not contradict.
+// TestRemovalOrder checks that the order in which pods are deleted agrees with Kubernetes' partial order.
 func TestRemovalOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	now := time.Unix(1<<31, 0)

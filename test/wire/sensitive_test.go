@@ -22,7 +22,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// All sensitive values of these tests have this in them.
+// hidden is a part of all sensitive values of these tests.
 const hidden = "hunter2"
 
 // auditPolicy records everything, and sam's writes as changes.
@@ -250,7 +250,7 @@ func TestSensitiveAtRandom(t *testing.T) {
 	quiet(t, audit, log)
 }
 
-// write makes a vault with sensitive values, and one that waits for a finalizer.
+// write makes a vault with sensitive values and a finalizer.
 func write(sam viewer, random *rand.Rand, name string) {
 	value := func() string { return fmt.Sprintf("%s-%d", hidden, random.IntN(3)) }
 	obj := map[string]any{

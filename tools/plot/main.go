@@ -1,6 +1,6 @@
 // Command plot draws the output of benchmarks as an SVG. For each piece of work it has a bar for each server or
 // library: the median, with a line from the smallest to the largest. It reads the output of `make bench-aggregation`,
-// of `make bench-workloads`, or of Go benchmarks whose last part is by=NAME, and writes the picture:
+// of `make bench-workloads`, or of Go benchmarks with by=NAME as their last part, and writes the picture:
 //
 //	plot -title "Aggregated requests" < bench.txt > picture.svg
 //

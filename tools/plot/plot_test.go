@@ -28,7 +28,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Runs of one benchmark are one bar, and bars of one piece of work stand together.
+// TestReadBenchmarks checks that the runs of one benchmark make one bar, and that the bars of one piece of work are
+// adjacent.
 func TestReadBenchmarks(t *testing.T) {
 	t.Parallel()
 	bars, err := read(strings.NewReader(`goos: linux

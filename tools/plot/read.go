@@ -68,7 +68,7 @@ func read(in io.Reader) (bars []bar, err error) {
 	return bars, lines.Err()
 }
 
-// first returns where a piece of work first appears. Its bars stand together in the picture.
+// first returns the index at which a piece of work first appears. Its bars are adjacent in the picture.
 func first(bars []bar, work string) int {
 	return slices.IndexFunc(bars, func(b bar) bool { return b.work == work })
 }

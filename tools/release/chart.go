@@ -15,7 +15,8 @@ import (
 // semantic matches a version that Helm accepts.
 var semantic = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 
-// chartVersion returns the version of the chart: that of the release, or a pre-release of 0.0.0 if it has no such name.
+// chartVersion returns the version of the chart: the release's, or a pre-release of 0.0.0 if that is not a semantic
+// version.
 func (r *release) chartVersion() string {
 	v := strings.TrimPrefix(r.version, "v")
 	if !semantic.MatchString(v) {

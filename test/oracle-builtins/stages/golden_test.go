@@ -58,7 +58,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// All of kwok's Stages can be read, folder by folder, as a server is given them.
+// TestRead checks that all of kwok's Stages can be read, folder by folder, as in a server's settings.
 func TestRead(t *testing.T) {
 	folders, err := filepath.Glob(filepath.Join(folder(t), "*", "*"))
 	if err != nil {

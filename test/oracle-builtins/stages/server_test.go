@@ -144,7 +144,7 @@ func TestFastAndChaos(t *testing.T) {
 	s.untilNode("that is not", time.Second, ready(corev1.ConditionFalse))
 }
 
-// kwok's Stages that take a pod through all that it goes through are created by a client, with kwok's definition.
+// TestGeneralByClient lets a client create kwok's Stages for the whole life of a pod, with kwok's definition.
 func TestGeneralByClient(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)

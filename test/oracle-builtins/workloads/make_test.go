@@ -25,7 +25,7 @@ var failures = map[string]string{
 	"runs": "bowsprit.dev/simulate-run-time", "delay": "bowsprit.dev/simulate-start-delay",
 }
 
-// Where these are in an object of a kind.
+// pathTo returns the path of a key in an object of a kind.
 func pathTo(resource, key string) []string {
 	template := []string{"spec", "template"}
 	if resource == "cronjobs" {

@@ -258,7 +258,7 @@ func (a *author) job(name string) {
 	switch runs := a.one(3); {
 	case runs:
 		spec = append(spec, "runs: 1h")
-	case a.one(2): // one pod at a time: which of several that fail at once is counted first is chance
+	case a.one(2): // one pod at a time: the order in which simultaneous failures are counted is random
 		spec[0] = "parallelism: 1"
 		spec = append(spec, "exits: 1", "backoffLimit: 0")
 		if a.one(2) {

@@ -31,7 +31,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 )
 
-// recorder is a webhook whose paths select the response. It records the requests, without the uids.
+// recorder is a webhook with a response for each path. It records the requests, without the uids.
 type recorder struct {
 	*httptest.Server
 	mu    sync.Mutex

@@ -28,7 +28,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// The kinds of the writes: widgets in namespaces, with two versions and a status, and cluster-wide gadgets.
+// group is the group of the written kinds: widgets in namespaces, with two versions and a status, and cluster-wide
+// gadgets.
 const group = "example.com"
 
 func resources() []*catalog.Resource {

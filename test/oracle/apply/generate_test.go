@@ -148,7 +148,7 @@ func (g generator) array(depth int) *apiextensionsv1.JSONSchemaProps {
 	return s
 }
 
-// value returns a value for s. fill is how likely, in percent, a field is there.
+// value returns a value for s. fill is the probability, in percent, that a field is set.
 func (g generator) value(s *apiextensionsv1.JSONSchemaProps, fill int) any {
 	if s.Nullable && g.one(5) || g.one(60) {
 		return nil

@@ -184,7 +184,7 @@ func failure(err error) string {
 		sort.Strings(causes)
 		return fmt.Sprint(status.ErrStatus.Code, status.ErrStatus.Reason, status.ErrStatus.Message, causes)
 	}
-	// Which of several violations is found first depends on the order of a map.
+	// The violation that is found first depends on the order of a map.
 	message, _, _ := strings.Cut(strings.ReplaceAll(err.Error(), " (", ":"), ":")
 	if strings.HasPrefix(message, ".") {
 		message = "errors"
@@ -344,7 +344,7 @@ func (g generator) instance(s *apiextensionsv1.JSONSchemaProps, version string, 
 	return obj
 }
 
-// mutate returns live with some top-level fields and fields of spec made anew.
+// mutate returns live with new values for some top-level fields and fields of spec.
 func (g generator) mutate(live map[string]any, s *apiextensionsv1.JSONSchemaProps, version string) map[string]any {
 	obj := runtime.DeepCopyJSON(live)
 	obj["apiVersion"] = group + "/" + version

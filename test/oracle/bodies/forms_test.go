@@ -243,7 +243,7 @@ func TestEveryFormHoldsTheSame(t *testing.T) {
 					}
 					continue
 				}
-				if base.code == 500 { // kube's answer to one object as a list of metadata; its Status goes out as JSON
+				if base.code == 500 { // kube's response for one object as a list of metadata; its Status is in JSON
 					continue
 				}
 				if a.code != base.code || a.contentType != form {

@@ -429,7 +429,7 @@ func blur(v any) {
 			default:
 				blur(e)
 			}
-			if entries, ok := e.([]any); ok && k == "managedFields" { // their order goes by the second
+			if entries, ok := e.([]any); ok && k == "managedFields" { // their order depends on seconds
 				slices.SortFunc(entries, func(a, b any) int { return strings.Compare(mustJSON(a), mustJSON(b)) })
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
-// The largest definitions at hand, one with many rules, and the smallest.
+// benchDefinitions are the largest available definitions, one with many rules, and the smallest.
 var benchDefinitions = []string{
 	"crontab", "applicationset-crd.yaml", "monitoring.coreos.com_prometheuses.yaml", "cert-manager.io_issuers.yaml",
 	"gateway.networking.k8s.io_httproutes.yaml",

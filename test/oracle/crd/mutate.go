@@ -461,7 +461,7 @@ func (m mutator) anywhere(def map[string]any) {
 	o[keys[m.IntN(len(keys))]] = m.value(2)
 }
 
-// schemasOf returns all schemas of a definition that stand where the structural part of one can stand.
+// schemasOf returns all schemas of a definition in places where the structural part of a schema may be.
 func schemasOf(def map[string]any) (all []map[string]any) {
 	spec, _ := def["spec"].(map[string]any)
 	list, _ := spec["versions"].([]any)

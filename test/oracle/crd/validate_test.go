@@ -20,7 +20,7 @@ type pair struct {
 	ours, theirs *apiextensionsv1.CustomResourceDefinition
 }
 
-// decodeBoth takes a body through both decoders and holds the results, or the errors, to each other.
+// decodeBoth decodes a body with both decoders and compares the results or the errors.
 func decodeBoth(t *testing.T, obj map[string]any) (p pair, ok bool) {
 	raw := mustJSON(obj)
 	theirs, strict, theirErr := decodeUpstream(raw)

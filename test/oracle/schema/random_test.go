@@ -22,8 +22,8 @@ const (
 	objectsPer = 12 // objects for each schema
 )
 
-// TestRandom compares ours with upstream on random schemas and objects. ORACLE_CASES is the number of objects, 6,000 by
-// default, each of which is normalized and validated in several ways; ORACLE_SEED starts another series.
+// TestRandom compares ours with upstream on random schemas and objects. It normalizes and validates each object in
+// several ways. ORACLE_CASES is the number of objects, 6,000 by default; ORACLE_SEED starts another series.
 func TestRandom(t *testing.T) {
 	cases, seed := fixture.Setting("ORACLE_CASES", 6000), fixture.Setting("ORACLE_SEED", 1)
 	var made atomic.Int64

@@ -103,7 +103,7 @@ func definitionsOf(t *testing.T, c rest.TableConvertor) []metav1.TableColumnDefi
 	return out.ColumnDefinitions
 }
 
-// fill puts a value where a column looks: at the end of plain names, or a list of conditions where a filter stands.
+// fill sets a value at a column's path: at the end of plain names, or in a list of conditions at a filter.
 func fill(obj map[string]any, c apiextensionsv1.CustomResourceColumnDefinition) {
 	path, filter, filtered := strings.Cut(strings.TrimPrefix(c.JSONPath, "."), "[")
 	names := strings.Split(path, ".")
