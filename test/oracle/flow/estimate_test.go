@@ -19,7 +19,7 @@ import (
 
 // TestEstimate compares the seats of lists, watches and writes, for collections with objects of one size: then
 // Kubernetes' estimate for a list equals the real work. Ours differs where Kubernetes would read etcd: ours never does,
-// so a list occupies no seats for more than its memory.
+// so it charges a list for no more objects than are in memory at once.
 func TestEstimate(t *testing.T) {
 	t.Parallel()
 	alice := &user.DefaultInfo{Name: "alice", Groups: []string{user.AllAuthenticated}}

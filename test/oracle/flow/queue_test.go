@@ -45,7 +45,7 @@ type play struct {
 	class queue.Class
 	made  int
 	// lingers is true if requests linger. Then the number of queues never falls: when a lingering request ends after
-	// its queue, Kubernetes changes the queue that has the number now.
+	// its queue, Kubernetes removes the queue that has its number now.
 	lingers bool
 	queues  int
 	pairs   map[string]*pair // waiting and running requests, by id
