@@ -67,7 +67,8 @@ func stories(t *testing.T) []named {
 	return storiesIn(t, "testdata/*.txt", only, every)
 }
 
-// storiesIn returns the stories of files with names that match only. every is the interval in files with several stories.
+// storiesIn returns the stories of files with names that match only. every is the interval in files with several
+// stories.
 func storiesIn(t *testing.T, in, only string, every int) (all []named) {
 	t.Helper()
 	matches := regexp.MustCompile(only)
