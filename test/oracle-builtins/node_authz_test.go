@@ -21,7 +21,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
-	"github.com/bowsprit/bowsprit/internal/feature/authorize/node"
+	nodeauthz "github.com/bowsprit/bowsprit/internal/feature/authorize/node"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -255,7 +255,7 @@ func TestNodeAuthorizer(t *testing.T) {
 		if err := view.Load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		ours := node.Authorizer{View: view}
+		ours := nodeauthz.Authorizer{View: view}
 		theirs := node.NewAuthorizer(c.graph, nodeidentifier.NewDefaultNodeIdentifier(), bootstrappolicy.NodeRules())
 		for range 10_000 {
 			who, what := c.question()
