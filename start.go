@@ -167,7 +167,7 @@ func (p *process) openDataDir(context.Context) error {
 }
 
 func (p *process) openStore(ctx context.Context) error {
-	defer noteSlow(p.log, "open the store", "dir", p.dir, "etcd", strings.Join(p.config.Etcd.Servers, ","))()
+	defer part.NoteSlow(p.log, "open the store", "dir", p.dir, "etcd", strings.Join(p.config.Etcd.Servers, ","))()
 	requests := figures.NewStoreRequests()
 	p.host.Metrics.MustRegister(requests)
 	p.requests = requests
@@ -274,7 +274,7 @@ func (p *process) openKeys(ctx context.Context, dir string) (err error) {
 }
 
 func (p *process) loadView(ctx context.Context) error {
-	defer noteSlow(p.log, "read all objects from the store")()
+	defer part.NoteSlow(p.log, "read all objects from the store")()
 	if err := p.host.View.Load(ctx); err != nil {
 		return fmt.Errorf("read the store: %w", err)
 	}
@@ -284,7 +284,7 @@ func (p *process) loadView(ctx context.Context) error {
 
 // startParts makes the objects that must exist before the first request.
 func (p *process) startParts(ctx context.Context) error {
-	defer noteSlow(p.log, "make the objects that every cluster has")()
+	defer part.NoteSlow(p.log, "make the objects that every cluster has")()
 	if p.behind == nil {
 		if err := control.Bootstrap(ctx, p.host.Verbs); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package bowsprit
+package part
 
 import (
 	"log/slog"
@@ -16,7 +16,7 @@ func TestSlowStepsAreNoted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out logtest.Log
-		done := noteSlow(slog.New(slog.NewTextHandler(&out, nil)), "open the store", "dir", "/data")
+		done := NoteSlow(slog.New(slog.NewTextHandler(&out, nil)), "open the store", "dir", "/data")
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if got := out.String(); got != "" {

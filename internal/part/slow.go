@@ -1,25 +1,16 @@
-package bowsprit
+package part
 
 import (
 	"log/slog"
 	"time"
 )
 
-// stopLogged stops the server and logs the stop.
-func (p *process) stopLogged() error {
-	began := time.Now()
-	p.log.Info("stopping", "runningRequestsMayTake", p.config.ShutdownTimeout)
-	err := p.stop()
-	p.log.Info("stopped", "after", time.Since(began))
-	return err
-}
-
 // slowStep is the time after which a step of the start logs its name, and slowStepAgain the interval in which it
 // repeats that.
 const slowStep, slowStepAgain = 2 * time.Second, 30 * time.Second
 
-// noteSlow logs the current step of the start if the step takes long. The returned function ends that.
-func noteSlow(log *slog.Logger, doing string, attrs ...any) (done func()) {
+// NoteSlow logs the current step of the start if the step takes long. The returned function ends that.
+func NoteSlow(log *slog.Logger, doing string, attrs ...any) (done func()) {
 	began := time.Now()
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
