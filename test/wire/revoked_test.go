@@ -27,9 +27,8 @@ type state struct {
 }
 
 type secret struct {
-	value    string // unique among all writes
-	label    string
-	revision int64
+	value string // unique among all writes
+	label string
 }
 
 // grant is a binding: the role, and its group.

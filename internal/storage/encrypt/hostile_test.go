@@ -1,5 +1,7 @@
 package encrypt
 
+//lint:file-ignore SA1019 configurations may still name plugins of KMS v1
+
 import (
 	"context"
 	"errors"
