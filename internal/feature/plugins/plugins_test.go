@@ -13,7 +13,7 @@ import (
 // TestCases checks that each plugin has a file of cases.
 func TestCases(t *testing.T) {
 	for _, name := range Names() {
-		if files, err := filepath.Glob("../*/plugins/testdata/" + name + ".yaml"); err != nil || len(files) != 1 {
+		if files, err := filepath.Glob("*/testdata/" + name + ".yaml"); err != nil || len(files) != 1 {
 			t.Errorf("there are no cases of %s: %v %v", name, files, err)
 		}
 	}
