@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/apiserver/pkg/util/feature"
 	kmsv1 "k8s.io/kms/apis/v1beta1"
 )
 
@@ -76,9 +77,15 @@ func startV1(t *testing.T, mark byte) (p *pluginV1, socket string, stop func()) 
 	return p, socket, stop
 }
 
-// openV1 is open with plugins of the first version.
+// openV1 is open with plugins of the first version. The library's gate for them is the process's, so the test must not
+// run in parallel with others, and closes the gate at its end.
 func openV1(t *testing.T, providers ...string) *Encryption {
 	t.Helper()
+	t.Cleanup(func() {
+		if err := feature.DefaultMutableFeatureGate.Set("KMSv1=false"); err != nil {
+			t.Error(err)
+		}
+	})
 	file := filepath.Join(t.TempDir(), "encryption.yaml")
 	write(t, file, configuration("secrets", providers...))
 	e, err := Open(Config{
