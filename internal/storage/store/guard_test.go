@@ -63,9 +63,8 @@ func (t *faultyTxn) Commit() (*clientv3.TxnResponse, error) {
 		<-t.ctx.Done()
 		return nil, t.ctx.Err()
 	case 1, 2, 3: // a paused member: it takes place when its caller may have gone
-		f.mu.Unlock()
 		done := make(chan *clientv3.TxnResponse, 1)
-		f.late.Go(func() {
+		f.late.Go(func() { // under the lock, so that none begins after the test has set calm and waits
 			time.Sleep(delay)
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -74,6 +73,7 @@ func (t *faultyTxn) Commit() (*clientv3.TxnResponse, error) {
 			}
 			done <- f.applyLocked(t)
 		})
+		f.mu.Unlock()
 		select {
 		case resp := <-done:
 			return resp, nil
