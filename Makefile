@@ -89,8 +89,9 @@ lint: ## the import order and the other rules of internal/lint
 # go vet looks at all packages with more than go test does by itself (-vet=off here and below): once is enough.
 .PHONY: unit
 unit: ## tests of the root module, with the race detector
-	CGO_ENABLED=1 go test -vet=off -race -p $(P) -timeout 20m -skip '^TestDocumentation$$' ./...
+	CGO_ENABLED=1 go test -vet=off -race -p $(P) -timeout 20m -skip '^(TestDocumentation|TestSimulated)$$' ./...
 	go test -vet=off -timeout 20m -run '^TestDocumentation$$' ./cmd/bowsprit # servers by the dozen, which the race detector makes three times as slow
+	go test -vet=off -timeout 20m -run '^TestSimulated$$' ./test/attack # the same for controllers with the largest numbers
 	cd tools && go vet ./... && go test -vet=off ./...
 
 # What a program gets that imports us and the next minor version of Kubernetes' libraries: the same code, built with NEXT.

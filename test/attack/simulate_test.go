@@ -257,8 +257,9 @@ func (s *simulated) largest() {
 		s.until("Job", "batch/v1", "big", name, "has a status", has("status", "startTime"))
 	}
 	s.until("HorizontalPodAutoscaler", "autoscaling/v2", "big", "scaler", "has a status", has("status", "conditions"))
+	// A pod of a Job has no scale, so the controller may report a failed sync, without an observed generation.
 	for _, name := range []string{"least", "most"} {
-		s.until("PodDisruptionBudget", "policy/v1", "big", name, "has a status", has("status", "observedGeneration"))
+		s.until("PodDisruptionBudget", "policy/v1", "big", name, "has a status", has("status", "conditions"))
 	}
 	cron := schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
 	for _, c := range []struct{ patch, subresource string }{
