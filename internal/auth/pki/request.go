@@ -11,6 +11,8 @@ import (
 	"math/big"
 	"os"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/net/foreign/publickey"
 )
 
 // SignRequest returns, in PEM, a certificate of the own authority for the key in r, after checking that the requester
@@ -70,7 +72,7 @@ func signRequest(
 	authority *x509.Certificate, key crypto.Signer, r *x509.CertificateRequest,
 	template func(end time.Time) (*x509.Certificate, error),
 ) ([]byte, error) {
-	if err := r.CheckSignature(); err != nil {
+	if err := publickey.CheckSignature(r); err != nil {
 		return nil, fmt.Errorf("unable to verify certificate request signature: %w", err)
 	}
 	certificate, err := template(authority.NotAfter)

@@ -81,7 +81,7 @@ func (s *issuers) client(j apiserver.JWTAuthenticator, egress func(kind string) 
 		DialContext: dial, TLSClientConfig: &tls.Config{RootCAs: roots}, MaxResponseHeaderBytes: foreign.MaxHeader,
 	})
 	s.idle = append(s.idle, transport)
-	return &http.Client{Transport: newPaced(foreign.Document(transport)), Timeout: 30 * time.Second}, nil
+	return &http.Client{Transport: newPaced(keySets{foreign.Document(transport)}), Timeout: 30 * time.Second}, nil
 }
 
 // cancel ends the set, which must not be used afterwards.

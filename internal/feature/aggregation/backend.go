@@ -4,12 +4,12 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"sync/atomic"
 
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/bowsprit/bowsprit/internal/net/egress"
+	"github.com/bowsprit/bowsprit/internal/net/foreign/publickey"
 	"github.com/bowsprit/bowsprit/internal/net/forward"
 )
 
@@ -51,9 +51,8 @@ func newBackend(
 		InsecureSkipVerify: spec.InsecureSkipTLSVerify,
 	}
 	if len(spec.CABundle) > 0 {
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(spec.CABundle) {
-			b.broken = errors.New("unable to load root certificates: unable to parse bytes as PEM block")
+		if config.RootCAs, b.broken = publickey.Authorities(spec.CABundle); b.broken != nil {
+			config.RootCAs = x509.NewCertPool() // trusts nobody
 		}
 	}
 	b.Connections = forward.NewConnections(config, dial, certificate)

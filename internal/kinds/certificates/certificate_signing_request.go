@@ -18,6 +18,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+	"github.com/bowsprit/bowsprit/internal/net/foreign/publickey"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
@@ -238,7 +239,7 @@ func checkRequest(data []byte) error {
 	if err != nil {
 		return err
 	}
-	return request.CheckSignature()
+	return publickey.CheckSignature(request)
 }
 
 // RequestOf returns the request of a CertificateSigningRequest in decoded JSON, where it is base64 of PEM.

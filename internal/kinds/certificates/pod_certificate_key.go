@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+	"github.com/bowsprit/bowsprit/internal/net/foreign/publickey"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
@@ -52,7 +53,7 @@ func stubRequest(val *rule.Validation, der []byte, path *field.Path) {
 		val.Invalid(path, field.OmitValueType{}, wrong)
 	case wrong != "":
 		val.Invalid(path, value, wrong)
-	case request.CheckSignature() != nil:
+	case publickey.CheckSignature(request) != nil:
 		val.Invalid(path, field.OmitValueType{}, "invalid signature")
 	}
 }

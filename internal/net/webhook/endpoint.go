@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/net/egress"
+	"github.com/bowsprit/bowsprit/internal/net/foreign/publickey"
 )
 
 // endpoint is one address with one server name, one set of authorities and one user: calls to it can share connections.
@@ -73,9 +73,9 @@ func (c *Client) newEndpoint(key endpointKey, authorities []byte) (*endpoint, er
 		MinVersion: tls.VersionTLS12, ServerName: key.serverName, GetClientCertificate: key.who.clientCertificate,
 	}
 	if len(authorities) > 0 {
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(authorities) {
-			return nil, errors.New("unable to load root certificates: unable to parse bytes as PEM block")
+		var err error
+		if config.RootCAs, err = publickey.Authorities(authorities); err != nil {
+			return nil, err
 		}
 	}
 	var transport *http.Transport
