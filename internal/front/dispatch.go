@@ -61,10 +61,25 @@ func (s *Server) newRoutes() routes {
 	return r
 }
 
+// shortPath is the length up to which find looks up each prefix of a path. The cost of the look-ups grows with the
+// square of the length, and a client may send a path of a megabyte.
+const shortPath = 256
+
+// longest returns the length of the longest path that has a handler.
+func (r routes) longest() (n int) {
+	for path := range r {
+		n = max(n, len(path))
+	}
+	return n
+}
+
 // find returns the handler for path, or nil if there is none.
 func (r routes) find(path string) Handler {
 	if h := r[path]; h != nil {
 		return h
+	}
+	if len(path) > shortPath {
+		path = path[:min(len(path), r.longest())]
 	}
 	for {
 		if h := r[path+"/"]; h != nil && path != "" {
