@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,7 +10,10 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/bowsprit/bowsprit/internal/request/invalid"
 )
 
 const (
@@ -17,6 +21,9 @@ const (
 	maxOperations = 10000
 	// maxCopied bounds the bytes of JSON that the copy operations of one patch may add. It is kube-apiserver's default.
 	maxCopied = 3 << 20
+	// maxMoved is how many elements of lists the operations of one patch may move, because they insert or remove
+	// elements before them. Moving so many takes about a second, and kube-apiserver longer.
+	maxMoved = 500_000_000
 	// maxDepth is the maximum nesting of arrays and objects in a patched object, as in encoding/json.
 	maxDepth = 10000
 )
@@ -25,7 +32,7 @@ const (
 // patch replaces the root by an array. After an error obj is unusable.
 //
 // The error is a *apierrors.StatusError as in kube-apiserver: 400 for a patch that cannot be decoded, 413 for too many
-// operations, 422 for a patch that cannot be applied. If ctx ends, it is ctx's error.
+// operations, 422 for a patch that cannot be applied or moves too many elements. If ctx ends, it is ctx's error.
 func JSONPatch(ctx context.Context, obj map[string]any, patch []byte) (any, error) {
 	operations, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
@@ -36,6 +43,10 @@ func JSONPatch(ctx context.Context, obj map[string]any, patch []byte) (any, erro
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(text, maxOperations, n))
 	}
 	out, err := ApplyOperations(ctx, obj, operations)
+	if errors.Is(err, errMoved) {
+		return nil, invalid.New(schema.GroupKind{}, "",
+			field.ErrorList{field.Invalid(field.NewPath("patch"), field.OmitValueType{}, err.Error())})
+	}
 	if err != nil && ctx.Err() == nil {
 		const code = http.StatusUnprocessableEntity
 		err = apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", err.Error(), 0, false)

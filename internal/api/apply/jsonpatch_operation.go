@@ -15,6 +15,7 @@ import (
 
 var (
 	errTooDeep = fmt.Errorf("the patched object nests deeper than %d levels", maxDepth)
+	errMoved   = fmt.Errorf("the patch moves more than %d elements of lists: replace the list instead", maxMoved)
 	errScalar  = errors.New("replace operation value must be object or array: %!w(<nil>)") // the library's text
 )
 
@@ -22,6 +23,7 @@ var (
 type patching struct {
 	root   any // map[string]any or []any
 	copied int // bytes
+	moved  int // elements of lists
 }
 
 func (p *patching) do(op jsonpatch.Operation) error {
@@ -289,7 +291,18 @@ func (p *patching) insert(at location, value any) error {
 			return err
 		}
 	}
+	if err := p.shift(len(list) - i); err != nil {
+		return err
+	}
 	p.hang(at, slices.Insert(list, i, value))
+	return nil
+}
+
+// shift counts the elements behind one that is inserted or removed.
+func (p *patching) shift(n int) error {
+	if p.moved += n; p.moved > maxMoved {
+		return errMoved
+	}
 	return nil
 }
 
@@ -305,10 +318,14 @@ func (p *patching) take(at location) error {
 	}
 	list := at.container.([]any)
 	i, err := index(at.key, len(list), len(list)-1)
-	if err == nil {
-		p.hang(at, slices.Delete(list, i, i+1))
+	if err != nil {
+		return err
 	}
-	return err
+	if err := p.shift(len(list) - i - 1); err != nil {
+		return err
+	}
+	p.hang(at, slices.Delete(list, i, i+1))
+	return nil
 }
 
 // hang puts list where the location's array was.

@@ -12,7 +12,7 @@ import (
 
 // StrategicMerge applies a strategic merge patch. original and patch are decoded JSON owned by the caller. typ is a
 // value of the kind's Go type (corev1.ConfigMap{} or a pointer to it); its tags define how lists merge. The error is a
-// *apierrors.StatusError where kube-apiserver returns one.
+// *apierrors.StatusError where kube-apiserver returns one, and a 422 if the lists would take too long to merge.
 //
 // The library panics at some directives with values of wrong types ($retainKeys with objects), and kube-apiserver then
 // closes the connection. Here they are bad requests.
@@ -22,7 +22,14 @@ func StrategicMerge(original, patch map[string]any, typ any) (out map[string]any
 			out, err = nil, apierrors.NewBadRequest("a directive of the patch has a value of a wrong type")
 		}
 	}()
-	out, err = strategicpatch.StrategicMergeMapPatch(original, patch, typ)
+	meta, err := strategicpatch.NewPatchMetaFromStruct(typ)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkMerging(original, patch, meta); err != nil {
+		return nil, err
+	}
+	out, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(original, patch, meta)
 	if err == nil {
 		return out, nil
 	}
