@@ -18,6 +18,7 @@ func checkRules(root *schema.Node, path *field.Path, c RuleCheck) field.ErrorLis
 		PreexistingMessages:       c.MessageExpressions,
 		SuppressPerExpressionCost: c.Unchanged,
 		Skip:                      c.Skip,
+		Patterns:                  c.Patterns,
 		Done:                      c.Done,
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/object/schema"
+	"github.com/bowsprit/bowsprit/internal/object/schema/format"
 )
 
 // Validator validates definitions. The zero value skips CEL rules; NewValidator returns one that checks them.
@@ -19,13 +20,15 @@ type Validator struct {
 	DefaultRules func(node *schema.Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList,
 		int64)
 
+	patterns *format.Patterns // of the current validation, see until; nil stands for a new one for each schema
+
 	done <-chan struct{} // of the current validation's context, see until; nil if it never ends
 }
 
 // until returns v for one validation, which skips remaining versions, defaults and rules once ctx has ended.
 func (v *Validator) until(ctx context.Context) *Validator {
 	out := *v
-	out.done = ctx.Done()
+	out.done, out.patterns = ctx.Done(), new(format.Patterns)
 	return &out
 }
 
@@ -47,6 +50,8 @@ type RuleCheck struct {
 	Unchanged bool
 	// Skip reports whether other errors in the schema at a path make validating its rules pointless.
 	Skip func(path string) bool
+	// Patterns is the budget for the patterns of the definition.
+	Patterns *format.Patterns
 	// Done is closed to skip the remaining checks; may be nil.
 	Done <-chan struct{}
 }

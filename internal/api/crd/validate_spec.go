@@ -217,6 +217,7 @@ func (v *Validator) validateSchema(
 		AllowNonAtomicSets:   l.nonAtomicSets,
 		AllowLooseMapKeys:    l.looseMapKeys,
 		DefaultRules:         v.DefaultRules,
+		Patterns:             v.patterns,
 		Done:                 v.done,
 	}
 	if v.CheckRules != nil {
@@ -224,7 +225,7 @@ func (v *Validator) validateSchema(
 			return v.CheckRules(root, path,
 				RuleCheck{
 					Rules: l.rules, MessageExpressions: l.messageExpressions, Unchanged: l.unchanged[version],
-					Skip: skip, Done: v.done,
+					Skip: skip, Patterns: v.patterns, Done: v.done,
 				})
 		}
 	}

@@ -6,6 +6,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/object/schema/format"
 )
 
 // CheckOptions sets the strictness of checking a definition's schema. The Allow fields exist for definitions stored
@@ -28,6 +30,8 @@ type CheckOptions struct {
 	// for embedded objects. budget is the evaluation cost left by the schema's other defaults, 0 for all of it; the
 	// function returns the rest, negative when it is used up. nil means no check.
 	DefaultRules func(node *Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList, int64)
+	// Patterns is the budget for the patterns of all schemas of the definition. nil is a full one.
+	Patterns *format.Patterns
 	// Done is closed to skip the remaining defaults and rules. nil never skips.
 	Done <-chan struct{}
 }
@@ -51,7 +55,7 @@ func CheckDefinition(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o
 	} else if err := CheckSupported(props); err != nil {
 		// The keyword checks below report most of these errors at their places; this one covers the rest.
 		missed = err
-	} else if found := checkStructural(props, at); len(found) > 0 {
+	} else if found := checkStructural(props, at, o.Patterns); len(found) > 0 {
 		errs = append(errs, found...)
 	} else {
 		found, sound := checkDefaults(props, path, o)

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/object/schema/format"
 )
 
 // CheckSupported returns an error for keywords that a structural schema cannot express at all, for the first it finds.
@@ -78,11 +80,15 @@ func (w *supported) check(p *apiextensionsv1.JSONSchemaProps, depth int) error {
 // CheckStructural returns the violations of the structural rules; path is the place of props. The schema must have
 // passed CheckSupported.
 func CheckStructural(props *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList {
-	return checkStructural(props, &spot{base: path})
+	return checkStructural(props, &spot{base: path}, nil)
 }
 
-func checkStructural(props *apiextensionsv1.JSONSchemaProps, at *spot) field.ErrorList {
-	w := structural{}
+// checkStructural takes the patterns out of a budget; nil is a full one.
+func checkStructural(props *apiextensionsv1.JSONSchemaProps, at *spot, patterns *format.Patterns) field.ErrorList {
+	if patterns == nil {
+		patterns = new(format.Patterns)
+	}
+	w := structural{patterns: patterns}
 	w.node(props, rootLevel, at, 0)
 	w.complete(props, props, at, at, 0)
 	slices.SortFunc(w.errs, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -93,7 +99,8 @@ func checkStructural(props *apiextensionsv1.JSONSchemaProps, at *spot) field.Err
 // Schemas inside are clauses and may only restrict values.
 type structural struct {
 	scratch
-	errs field.ErrorList
+	errs     field.ErrorList
+	patterns *format.Patterns
 }
 
 func (w *structural) add(e *field.Error) { w.errs = append(w.errs, e) }
@@ -226,9 +233,11 @@ func (w *structural) values(p *apiextensionsv1.JSONSchemaProps, skipAnyOf, skipF
 	}
 	w.clause(p.Not, false, &spot{up: at, name: "not"}, depth)
 	if p.Pattern != "" {
-		if _, err := regexp.Compile(p.Pattern); err != nil {
+		if _, err := syntax.Parse(p.Pattern, syntax.Perl); err != nil {
 			w.add(field.Invalid(at.child("pattern"), p.Pattern,
 				fmt.Sprintf("must be a valid regular expression, but isn't: %v", err)))
+		} else if err := w.patterns.Take(p.Pattern); err != nil {
+			w.add(field.Invalid(at.child("pattern"), p.Pattern, err.Error()))
 		}
 	}
 }

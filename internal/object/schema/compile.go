@@ -204,7 +204,7 @@ func (n *Node) prepare(spine bool, shared *interner) {
 	n.format = stringFormat(known)
 	n.numeric = newNumeric(n, known)
 	if n.Pattern != "" {
-		n.pattern, n.badRE = shared.pattern(n.Pattern)
+		n.pattern, n.size, n.badRE = shared.pattern(n.Pattern)
 	}
 	if n.MaxLength != nil || n.MinLength != nil || n.Pattern != "" || n.format != nil {
 		n.flags |= hasText

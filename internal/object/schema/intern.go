@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+
+	"github.com/bowsprit/bowsprit/internal/object/schema/format"
 )
 
 // interner makes equal parts of one schema share one Node. Definitions are repetitive: in typical ones half of the
@@ -20,16 +22,17 @@ type interner struct {
 }
 
 type compiledPattern struct {
-	re  *regexp.Regexp
-	bad string // the error, if any
+	re   *regexp.Regexp
+	size int
+	bad  string // the error, if any
 }
 
-// pattern compiles text, or returns the error.
-func (s *interner) pattern(text string) (re *regexp.Regexp, bad string) {
+// pattern compiles text and returns its size, or the error.
+func (s *interner) pattern(text string) (re *regexp.Regexp, size int, bad string) {
 	p, ok := s.patterns[text]
 	if !ok {
 		re, err := regexp.Compile(text)
-		p.re = re
+		p.re, p.size = re, format.PatternSize(text)
 		if err != nil {
 			p.bad = err.Error()
 		}
@@ -38,7 +41,7 @@ func (s *interner) pattern(text string) (re *regexp.Regexp, bad string) {
 		}
 		s.patterns[text] = p
 	}
-	return p.re, p.bad
+	return p.re, p.size, p.bad
 }
 
 // node returns n or an equal node made before.

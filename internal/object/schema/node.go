@@ -46,6 +46,7 @@ type Node struct {
 	format  *checkedFormat // of strings; nil if there is none or it is unknown
 	numeric *numeric       // nil if numbers are not bounded
 	pattern *regexp.Regexp
+	size    int        // of pattern, in instructions
 	badRE   string     // error in Pattern
 	fills   []property // properties with a default, sorted by name
 

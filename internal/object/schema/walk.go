@@ -1,6 +1,10 @@
 package schema
 
-import "context"
+import (
+	"context"
+
+	"github.com/bowsprit/bowsprit/internal/object/schema/format"
+)
 
 // walk is one validation in progress: it checks the context between values, and caches texts that did not match a
 // pattern, so that explain need not match them again. The zero walk has no context.
@@ -58,8 +62,10 @@ func (w *walk) matches(n *Node, text string) bool {
 	if w.left -= len(text) / 64; w.left < 0 && w.look() {
 		return false
 	}
-	if n.pattern.MatchString(text) {
-		return true
+	matched, ended := format.Match(n.pattern, n.size, text, w.done)
+	if matched || ended {
+		w.ended = w.ended || ended
+		return matched
 	}
 	w.mismatches[w.mismatched%uint(len(w.mismatches))] = mismatch{n, text}
 	w.mismatched++

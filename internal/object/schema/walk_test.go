@@ -56,3 +56,15 @@ func TestPatternsMatchOnce(t *testing.T) {
 		t.Errorf("%d matches failed, %d more to explain them", found, w.mismatched-found)
 	}
 }
+
+// TestMatchesEnd checks that a match that would take minutes stops when the context ends, though it has begun.
+func TestMatchesEnd(t *testing.T) {
+	s := compileJSON(t, `{"type":"object","properties":{"a":{"type":"string","pattern":"^(?:`+
+		strings.Repeat("a?", 10_000)+`)*b"}}}`, Options{})
+	ended := make(chan struct{})
+	close(ended)
+	w := walk{schema: s, done: ended, left: 1 << 60} // it does not look before the match
+	if w.valid(s.root, map[string]any{"a": strings.Repeat("a", 3_000_000)}) || !w.ended {
+		t.Errorf("ended %v, %d mismatches", w.ended, w.mismatched)
+	}
+}

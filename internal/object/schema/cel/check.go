@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/object/schema"
+	"github.com/bowsprit/bowsprit/internal/object/schema/format"
 )
 
 // Limits of estimated costs: of one rule, times the number of its values, and of all rules of a schema.
@@ -30,6 +31,8 @@ type CheckOptions struct {
 	// Skip reports whether the rules of the node at path cannot be checked, because the schema there or below has other
 	// errors. It is called only for nodes with rules. nil skips none.
 	Skip func(path string) bool
+	// Patterns is the budget for the patterns that the expressions of the definition hold. nil is a full one.
+	Patterns *format.Patterns
 	// Done is closed to skip the remaining rules. nil never skips.
 	Done <-chan struct{}
 }
@@ -39,6 +42,9 @@ type CheckOptions struct {
 //
 // As in kube-apiserver, rules below allOf, anyOf, oneOf and not are ignored.
 func Check(root *schema.Node, path *field.Path, o CheckOptions) field.ErrorList {
+	if o.Patterns == nil {
+		o.Patterns = new(format.Patterns)
+	}
 	c := check{options: o, ruled: map[*schema.Node]bool{}}
 	if !c.find(root) {
 		return nil
@@ -237,6 +243,10 @@ func (c *check) rule(s *site, scope *scope, r *apiextensionsv1.ValidationRule, p
 	if strings.TrimSpace(r.Rule) == "" {
 		return
 	}
+	if err := takePatterns(c.options.Patterns, r.Rule); err != nil {
+		c.add(field.Invalid(path.Child("rule"), internalRule(r), err.Error()))
+		return
+	}
 	optional := r.OptionalOldSelf != nil && *r.OptionalOldSelf
 	condition, cost, err := compileAndEstimate(scope, c.options.PreexistingRules[r.Rule], r.Rule, optional, ruleRole)
 	usesOldSelf := false
@@ -264,6 +274,10 @@ func (c *check) rule(s *site, scope *scope, r *apiextensionsv1.ValidationRule, p
 }
 
 func (c *check) message(scope *scope, r *apiextensionsv1.ValidationRule, path *field.Path, optional bool) {
+	if err := takePatterns(c.options.Patterns, r.MessageExpression); err != nil {
+		c.add(field.Invalid(path, internalRule(r), err.Error()))
+		return
+	}
 	_, cost, err := compileAndEstimate(scope, c.options.PreexistingMessages[r.MessageExpression], r.MessageExpression,
 		optional, messageRole)
 	if err != nil {

@@ -181,6 +181,7 @@ func (e *environment) plan(ast *cel.Ast, tracked bool) (interpreter.Interpretabl
 	options := []interpreter.PlannerOption{
 		interpreter.CustomDecorator(planOptionalChoice),
 		interpreter.Optimize(),
+		interpreter.InterruptableEval(),
 		interpreter.CompileRegexConstants(library.FindRegexOptimization, library.FindAllRegexOptimization,
 			interpreter.MatchesRegexOptimization),
 	}

@@ -183,7 +183,7 @@ func (b *branch) evaluateRules(e *evaluation, at *location, v, old any, l lineag
 	if e.over() || !e.affordable(at, b.node) {
 		return false
 	}
-	vars := newActivations(b, compiled, v, old)
+	vars := newActivations(b, compiled, v, old, e.done)
 	for i := range compiled.rules {
 		if !b.evaluateRule(e, at, &compiled.rules[i], &vars, v, old, l) {
 			return false
@@ -211,6 +211,9 @@ func (b *branch) evaluateRule(
 	out, err := e.evaluate(r.condition, activation)
 	if stop, ok := err.(*stopError); ok {
 		return e.stop(at, b.node, r.rule, stop)
+	}
+	if err != nil && e.over() {
+		return false // an interrupted loop
 	}
 	if err != nil {
 		text := err.Error()
