@@ -115,16 +115,7 @@ func expressions(size int) (out []attack) {
 				path: core + "configmaps?" + parameter + "=" + url.QueryEscape(selector)})
 		}
 	}
-	for name, step := range sorted(map[string]string{
-		"repeat":   `{{ repeat 2000000000 \"x\" }}`,
-		"until":    `{{ range until 300000000 }}x{{ end }}`,
-		"doubling": doubling(),
-	}) {
-		add("template", name, http.MethodPost, "/apis/kwok.x-k8s.io/v1alpha1/stages", meta("kwok.x-k8s.io/v1alpha1",
-			"Stage", "", `"spec":{"resourceRef":{"apiGroup":"v1","kind":"ConfigMap"},"selector":{"matchLabels":`+
-				`{"x":"y"}},"next":{"patches":[{"root":"data","template":"`+step+`"}]}}`))
-	}
-	return out
+	return append(out, stagedPods()...)
 }
 
 // sorted yields a map in the order of its keys.
@@ -145,9 +136,4 @@ func numbered(begin, piece, end string, n int) string {
 		fmt.Fprintf(&b, piece, i)
 	}
 	return b.String() + end
-}
-
-// doubling is a template whose variable doubles forty times.
-func doubling() string {
-	return `{{ $x := \"x\" }}` + strings.Repeat(`{{ $x = cat $x $x }}`, 40) + `{{ $x }}`
 }
