@@ -12,7 +12,8 @@ func BenchmarkBody(b *testing.B) {
 	l, who := New(0), named("alice")
 	b.ReportAllocs()
 	for b.Loop() {
-		a := l.Account(who)
+		var a Account
+		a.Open(l, who)
 		if err := a.Body(len(body), JSON(body)); err != nil {
 			b.Fatal(err)
 		}

@@ -6,7 +6,7 @@
 // docs/design/memory-charge.md has the reasons and the figures.
 //
 // A weight is an estimate of the memory that a write of the document takes, from the body to the store. The functions
-// accept any bytes. A Ledger is safe for concurrent use; an Account belongs to the goroutine of its request.
+// accept any bytes. A Ledger and an Account are safe for concurrent use.
 package charge
 
 import (
@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,20 +28,24 @@ const (
 	most = 64 << 20
 )
 
-// Account has the bytes charged to one request. The zero value has none.
+// Account has the bytes charged to one request. The zero value charges nothing. It must not be copied after Open.
 type Account struct {
 	ledger *Ledger
-	who    user.Info
-	weight int64 // asked for
-	held   int64 // of it, in the ledger
+	user   user.Info
+
+	mu     sync.Mutex // guards the following; a list is converted in several goroutines
+	weight int64      // requested
+	held   int64      // the part of weight that is in the ledger
 }
+
+// Open begins the account of a user's request in a ledger. With a nil Ledger the account charges nothing.
+func (a *Account) Open(l *Ledger, who user.Info) { a.ledger, a.user, a.weight, a.held = l, who, 0, 0 }
 
 // Body charges for a document that the client has sent. The error is a 413 for one that no server takes, and a 429 if
 // the ledger has no room.
 func (a *Account) Body(size int, weight int64) error {
-	if a.ledger == nil || a.weight+weight <= free {
-		a.weight += weight
-		return nil
+	if a.ledger == nil || weight <= free {
+		return a.Hold(weight)
 	}
 	if elements := weight - perByte*int64(size); elements > most {
 		a.ledger.refused(tooMany)
@@ -51,12 +56,17 @@ func (a *Account) Body(size int, weight int64) error {
 
 // Hold charges for the memory of a stored object, an amount that the client does not choose. The error is a 429.
 func (a *Account) Hold(weight int64) error {
+	if a.ledger == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.weight += weight
-	if a.ledger == nil || a.weight <= free {
+	if a.weight <= free {
 		return nil
 	}
 	n := a.weight - a.held
-	if !a.ledger.take(a.who, n) {
+	if !a.ledger.take(a.user, n) {
 		a.weight -= weight
 		a.ledger.refused(noRoom)
 		return apierrors.NewTooManyRequests(fmt.Sprintf("this request may take %s of memory, and the requests under way "+
@@ -69,10 +79,26 @@ func (a *Account) Hold(weight int64) error {
 
 // Close gives back everything.
 func (a *Account) Close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.held > 0 {
-		a.ledger.give(a.who, a.held)
+		a.ledger.give(a.user, a.held)
 		a.held = 0
 	}
+}
+
+// replyFactor is the weight of a webhook's reply in relation to the weight of its request: converted objects have about as
+// many elements as their originals.
+const replyFactor = 4
+
+// Reply returns an error if decoding the reply to a webhook's request would take much more memory than the request's
+// objects.
+func Reply(sent, reply []byte) error {
+	if weight, limit := JSON(reply), most+replyFactor*JSON(sent); weight > limit {
+		return fmt.Errorf("the elements of its response of %d bytes would take %s of memory, the limit for this request is %s",
+			len(reply), megabytes(weight), megabytes(limit))
+	}
+	return nil
 }
 
 // tooLarge is the answer to a document of too many elements.

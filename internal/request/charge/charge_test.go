@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,8 +58,8 @@ func TestAccounts(t *testing.T) {
 					}
 					continue
 				}
-				a := l.Account(people[s.who])
-				open[s.who] = append(open[s.who], &a)
+				a := begin(l, people[s.who])
+				open[s.who] = append(open[s.who], a)
 				err := a.Hold(s.mib*mib + free*(1-min(s.mib, 1)))
 				if (err == nil) != s.room {
 					t.Fatalf("%s takes %d MiB: %v", s.who, s.mib, err)
@@ -74,11 +75,39 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
+func begin(l *Ledger, who user.Info) *Account {
+	a := &Account{}
+	a.Open(l, who)
+	return a
+}
+
+// TestAccountOfGoroutines charges one account in many goroutines, as the conversion of a list does.
+func TestAccountOfGoroutines(t *testing.T) {
+	t.Parallel()
+	l := New(0)
+	a := begin(l, named("alice"))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				if err := a.Hold(free); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if l.held != 400*free {
+		t.Errorf("%d bytes are held, want %d", l.held, 400*free)
+	}
+	a.Close()
+}
+
 // TestBody looks at the limits of a document.
 func TestBody(t *testing.T) {
 	t.Parallel()
 	l := New(0)
-	a := l.Account(named("alice"))
+	a := begin(l, named("alice"))
 	if err := a.Body(free/perByte, free); err != nil || a.held != 0 {
 		t.Errorf("an ordinary body: %v, %d bytes are held", err, a.held)
 	}
@@ -122,8 +151,8 @@ func TestLedgerAddsUp(t *testing.T) {
 			open[i].Close()
 			open = append(open[:i], open[i+1:]...)
 		} else {
-			a := l.Account(users[random.IntN(len(users))])
-			open = append(open, &a)
+			a := begin(l, users[random.IntN(len(users))])
+			open = append(open, a)
 			for range 1 + random.IntN(3) {
 				size := random.IntN(3 * mib)
 				_ = a.Body(size, perByte*int64(size)+random.Int64N(100*mib))
@@ -133,7 +162,7 @@ func TestLedgerAddsUp(t *testing.T) {
 		by := map[string]int64{}
 		for _, a := range open {
 			total += a.held
-			by[a.who.GetName()] += a.held
+			by[a.user.GetName()] += a.held
 		}
 		if total != l.held || total > l.bound {
 			t.Fatalf("the ledger has %d bytes of %d, the accounts %d", l.held, l.bound, total)
@@ -178,6 +207,26 @@ func TestDefault(t *testing.T) {
 		})
 		if got != c.want {
 			t.Errorf("%s: %d MiB, want %d", name, got/mib, c.want/mib)
+		}
+	}
+}
+
+// TestReply compares replies of webhooks with their requests.
+func TestReply(t *testing.T) {
+	t.Parallel()
+	list := func(n int) []byte { return []byte(`[` + strings.Repeat(`{},`, n) + `{}]`) }
+	for _, c := range []struct {
+		sent, reply int // elements
+		fits        bool
+	}{
+		{1, 1, true},
+		{1, 30_000, true},
+		{1, 40_000, false},
+		{20_000, 100_000, true},
+		{20_000, 1_000_000, false},
+	} {
+		if err := Reply(list(c.sent), list(c.reply)); (err == nil) != c.fits {
+			t.Errorf("%d elements for %d: %v", c.reply, c.sent, err)
 		}
 	}
 }

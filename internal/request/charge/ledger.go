@@ -71,9 +71,6 @@ func (l *Ledger) Register(to *prometheus.Registry) {
 	}, func() float64 { return float64(l.bound) }))
 }
 
-// Account returns the account of a request of a user. A nil Ledger charges nothing.
-func (l *Ledger) Account(who user.Info) Account { return Account{ledger: l, who: who} }
-
 // take adds n bytes to a user's weight, if there is room.
 func (l *Ledger) take(who user.Info, n int64) bool {
 	name := who.GetName()
