@@ -20,6 +20,9 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *verb.Call) 
 	if scope := request.ScopeOf(r.Context()); scope != nil && !c.Resource.Virtual {
 		scope.Over = true // no other goroutine remains; an unstored object may come from anywhere
 	}
+	if err := holdEntry(r.Context(), media, e); err != nil {
+		return err
+	}
 	if media.Binary() && media.As == "" {
 		return s.writeEntry(w, r, c, e, media)
 	}

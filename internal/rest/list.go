@@ -29,6 +29,9 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request, c *verb.Call)
 
 // writeList streams a page: a header, each object's bytes, a trailer.
 func (s *Server) writeList(w http.ResponseWriter, r *http.Request, c *verb.Call, p *verb.Page, media form) error {
+	if err := holdPage(r.Context(), c, media, p); err != nil {
+		return err
+	}
 	r, span := startEncoding(r, media)
 	defer span.End()
 	if media.As == "Table" {

@@ -1,16 +1,20 @@
 package rest
 
 import (
+	"context"
 	"encoding/json"
 	"mime"
 	"net/http"
 	"reflect"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/request/charge"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
@@ -63,4 +67,39 @@ func weighMessage(data []byte, message func() any) int64 {
 		return charge.Unknown(envelope.Raw)
 	}
 	return charge.Protobuf(envelope.Raw, reflect.TypeOf(message()).Elem())
+}
+
+// streamed reports whether responses in this form are the stored bytes, written object by object.
+func (f form) streamed() bool { return f.Type == codec.JSON && f.As == "" && !f.Pretty }
+
+// holdEntry charges a request for a stored object in its response. The object is decoded for each form but one.
+func holdEntry(ctx context.Context, f form, e *watchcache.Entry) error {
+	if f.streamed() {
+		return nil
+	}
+	return decode.Hold(ctx, e)
+}
+
+// holdPage charges a request for the list in its response: for its largest object if objects are decoded, one after the
+// other, and for its text if the response is built in memory.
+func holdPage(ctx context.Context, c *verb.Call, f form, p *verb.Page) error {
+	audited := c.Audit != nil && c.Audit.Answers()
+	if f.streamed() && !audited || len(p.Entries) == 0 {
+		return nil
+	}
+	largest, text := p.Entries[0], 0
+	for _, e := range p.Entries {
+		text += e.Size()
+		if e.Size() > largest.Size() {
+			largest = e
+		}
+	}
+	if err := holdEntry(ctx, f, largest); err != nil {
+		return err
+	}
+	whole := f.Pretty || f.Type == codec.YAML || f.As == "Table" && f.include == metav1.IncludeObject
+	if !audited && !whole {
+		return nil
+	}
+	return request.Hold(ctx, int64(text))
 }

@@ -3,7 +3,6 @@ package rest_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -25,16 +24,8 @@ func (a *account) Hold(weight int64) error        { a.held += weight; return nil
 // charged sends a request that has an account.
 func charged(t *testing.T, s *server, a *account, method, path, contentType, body string) int {
 	t.Helper()
-	r := httptest.NewRequest(method, path, strings.NewReader(body))
-	r.Header.Set("Content-Type", contentType)
-	r = r.WithContext(request.NewContext(codec.WithCBOR(t.Context()), &request.Scope{Memory: a}))
-	info, err := request.Parse(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r, info, admin)
-	return w.Code
+	ctx := request.NewContext(codec.WithCBOR(t.Context()), &request.Scope{Memory: a})
+	return within(ctx, t, s, method, path, contentType, "", body)
 }
 
 // TestEveryBodyIsCharged sends bodies to every resource and subresource, with every verb that takes one, in every form.
@@ -108,6 +99,42 @@ func TestStoredObjectsAreCharged(t *testing.T) {
 		code := charged(t, s, a, http.MethodPatch, path+"/one?fieldManager=me", form, body)
 		if code != http.StatusOK || a.held < 5_000*500 {
 			t.Errorf("%s: status %d, charged %d for the stored object", form, code, a.held)
+		}
+	}
+}
+
+// TestReadsAreCharged reads a large object and its list in all forms: each form but plain JSON decodes the object.
+func TestReadsAreCharged(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	const path = "/api/v1/namespaces/default/configmaps"
+	var data strings.Builder
+	for i := range 5_000 {
+		fmt.Fprintf(&data, `"k%d":"",`, i)
+	}
+	send(t, s, http.MethodPost, path, `{"metadata":{"name":"one"},"data":{`+data.String()+`"x":"y"}}`, nil)
+	const table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+	for _, target := range []string{path + "/one", path} {
+		for _, c := range []struct {
+			accept, query string
+			charged       bool
+		}{
+			{codec.JSON, "", false},
+			{codec.JSON, "?pretty=1", true},
+			{codec.YAML, "", true},
+			{codec.CBOR, "", true},
+			{codec.Protobuf, "", true},
+			{table, "", true},
+			{table, "?includeObject=Object", true},
+			{"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "", true},
+			{"application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", "", true},
+		} {
+			a := &account{}
+			ctx := request.NewContext(codec.WithCBOR(t.Context()), &request.Scope{Memory: a})
+			code := within(ctx, t, s, http.MethodGet, target+c.query, "", c.accept, "")
+			if code != http.StatusOK && code != http.StatusNotAcceptable || c.charged != (a.held >= 5_000*500) {
+				t.Errorf("%s%s as %s: status %d, charged %d", target, c.query, c.accept, code, a.held)
+			}
 		}
 	}
 }

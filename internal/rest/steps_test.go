@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -31,9 +32,17 @@ func stepped(t *testing.T, s *server, left int64, method, target, contentType, b
 	t.Helper()
 	ctx := &steps{Context: t.Context()}
 	ctx.left.Store(left)
+	return within(ctx, t, s, method, target, contentType, codec.JSON, body)
+}
+
+// within sends a request with a context, and returns the status of its response.
+func within(ctx context.Context, t *testing.T, s *server, method, target, contentType, accept, body string) int {
+	t.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body)).WithContext(ctx)
 	r.Header.Set("Content-Type", contentType)
-	r.Header.Set("Accept", "application/json")
+	if accept != "" {
+		r.Header.Set("Accept", accept)
+	}
 	info, err := request.Parse(r)
 	if err != nil {
 		t.Fatal(err)
