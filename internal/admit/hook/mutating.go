@@ -16,6 +16,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit/match"
 	"github.com/bowsprit/bowsprit/internal/api/apply"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/request/charge"
 )
 
 // Mutating calls the webhooks of MutatingWebhookConfigurations.
@@ -114,6 +116,12 @@ func (p *Mutating) change(
 	v, err := h.call(ctx, &p.config, a, shown{t, obj, old})
 	if err != nil || len(v.patch) == 0 {
 		return false, err
+	}
+	if err := request.ChargeBody(ctx, len(v.patch), charge.JSON(v.patch)); err != nil {
+		if apierrors.IsRequestEntityTooLargeError(err) {
+			err = &callError{h.Name, http.StatusInternalServerError, fmt.Errorf("received too large a patch: %w", err)}
+		}
+		return false, err // without room for the patch the write fails, not the webhook
 	}
 	patch, err := jsonpatch.DecodePatch(v.patch)
 	if err != nil {

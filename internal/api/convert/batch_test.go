@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -118,6 +119,30 @@ func TestEntriesAreConvertedOnce(t *testing.T) {
 	}
 	if got := testValue(t, c.metrics.hits); got != 2*(maxBatch+1) {
 		t.Errorf("%v hits", got)
+	}
+}
+
+// TestLargeReply has a webhook return many more elements than it has received.
+func TestLargeReply(t *testing.T) {
+	elements := 50_000
+	f := &fake{before: func(_ context.Context, _ int, objs []object.Object) error {
+		list := make([]any, elements)
+		for i := range list {
+			list[i] = object.Object{}
+		}
+		objs[0]["spec"] = object.Object{"list": list}
+		return nil
+	}}
+	c := New(Options{Call: f.call, Log: slog.New(slog.DiscardHandler)})
+	r := hooked()
+	in := stored(t, 2, 0)
+	if _, err := c.Entry(t.Context(), r, r.Versions[0], in[0]); err == nil ||
+		!strings.Contains(err.Error(), "the elements of its response") {
+		t.Errorf("a large response: %v", err)
+	}
+	elements = 10_000
+	if _, err := c.Entry(t.Context(), r, r.Versions[0], in[1]); err != nil {
+		t.Errorf("a smaller response: %v", err)
 	}
 }
 

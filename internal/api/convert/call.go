@@ -15,6 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/request/charge"
 )
 
 // call converts objs to apiVersion in one call of r's function or webhook, and checks the result. It returns as many
@@ -110,9 +111,13 @@ func (c *Converter) post(
 			attribute.String("desired-api-version", apiVersion), attribute.Int("object-count", len(objs)),
 			attribute.String("UID", uid))
 	}
-	answer, err := c.options.Call(ctx, target(hook.ClientConfig), appendReview(nil, version, uid, apiVersion, objs))
+	sent := appendReview(nil, version, uid, apiVersion, objs)
+	answer, err := c.options.Call(ctx, target(hook.ClientConfig), sent)
 	if err != nil {
 		return nil, callFailure, fmt.Errorf("conversion webhook for %v failed: %v", kind, err)
+	}
+	if err := charge.Reply(sent, answer); err != nil {
+		return nil, malformedReply, fmt.Errorf("conversion webhook for %v failed: %v", kind, err)
 	}
 	converted, err = parseReply(answer, version, uid)
 	if err != nil {

@@ -87,7 +87,7 @@ func (a *Account) Close() {
 	}
 }
 
-// replyFactor is the weight of a webhook's reply in relation to the weight of its request: converted objects have about as
+// replyFactor is the largest weight of a webhook's reply in relation to its request: converted objects have about as
 // many elements as their originals.
 const replyFactor = 4
 
