@@ -1,16 +1,16 @@
 package bowsprit
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/bowsprit/bowsprit/internal/testing/counter"
 	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
 
@@ -89,10 +89,13 @@ func TestSensitiveWhileKeysRotate(t *testing.T) {
 
 	const writers, path = 4, "/apis/example.org/v1/keys"
 	stop := make(chan struct{})
-	var done [writers]atomic.Int64
+	var done [writers]counter.Counter
+	working, end := context.WithCancel(t.Context()) // until a writer ends
+	defer end()
 	var all sync.WaitGroup
 	for w := range writers {
 		all.Go(func() {
+			defer end()
 			name, value := fmt.Sprint("w", w), fmt.Sprint(hushed, "-of-", w)
 			for n := 0; ; n++ {
 				select {
@@ -125,7 +128,7 @@ func TestSensitiveWhileKeysRotate(t *testing.T) {
 					t.Errorf("a stranger: %d %s", code, body)
 					return
 				}
-				done[w].Add(1)
+				done[w].Add()
 			}
 		})
 	}
@@ -138,9 +141,9 @@ func TestSensitiveWhileKeysRotate(t *testing.T) {
 			{aesgcm("one", firstKey), "k8s:enc:aesgcm:v1:one:"},
 		} {
 			s.rotate(file, encryptionOf(step.providers))
-			for w := range writers { // all have written once more by the new keys, so that the others may go
-				for goal := done[w].Load() + 2; done[w].Load() < goal && !t.Failed(); {
-					time.Sleep(time.Millisecond)
+			for w := range writers { // each has used the new keys, so the others may go
+				if done[w].WaitMore(working, 2) != nil {
+					break
 				}
 			}
 			if t.Failed() {

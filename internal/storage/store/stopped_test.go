@@ -14,13 +14,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"github.com/bowsprit/bowsprit/internal/testing/counter"
 	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
@@ -128,13 +128,16 @@ func TestStoppedMember(t *testing.T) {
 	}
 
 	const writers, each = 4, 10
-	var done [writers]atomic.Int64
+	var done [writers]counter.Counter
+	working, end := context.WithCancel(ctx) // until a writer ends
+	defer end()
 	var mu sync.Mutex
 	acknowledged, refused := map[string]int64{}, map[string]bool{} // revisions by value
 	over := make(chan struct{})
 	var all sync.WaitGroup
 	for i := range writers {
 		all.Go(func() {
+			defer end()
 			rev := int64(0)
 			for n := 0; ; n++ {
 				select {
@@ -156,14 +159,14 @@ func TestStoppedMember(t *testing.T) {
 				}
 				switch {
 				case err == nil:
-					done[i].Add(1)
+					done[i].Add()
 					mu.Lock()
 					if value != "" {
 						acknowledged[value] = at
 					}
 					mu.Unlock()
 				case errors.Is(err, ErrExists), errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):
-					done[i].Add(1)
+					done[i].Add()
 					mu.Lock()
 					refused[value] = true
 					mu.Unlock()
@@ -184,12 +187,9 @@ func TestStoppedMember(t *testing.T) {
 	// written waits until every writer has written so often more.
 	written := func(what string) bool {
 		for i := range writers {
-			for goal := done[i].Load() + each; done[i].Load() < goal; {
-				if ctx.Err() != nil || t.Failed() {
-					t.Errorf("%s: writer %d does not get on", what, i)
-					return false
-				}
-				time.Sleep(time.Millisecond)
+			if err := done[i].WaitMore(working, each); err != nil {
+				t.Errorf("%s: writer %d does not continue: %v", what, i, err)
+				return false
 			}
 		}
 		return true
