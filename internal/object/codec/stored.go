@@ -135,6 +135,7 @@ func (s *Stored) Is(served []byte, revision int64, documents ...string) bool {
 // open pushes the fields of m on the encoder's stack, sorted, and returns their start; close removes them.
 func (e *encoder) open(m map[string]any) (start int) {
 	start = len(e.fields)
+	e.fields = slices.Grow(e.fields, len(m))
 	for name, v := range m {
 		e.fields = append(e.fields, field{name, v})
 	}
