@@ -61,8 +61,8 @@ func placesIn(t reflect.Type, path []reflect.StructField, seen map[string]bool) 
 	return out
 }
 
-// inJSON returns an object with so many empty elements at a place.
-func inJSON(path []reflect.StructField) string {
+// inJSON returns an object with so many elements at a place; element returns the text of one for its type.
+func inJSON(path []reflect.StructField, element func(reflect.Type) string) string {
 	f := path[0]
 	value := ""
 	t := f.Type
@@ -72,19 +72,19 @@ func inJSON(path []reflect.StructField) string {
 	last := len(path) == 1
 	switch {
 	case t.Kind() == reflect.Slice && last:
-		value = "[" + strings.TrimSuffix(strings.Repeat(empty(t.Elem())+",", elements), ",") + "]"
+		value = "[" + strings.TrimSuffix(strings.Repeat(element(t.Elem())+",", elements), ",") + "]"
 	case t.Kind() == reflect.Slice:
-		value = "[" + inJSON(path[1:]) + "]"
+		value = "[" + inJSON(path[1:], element) + "]"
 	case t.Kind() == reflect.Map && last:
 		var b strings.Builder
 		for i := range elements {
-			fmt.Fprintf(&b, `"%d":%s,`, i, empty(t.Elem()))
+			fmt.Fprintf(&b, `"%d":%s,`, i, element(t.Elem()))
 		}
 		value = "{" + strings.TrimSuffix(b.String(), ",") + "}"
 	case t.Kind() == reflect.Map:
-		value = `{"a":` + inJSON(path[1:]) + "}"
+		value = `{"a":` + inJSON(path[1:], element) + "}"
 	default:
-		value = inJSON(path[1:])
+		value = inJSON(path[1:], element)
 	}
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if name == "" { // embedded: its fields belong to the struct around it
@@ -115,6 +115,9 @@ func empty(t reflect.Type) string {
 	}
 	return "{}"
 }
+
+// null is the text of a missing element. In a list it becomes an empty one of the Go type.
+func null(reflect.Type) string { return "null" }
 
 // inProtobuf returns a message with so many empty messages at a place, and whether it has a form in protobuf.
 func inProtobuf(path []reflect.StructField) ([]byte, bool) {
@@ -151,17 +154,9 @@ func TestWeight(t *testing.T) {
 			goType := reflect.TypeOf(v.New()).Elem()
 			for _, p := range placesIn(goType, nil, seen) {
 				places++
-				doc := strings.Replace(inJSON(p.path), "{",
-					fmt.Sprintf(`{"apiVersion":%q,"kind":%q,`, kind.GroupVersion(), kind.Kind), 1)
-				value, err := codec.DecodeJSON([]byte(doc))
-				if err != nil {
-					t.Fatalf("%s: %v: %s", p.name, err, doc)
-				}
-				binary := codec.AppendCBOR(nil, value)
 				c := comparison{kind, res, v, p.name, &worst}
-				c.compare(t, decode.Body{Data: []byte(doc), Type: codec.JSON}, charge.JSON([]byte(doc)))
-				c.compare(t, decode.Body{Data: []byte(doc), Type: codec.YAML}, charge.YAML([]byte(doc)))
-				c.compare(t, decode.Body{Data: binary, Type: codec.CBOR}, charge.CBOR(binary))
+				c.compareTexts(t, inJSON(p.path, empty))
+				c.compareTexts(t, inJSON(p.path, null))
 				if message, ok := inProtobuf(p.path); ok {
 					data := codec.Enclose(kind.GroupVersion().String(), kind.Kind, message)
 					c.compare(t, decode.Body{Data: data, Type: codec.Protobuf}, charge.Protobuf(message, goType))
@@ -188,6 +183,21 @@ type comparison struct {
 	v     *catalog.Version
 	place string
 	worst *extreme
+}
+
+// compareTexts compares an object's fields as JSON, YAML and CBOR.
+func (c *comparison) compareTexts(t *testing.T, fields string) {
+	t.Helper()
+	doc := []byte(strings.Replace(fields, "{",
+		fmt.Sprintf(`{"apiVersion":%q,"kind":%q,`, c.kind.GroupVersion(), c.kind.Kind), 1))
+	value, err := codec.DecodeJSON(doc)
+	if err != nil {
+		t.Fatalf("%s: %v: %s", c.place, err, doc)
+	}
+	binary := codec.AppendCBOR(nil, value)
+	c.compare(t, decode.Body{Data: doc, Type: codec.JSON}, charge.JSON(doc))
+	c.compare(t, decode.Body{Data: doc, Type: codec.YAML}, charge.YAML(doc))
+	c.compare(t, decode.Body{Data: binary, Type: codec.CBOR}, charge.CBOR(binary))
 }
 
 // compare decodes a body as a creation does.

@@ -7,13 +7,15 @@ const (
 	cborBytes, cborText, cborArray, cborMap, cborTag, cborSimple = 2, 3, 4, 5, 6, 7
 
 	indefinite = 31
+	// cborNull is the additional information of null, a simple value.
+	cborNull = 22
 )
 
 // CBOR returns the weight of a CBOR document. Of one that is not well-formed it counts the elements before the fault,
 // where the decoder stops too.
 func CBOR(data []byte) int64 {
 	var c counts
-	endless := false // there is a map that does not tell its length
+	endless := false // a map has no length
 	for i := 0; i < len(data); {
 		major, info := data[i]>>5, data[i]&31
 		i++
@@ -50,6 +52,9 @@ func CBOR(data []byte) int64 {
 		case cborTag:
 			continue
 		case cborSimple:
+			if info == cborNull {
+				c.nulls++
+			}
 		}
 		if c.values++; endless {
 			c.members++

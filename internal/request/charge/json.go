@@ -5,11 +5,17 @@ import "bytes"
 // exactFrom is the estimate, in bytes, from which JSON tells the elements of a document from the text in its strings.
 const exactFrom = 16 << 20
 
+// fewNulls is the number of values of a document up to which its nulls weigh as much as other values.
+const fewNulls = 100
+
 // JSON returns the weight of a JSON document.
 func JSON(data []byte) int64 {
 	rough := counts{
 		objects: bytes.Count(data, []byte{'{'}), lists: bytes.Count(data, []byte{'['}),
 		members: bytes.Count(data, []byte{':'}), values: bytes.Count(data, []byte{','}),
+	}
+	if rough.values >= fewNulls {
+		rough.nulls = bytes.Count(data, []byte("null"))
 	}
 	if w := rough.weight(len(data)); w < exactFrom {
 		return w
@@ -29,6 +35,8 @@ func outside(data []byte) (c counts) {
 			c.members++
 		case ',':
 			c.values++
+		case 'n': // no other word of JSON has the letter
+			c.nulls++
 		case '"':
 			i += stringEnd(data[i+1:]) + 1
 		}

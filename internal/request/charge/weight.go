@@ -12,12 +12,14 @@ const (
 	perMember = 500
 	// perValue is for a value in a map or a list.
 	perValue = 150
+	// perNull is for a null in a list, which becomes an empty struct of the kind's Go type.
+	perNull = perObject
 )
 
 // counts are the elements of a document.
-type counts struct{ objects, lists, members, values int }
+type counts struct{ objects, lists, members, values, nulls int }
 
 func (c counts) weight(size int) int64 {
 	return perByte*int64(size) + perObject*int64(c.objects) + perList*int64(c.lists) + perMember*int64(c.members) +
-		perValue*int64(c.values)
+		perValue*int64(c.values) + perNull*int64(c.nulls)
 }

@@ -12,6 +12,11 @@ func YAML(data []byte) int64 {
 	for _, b := range []byte(",\n:-?") {
 		c.values += bytes.Count(data, []byte{b})
 	}
+	if c.values >= fewNulls {
+		for _, null := range []string{"null", "Null", "NULL", "~"} {
+			c.nulls += bytes.Count(data, []byte(null))
+		}
+	}
 	nodes := c.values + c.objects + c.lists
 	return c.weight(len(data)) + perNode*int64(nodes)
 }
