@@ -43,6 +43,7 @@ func CBOR(data []byte) int64 {
 				}
 				i += int(n)
 			}
+			c.strings++
 		case cborArray:
 			c.lists++
 		case cborMap:

@@ -38,6 +38,7 @@ func outside(data []byte) (c counts) {
 		case 'n': // no other word of JSON has the letter
 			c.nulls++
 		case '"':
+			c.strings++
 			i += stringEnd(data[i+1:]) + 1
 		}
 	}

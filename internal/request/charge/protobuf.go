@@ -73,7 +73,11 @@ func partOf(t reflect.Type) part {
 	case reflect.Map:
 		return part{each: perObject / 2, message: messageOf(t.Elem()), value: true}
 	case reflect.Slice:
-		if t.Elem().Kind() != reflect.Uint8 {
+		switch t.Elem().Kind() {
+		case reflect.Uint8:
+		case reflect.String:
+			return part{each: perValue + perItem}
+		default:
 			return part{each: perValue + perGrowth*int64(t.Elem().Size()), message: messageOf(t.Elem())}
 		}
 	}
