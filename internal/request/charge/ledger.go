@@ -17,7 +17,8 @@ const (
 	reservePart = 8
 	// retryAfter is the time, in seconds, after which a refused client should try again.
 	retryAfter = 1
-	// giveBack is the weight, in bytes, from which memory goes back to the system when it is released.
+	// giveBack is the weight, in bytes, from which the collector is eager, and memory goes back to the system when it
+	// is released.
 	giveBack = 16 << 20
 	// pause is the time between two returns of memory to the system: each collects all garbage.
 	pause = 5 * time.Second
@@ -42,6 +43,7 @@ type Ledger struct {
 	mu     sync.Mutex // guards the following
 	held   int64
 	byUser map[string]int64
+	eager  bool // the collector is, because of this ledger
 }
 
 // New returns a ledger with a bound for the bytes of all requests together, at least Least.
@@ -85,6 +87,7 @@ func (l *Ledger) take(who user.Info, n int64) bool {
 	}
 	l.held += n
 	l.byUser[name] += n
+	l.paceLocked()
 	return true
 }
 
@@ -96,6 +99,7 @@ func (l *Ledger) give(who user.Info, n int64) {
 	if l.byUser[name] -= n; l.byUser[name] == 0 {
 		delete(l.byUser, name)
 	}
+	l.paceLocked()
 	l.mu.Unlock()
 	if n < giveBack {
 		return
@@ -104,6 +108,17 @@ func (l *Ledger) give(who user.Info, n int64) {
 	case l.large <- struct{}{}:
 	default:
 	}
+}
+
+// paceLocked makes the garbage collector eager while the requests under way hold much memory.
+func (l *Ledger) paceLocked() {
+	switch much := l.held >= giveBack; {
+	case much && !l.eager:
+		collector.begin()
+	case !much && l.eager:
+		collector.end()
+	}
+	l.eager = l.held >= giveBack
 }
 
 func (l *Ledger) refused(reason string) { l.refusal.WithLabelValues(reason).Inc() }
