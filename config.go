@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
 // Config configures a Server. The zero value with Ephemeral or DataDir set is complete. The file of each group has its
@@ -112,16 +111,25 @@ func (c Config) Validate() error {
 	return errors.Join(p...)
 }
 
+// defaultShutdownTimeout is how long running requests may take to end.
+const defaultShutdownTimeout = 10 * time.Second
+
 // withDefaults returns the configuration with every default filled in.
 func (c Config) withDefaults() Config {
+	today := !c.Emulation.read().Emulates() // features of this release are on unless an older one is emulated
 	c.Listen.setDefaults()
-	c.Etcd.setDefaults()
-	c.Etcd.StorageMediaType = cmp.Or(c.Etcd.StorageMediaType,
-		cluster.StorageMediaType(c.Workloads.Simulate != nil, len(c.Etcd.Servers) > 0 || c.Etcd.ListenClientURL != ""))
-	c.Authorization.setDefaults()
-	if c.ShutdownTimeout == 0 {
-		c.ShutdownTimeout = 10 * time.Second
-	}
+	c.Etcd.setDefaults(c.Workloads.Simulate != nil)
+	c.Authentication.setDefaults()
+	c.Authorization.setDefaults(today)
+	c.Audit.setDefaults()
+	c.Observability.setDefaults()
+	c.Limits.setDefaults()
+	c.Aggregation.setDefaults(today)
+	c.Kubelet.setDefaults(today)
+	c.Services.setDefaults()
+	c.Controllers.Signing.setDefaults()
+	c.Coordination.setDefaults()
+	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, defaultShutdownTimeout)
 	if c.Clock == nil {
 		c.Clock = part.MachineClock{}
 	}
@@ -173,7 +181,7 @@ func (c *Config) Settings(command Command) []Setting {
 		c.Versions.settings(),
 		c.Workloads.settings(),
 		[]Setting{{
-			Name: "shutdown-timeout", Help: "how long running requests may take to end (default 10s)",
+			Name: "shutdown-timeout", Help: "how long running requests may take to end (default " + defaultShutdownTimeout.String() + ")",
 			Value: &c.ShutdownTimeout, Only: Serve,
 		}},
 	)

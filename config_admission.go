@@ -22,7 +22,8 @@ type AdmissionConfig struct {
 // which the plugins run.
 func AdmissionPlugins() []string {
 	var names []string
-	for _, p := range admissionChain((&Config{}).parts(), nil) {
+	c := Config{}.withDefaults()
+	for _, p := range admissionChain(c.parts(), nil) {
 		names = append(names, p.Name)
 	}
 	return names

@@ -30,6 +30,12 @@ type AggregationConfig struct {
 	PeerProxy *bool
 }
 
+func (c *AggregationConfig) setDefaults(today bool) {
+	c.Routing = cmp.Or(c.Routing, new(true))
+	c.RejectRedirects = cmp.Or(c.RejectRedirects, new(true))
+	c.PeerProxy = cmp.Or(c.PeerProxy, &today)
+}
+
 func (c *AggregationConfig) settings(command Command) []Setting {
 	if command == KubeAPIServer && c.Routing == nil {
 		c.Routing = new(bool) // kube-apiserver's default
@@ -74,7 +80,7 @@ func (c *AggregationConfig) validate(p *problems, today bool) {
 	if (c.ProxyClientCertFile == "") != (c.ProxyClientKeyFile == "") {
 		p.add("--proxy-client-cert-file and --proxy-client-key-file go together: give both or none")
 	}
-	for _, err := range peer.Validate(c.peers(on(c.PeerProxy, today)), c.ProxyClientCertFile != "") {
+	for _, err := range peer.Validate(c.peers(*cmp.Or(c.PeerProxy, &today)), c.ProxyClientCertFile != "") {
 		p.add("%w", err)
 	}
 }
@@ -86,16 +92,12 @@ func (c *AggregationConfig) peers(on bool) peer.Settings {
 // peers returns the settings for the parts that connect servers with each other. A given address may be on this
 // machine.
 func (c *Config) peers() peer.Settings {
-	s := c.Aggregation.peers(on(c.Aggregation.PeerProxy, !c.Emulation.read().Emulates()))
+	s := c.Aggregation.peers(*c.Aggregation.PeerProxy)
 	s.Hostname, s.IP, s.Advertised = c.hostname, cmp.Or(s.IP, c.Services.AdvertiseAddress), c.advertised
 	return s
 }
 
 // aggregation returns the settings for the part.
 func (c *Config) aggregation() aggregation.Settings {
-	a := &c.Aggregation
-	return aggregation.Settings{
-		Routing:         a.Routing == nil || *a.Routing,
-		RejectRedirects: a.RejectRedirects == nil || *a.RejectRedirects,
-	}
+	return aggregation.Settings{Routing: *c.Aggregation.Routing, RejectRedirects: *c.Aggregation.RejectRedirects}
 }

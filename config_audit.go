@@ -82,7 +82,59 @@ type AuditTruncateConfig struct {
 	MaxBatchSize, MaxEventSize int64
 }
 
-const auditVersion = "audit.k8s.io/v1"
+// The defaults of audit logs and webhooks are kube-apiserver's.
+const (
+	auditVersion             = "audit.k8s.io/v1"
+	defaultAuditMaxAge       = 366
+	defaultAuditMaxBackups   = 100
+	defaultAuditMaxSize      = 100
+	defaultAuditBackoff      = 10 * time.Second
+	defaultAuditMaxBatchSize = int64(10 << 20)
+	defaultAuditMaxEventSize = int64(100 << 10)
+)
+
+// logBatch and webhookBatch return the defaults of batches.
+func logBatch() AuditBatchConfig {
+	return AuditBatchConfig{BufferSize: 10000, MaxSize: 1, ThrottleEnable: new(false)}
+}
+
+func webhookBatch() AuditBatchConfig {
+	return AuditBatchConfig{
+		BufferSize: 10000, MaxSize: 400, MaxWait: 30 * time.Second, ThrottleEnable: new(true), ThrottleQPS: 10,
+		ThrottleBurst: 15,
+	}
+}
+
+func (c *AuditConfig) setDefaults() {
+	l, w := &c.Log, &c.Webhook
+	l.Format = cmp.Or(l.Format, audit.FormatJSON)
+	l.Version = cmp.Or(l.Version, auditVersion)
+	l.MaxAge = cmp.Or(l.MaxAge, defaultAuditMaxAge)
+	l.MaxBackups = cmp.Or(l.MaxBackups, defaultAuditMaxBackups)
+	l.MaxSize = cmp.Or(l.MaxSize, defaultAuditMaxSize)
+	l.Mode = cmp.Or(l.Mode, audit.ModeBlocking)
+	l.Batch.setDefaults(logBatch())
+	l.Truncate.setDefaults()
+	w.Version = cmp.Or(w.Version, auditVersion)
+	w.InitialBackoff = cmp.Or(w.InitialBackoff, defaultAuditBackoff)
+	w.Mode = cmp.Or(w.Mode, audit.ModeBatch)
+	w.Batch.setDefaults(webhookBatch())
+	w.Truncate.setDefaults()
+}
+
+func (c *AuditBatchConfig) setDefaults(by AuditBatchConfig) {
+	c.BufferSize = cmp.Or(c.BufferSize, by.BufferSize)
+	c.MaxSize = cmp.Or(c.MaxSize, by.MaxSize)
+	c.MaxWait = cmp.Or(c.MaxWait, by.MaxWait)
+	c.ThrottleEnable = cmp.Or(c.ThrottleEnable, by.ThrottleEnable)
+	c.ThrottleQPS = cmp.Or(c.ThrottleQPS, by.ThrottleQPS)
+	c.ThrottleBurst = cmp.Or(c.ThrottleBurst, by.ThrottleBurst)
+}
+
+func (c *AuditTruncateConfig) setDefaults() {
+	c.MaxBatchSize = cmp.Or(c.MaxBatchSize, defaultAuditMaxBatchSize)
+	c.MaxEventSize = cmp.Or(c.MaxEventSize, defaultAuditMaxEventSize)
+}
 
 func (c *AuditConfig) settings() []Setting {
 	all := []Setting{
@@ -117,20 +169,20 @@ func (c *AuditLogConfig) settings() []Setting {
 		},
 		{
 			Name: "audit-log-maxage", Help: "how many days older audit logs are kept, 0 for ever", Value: &c.MaxAge,
-			Default: 366, Form: Bounded,
+			Default: defaultAuditMaxAge, Form: Bounded,
 		},
 		{
 			Name: "audit-log-maxbackup", Help: "how many older audit logs are kept, 0 for all", Value: &c.MaxBackups,
-			Default: 100, Form: Bounded,
+			Default: defaultAuditMaxBackups, Form: Bounded,
 		},
 		{
 			Name: "audit-log-maxsize", Help: "megabytes at which another audit log is begun, 0 for never",
-			Value: &c.MaxSize, Default: 100, Form: Bounded,
+			Value: &c.MaxSize, Default: defaultAuditMaxSize, Form: Bounded,
 		},
 		{Name: "audit-log-compress", Help: "compress older audit logs", Value: &c.Compress},
 	}
 	all = append(all, modeSettings("log", &c.Mode, audit.ModeBlocking)...)
-	return append(append(all, c.Batch.settings("log", logBatch)...), c.Truncate.settings("log")...)
+	return append(append(all, c.Batch.settings("log", logBatch())...), c.Truncate.settings("log")...)
 }
 
 func (c *AuditWebhookConfig) settings() []Setting {
@@ -141,11 +193,11 @@ func (c *AuditWebhookConfig) settings() []Setting {
 		},
 		{
 			Name: "audit-webhook-initial-backoff", Help: "how long to wait before the first retry of a post",
-			Value: &c.InitialBackoff, Default: 10 * time.Second,
+			Value: &c.InitialBackoff, Default: defaultAuditBackoff,
 		},
 	}
 	all = append(all, modeSettings("webhook", &c.Mode, audit.ModeBatch)...)
-	return append(append(all, c.Batch.settings("webhook", webhookBatch)...), c.Truncate.settings("webhook")...)
+	return append(append(all, c.Batch.settings("webhook", webhookBatch())...), c.Truncate.settings("webhook")...)
 }
 
 func modeSettings(backend string, mode *string, byDefault string) []Setting {
@@ -156,45 +208,33 @@ func modeSettings(backend string, mode *string, byDefault string) []Setting {
 	}}
 }
 
-// kube-apiserver's defaults.
-var (
-	logBatch     = audit.BatchConfig{BufferSize: 10000, MaxBatchSize: 1}
-	webhookBatch = audit.BatchConfig{
-		BufferSize: 10000, MaxBatchSize: 400, MaxBatchWait: 30 * time.Second, ThrottleEnable: true, ThrottleQPS: 10,
-		ThrottleBurst: 15, AsyncDelegate: true,
-	}
-	truncation = audit.TruncateConfig{MaxBatchSize: 10 << 20, MaxEventSize: 100 << 10}
-)
-
-func (c *AuditBatchConfig) settings(backend string, byDefault audit.BatchConfig) []Setting {
-	if c.ThrottleEnable == nil {
-		c.ThrottleEnable = new(byDefault.ThrottleEnable)
-	}
+func (c *AuditBatchConfig) settings(backend string, by AuditBatchConfig) []Setting {
+	c.ThrottleEnable = cmp.Or(c.ThrottleEnable, by.ThrottleEnable)
 	name := "audit-" + backend + "-batch-"
 	return []Setting{
 		{
 			Name: name + "buffer-size", Help: "how many events may wait; what comes then is dropped and counted",
-			Value: &c.BufferSize, Default: byDefault.BufferSize, Form: Explicit,
+			Value: &c.BufferSize, Default: by.BufferSize, Form: Explicit,
 		},
 		{
 			Name: name + "max-size", Help: "how many events go at a time", Value: &c.MaxSize,
-			Default: byDefault.MaxBatchSize, Form: Explicit,
+			Default: by.MaxSize, Form: Explicit,
 		},
 		{
 			Name: name + "max-wait", Help: "how long an event waits for more to go with it", Value: &c.MaxWait,
-			Default: byDefault.MaxBatchWait,
+			Default: by.MaxWait,
 		},
 		{
 			Name: name + "throttle-enable", Help: "hold back batches that come too fast", Value: c.ThrottleEnable,
-			Default: byDefault.ThrottleEnable,
+			Default: *by.ThrottleEnable,
 		},
 		{
 			Name: name + "throttle-qps", Help: "how many batches a second may go", Value: &c.ThrottleQPS,
-			Default: byDefault.ThrottleQPS, Form: Explicit,
+			Default: by.ThrottleQPS, Form: Explicit,
 		},
 		{
 			Name: name + "throttle-burst", Help: "how many batches may go at once", Value: &c.ThrottleBurst,
-			Default: byDefault.ThrottleBurst, Form: Explicit,
+			Default: by.ThrottleBurst, Form: Explicit,
 		},
 	}
 }
@@ -205,17 +245,19 @@ func (c *AuditTruncateConfig) settings(backend string) []Setting {
 		{Name: name + "enabled", Help: "leave requests and answers out of events that are too large", Value: &c.Enabled},
 		{
 			Name: name + "max-batch-size", Help: "bytes of a batch, which is divided if it is larger",
-			Value: &c.MaxBatchSize, Default: truncation.MaxBatchSize, Form: Explicit,
+			Value: &c.MaxBatchSize, Default: defaultAuditMaxBatchSize, Form: Explicit,
 		},
 		{
 			Name: name + "max-event-size", Help: "bytes of an event", Value: &c.MaxEventSize,
-			Default: truncation.MaxEventSize, Form: Explicit,
+			Default: defaultAuditMaxEventSize, Form: Explicit,
 		},
 	}
 }
 
 func (c *AuditConfig) validate(p *problems) {
-	o := c.options()
+	complete := *c
+	complete.setDefaults()
+	o := complete.options()
 	if err := o.Validate(); err != nil {
 		*p = append(*p, err)
 	}
@@ -227,38 +269,27 @@ func (c *AuditConfig) options() audit.Options {
 	return audit.Options{
 		PolicyFile: c.PolicyFile,
 		Log: audit.LogOptions{
-			Path: c.LogFile, Format: cmp.Or(l.Format, audit.FormatJSON), Version: cmp.Or(l.Version, auditVersion),
-			MaxAge: bounded(l.MaxAge, 366), MaxBackups: bounded(l.MaxBackups, 100), MaxSize: bounded(l.MaxSize, 100),
-			Compress: l.Compress, Mode: cmp.Or(l.Mode, audit.ModeBlocking), Batch: l.Batch.options(logBatch),
-			Truncate: l.Truncate.options(),
+			Path: c.LogFile, Format: l.Format, Version: l.Version, MaxAge: max(l.MaxAge, 0),
+			MaxBackups: max(l.MaxBackups, 0), MaxSize: max(l.MaxSize, 0), Compress: l.Compress, Mode: l.Mode,
+			Batch: l.Batch.options(false), Truncate: l.Truncate.options(),
 		},
 		Webhook: audit.WebhookOptions{
-			ConfigFile: c.WebhookConfigFile, Version: cmp.Or(w.Version, auditVersion),
-			InitialBackoff: cmp.Or(w.InitialBackoff, 10*time.Second), Mode: cmp.Or(w.Mode, audit.ModeBatch),
-			Batch: w.Batch.options(webhookBatch), Truncate: w.Truncate.options(),
+			ConfigFile: c.WebhookConfigFile, Version: w.Version, InitialBackoff: w.InitialBackoff, Mode: w.Mode,
+			Batch: w.Batch.options(true), Truncate: w.Truncate.options(),
 		},
 	}
 }
 
-// bounded converts a number with 0 for the default and a negative value for no bound into a number with 0 for no bound.
-func bounded(n, byDefault int) int { return max(cmp.Or(n, byDefault), 0) }
-
-func (c *AuditBatchConfig) options(byDefault audit.BatchConfig) audit.BatchConfig {
-	out := byDefault
-	out.BufferSize = cmp.Or(c.BufferSize, out.BufferSize)
-	out.MaxBatchSize = cmp.Or(c.MaxSize, out.MaxBatchSize)
-	out.MaxBatchWait = cmp.Or(c.MaxWait, out.MaxBatchWait)
-	out.ThrottleQPS = cmp.Or(c.ThrottleQPS, out.ThrottleQPS)
-	out.ThrottleBurst = cmp.Or(c.ThrottleBurst, out.ThrottleBurst)
-	if c.ThrottleEnable != nil {
-		out.ThrottleEnable = *c.ThrottleEnable
+// options returns the batches of package audit. async delivers batches in goroutines of their own.
+func (c *AuditBatchConfig) options(async bool) audit.BatchConfig {
+	return audit.BatchConfig{
+		BufferSize: c.BufferSize, MaxBatchSize: c.MaxSize, MaxBatchWait: c.MaxWait, ThrottleEnable: *c.ThrottleEnable,
+		ThrottleQPS: c.ThrottleQPS, ThrottleBurst: c.ThrottleBurst, AsyncDelegate: async,
 	}
-	return out
 }
 
 func (c *AuditTruncateConfig) options() audit.TruncateOptions {
 	return audit.TruncateOptions{Enabled: c.Enabled, TruncateConfig: audit.TruncateConfig{
-		MaxBatchSize: cmp.Or(c.MaxBatchSize, truncation.MaxBatchSize),
-		MaxEventSize: cmp.Or(c.MaxEventSize, truncation.MaxEventSize),
+		MaxBatchSize: c.MaxBatchSize, MaxEventSize: c.MaxEventSize,
 	}}
 }

@@ -1,6 +1,7 @@
 package bowsprit
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -72,6 +73,22 @@ type TokenWebhookConfig struct {
 	CacheTTL time.Duration
 }
 
+// The defaults of authentication are kube-apiserver's.
+const (
+	defaultTokenTTL      = 2 * time.Minute
+	defaultUsernameClaim = "sub"
+	defaultSigningAlg    = "RS256"
+)
+
+func (c *AuthenticationConfig) setDefaults() {
+	c.Webhook.Version = cmp.Or(c.Webhook.Version, defaultReviewVersion)
+	c.Webhook.CacheTTL = cmp.Or(c.Webhook.CacheTTL, defaultTokenTTL)
+	c.OIDC.UsernameClaim = cmp.Or(c.OIDC.UsernameClaim, defaultUsernameClaim)
+	if len(c.OIDC.SigningAlgs) == 0 {
+		c.OIDC.SigningAlgs = []string{defaultSigningAlg}
+	}
+}
+
 func (c *AuthenticationConfig) settings() []Setting {
 	return slices.Concat([]Setting{{
 		Name: "client-ca-file", Help: "further authorities whose client certificates are believed, PEM",
@@ -137,11 +154,11 @@ func (c *AuthenticationConfig) tokenSettings() []Setting {
 		},
 		{
 			Name: "authentication-token-webhook-version", Help: "version of TokenReview that the webhook is asked in",
-			Value: &c.Webhook.Version, Default: "v1beta1",
+			Value: &c.Webhook.Version, Default: defaultReviewVersion,
 		},
 		{
 			Name: "authentication-token-webhook-cache-ttl", Help: "how long answers of the webhook are kept; 0 not at all",
-			Value: &c.Webhook.CacheTTL, Default: 2 * time.Minute, Form: Bounded,
+			Value: &c.Webhook.CacheTTL, Default: defaultTokenTTL, Form: Bounded,
 		},
 	}
 }
@@ -152,7 +169,8 @@ func (c *OIDCConfig) settings() []Setting {
 		{Name: "oidc-client-id", Help: "audience that the issuer's tokens must have", Value: &c.ClientID},
 		{Name: "oidc-ca-file", Help: "authorities of the issuer's certificate, PEM (default: the host's)", Value: &c.CAFile},
 		{
-			Name: "oidc-username-claim", Help: "claim that is the user's name", Value: &c.UsernameClaim, Default: "sub",
+			Name: "oidc-username-claim", Help: "claim that is the user's name", Value: &c.UsernameClaim,
+			Default: defaultUsernameClaim,
 		},
 		{
 			Name:  "oidc-username-prefix",
@@ -163,7 +181,7 @@ func (c *OIDCConfig) settings() []Setting {
 		{Name: "oidc-groups-prefix", Help: "what goes before each group", Value: &c.GroupsPrefix},
 		{
 			Name: "oidc-signing-algs", Help: "algorithms of the issuer's signatures", Value: &c.SigningAlgs,
-			Default: []string{"RS256"},
+			Default: []string{defaultSigningAlg},
 		},
 		{
 			Name: "oidc-required-claim", Help: "key=value: what tokens must say besides; may be repeated",
@@ -175,8 +193,8 @@ func (c *OIDCConfig) settings() []Setting {
 // used reports whether a flag about the issuer is given.
 func (c *OIDCConfig) used() bool {
 	return c.IssuerURL != "" || c.ClientID != "" || c.CAFile != "" || c.UsernamePrefix != "" || c.GroupsClaim != "" ||
-		c.GroupsPrefix != "" || len(c.RequiredClaims) > 0 || c.UsernameClaim != "" && c.UsernameClaim != "sub" ||
-		len(c.SigningAlgs) > 0 && !slices.Equal(c.SigningAlgs, []string{"RS256"})
+		c.GroupsPrefix != "" || len(c.RequiredClaims) > 0 || c.UsernameClaim != "" && c.UsernameClaim != defaultUsernameClaim ||
+		len(c.SigningAlgs) > 0 && !slices.Equal(c.SigningAlgs, []string{defaultSigningAlg})
 }
 
 func (c *AuthenticationConfig) validate(p *problems) {
@@ -251,17 +269,10 @@ func (c *RequestHeaderConfig) trusted() trust.Headers {
 
 // remote returns the settings of the issuers and the webhook for tokens.
 func (c *AuthenticationConfig) remote() token.Config {
-	r := token.Config{
+	return token.Config{
 		File: c.ConfigFile, OIDC: token.OIDC(c.OIDC), WebhookFile: c.Webhook.ConfigFile,
 		WebhookVersion: c.Webhook.Version, WebhookTTL: max(c.Webhook.CacheTTL, 0),
 	}
-	if r.WebhookVersion == "" {
-		r.WebhookVersion = "v1beta1"
-	}
-	if c.Webhook.CacheTTL == 0 {
-		r.WebhookTTL = 2 * time.Minute
-	}
-	return r
 }
 
 // validateIssuers checks the issuers of service accounts' tokens, with kube's texts.

@@ -39,18 +39,13 @@ type AuthorizationConfig struct {
 	ClaimStatusAuthorization *bool
 }
 
-// on returns a setting, or otherwise if it is nil.
-func on(set *bool, otherwise bool) bool {
-	if set == nil {
-		return otherwise
-	}
-	return *set
-}
-
-// constrainedImpersonation reports whether constrained impersonation is enabled.
-func (c *Config) constrainedImpersonation() bool {
-	return on(c.Authorization.ConstrainedImpersonation, !c.Emulation.read().Emulates())
-}
+// The defaults of authorization webhooks are kube-apiserver's.
+const (
+	// defaultReviewVersion is the version of SubjectAccessReviews and TokenReviews in requests to webhooks.
+	defaultReviewVersion   = "v1beta1"
+	defaultAuthorizedTTL   = 5 * time.Minute
+	defaultUnauthorizedTTL = 30 * time.Second
+)
 
 // gates returns the feature gates that are on by default.
 func (c *AuthorizationConfig) gates() map[string]any {
@@ -79,17 +74,17 @@ func (c *AuthorizationConfig) settings() []Setting {
 		},
 		{
 			Name: "authorization-webhook-version", Help: "version of SubjectAccessReview that the webhook is asked in",
-			Value: &c.WebhookVersion, Default: "v1beta1",
+			Value: &c.WebhookVersion, Default: defaultReviewVersion,
 		},
 		{
 			Name: "authorization-webhook-cache-authorized-ttl",
 			Help: "how long to keep what the webhook allowed, 0 for not at all", Value: &c.WebhookCacheAuthorizedTTL,
-			Default: 5 * time.Minute, Form: Bounded,
+			Default: defaultAuthorizedTTL, Form: Bounded,
 		},
 		{
 			Name:  "authorization-webhook-cache-unauthorized-ttl",
 			Help:  "how long to keep what the webhook did not allow, 0 for not at all",
-			Value: &c.WebhookCacheUnauthorizedTTL, Default: 30 * time.Second, Form: Bounded,
+			Value: &c.WebhookCacheUnauthorizedTTL, Default: defaultUnauthorizedTTL, Form: Bounded,
 		},
 		{
 			Name:  "authorization-config",
@@ -99,21 +94,22 @@ func (c *AuthorizationConfig) settings() []Setting {
 	}
 }
 
-func (c *AuthorizationConfig) setDefaults() {
+func (c *AuthorizationConfig) setDefaults(today bool) {
+	c.ConstrainedImpersonation = cmp.Or(c.ConstrainedImpersonation, &today)
+	c.NodeAudienceRestriction = cmp.Or(c.NodeAudienceRestriction, new(true))
+	c.ClaimStatusAuthorization = cmp.Or(c.ClaimStatusAuthorization, &today)
 	if len(c.Modes) == 0 && c.ConfigFile == "" {
 		c.Modes = []string{modes.Node, modes.RBAC}
 	}
-	if c.WebhookVersion == "" {
-		c.WebhookVersion = "v1beta1"
-	}
-	c.WebhookCacheAuthorizedTTL = cmp.Or(c.WebhookCacheAuthorizedTTL, 5*time.Minute)
-	c.WebhookCacheUnauthorizedTTL = cmp.Or(c.WebhookCacheUnauthorizedTTL, 30*time.Second)
+	c.WebhookVersion = cmp.Or(c.WebhookVersion, defaultReviewVersion)
+	c.WebhookCacheAuthorizedTTL = cmp.Or(c.WebhookCacheAuthorizedTTL, defaultAuthorizedTTL)
+	c.WebhookCacheUnauthorizedTTL = cmp.Or(c.WebhookCacheUnauthorizedTTL, defaultUnauthorizedTTL)
 }
 
 // validate checks the configuration before its defaults. The contents of files are checked when they are read.
 func (c *AuthorizationConfig) validate(p *problems) {
 	if c.ConfigFile != "" {
-		if len(c.Modes) > 0 || c.WebhookConfigFile != "" || c.WebhookVersion != "" && c.WebhookVersion != "v1beta1" ||
+		if len(c.Modes) > 0 || c.WebhookConfigFile != "" || c.WebhookVersion != "" && c.WebhookVersion != defaultReviewVersion ||
 			c.WebhookCacheAuthorizedTTL != 0 || c.WebhookCacheUnauthorizedTTL != 0 {
 			p.add("--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* " +
 				"flags are defined: drop one of them")

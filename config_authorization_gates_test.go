@@ -22,18 +22,17 @@ func TestAuthorizationGates(t *testing.T) {
 		{nil, "1.35", false, false, false},
 		{&yes, "1.35", true, true, false},
 	} {
-		c := &Config{
+		c := Config{
 			Emulation: EmulationConfig{Version: []string{test.version}},
 			Authorization: AuthorizationConfig{
 				ConstrainedImpersonation: test.gate, NodeAudienceRestriction: test.gate,
 				ClaimStatusAuthorization: test.gate,
 			},
-		}
+		}.withDefaults()
 		claims := slices.ContainsFunc(c.parts(), func(p part.Part) bool { return p.Name == "status of claims" })
-		if c.constrainedImpersonation() != test.constrained || claims != test.claims ||
-			c.pluginSettings().AnyAudience != test.any {
-			t.Errorf("%+v: constrained %v, claims %v, any audience %v", test, c.constrainedImpersonation(), claims,
-				c.pluginSettings().AnyAudience)
+		constrained, anyAudience := *c.Authorization.ConstrainedImpersonation, c.pluginSettings().AnyAudience
+		if constrained != test.constrained || claims != test.claims || anyAudience != test.any {
+			t.Errorf("%+v: constrained %v, claims %v, any audience %v", test, constrained, claims, anyAudience)
 		}
 	}
 }

@@ -52,13 +52,13 @@ func TestConfigAuthorization(t *testing.T) {
 func TestAuthorizationDefaults(t *testing.T) {
 	t.Parallel()
 	c := AuthorizationConfig{WebhookCacheUnauthorizedTTL: -1}
-	c.setDefaults()
+	c.setDefaults(true)
 	if !slices.Equal(c.Modes, []string{"Node", "RBAC"}) || c.WebhookCacheAuthorizedTTL != 5*time.Minute ||
 		c.WebhookCacheUnauthorizedTTL != -1 || c.WebhookVersion != "v1beta1" {
 		t.Errorf("%+v", c)
 	}
 	c = AuthorizationConfig{ConfigFile: "c"}
-	if c.setDefaults(); len(c.Modes) != 0 {
+	if c.setDefaults(true); len(c.Modes) != 0 {
 		t.Errorf("with a file: %+v", c)
 	}
 }

@@ -47,7 +47,8 @@ func (c *ControllersConfig) runs(controller string) bool {
 // controllers are the names that Enabled may hold, sorted.
 func controllers() []string {
 	names := control.Names()
-	for _, p := range (&Config{Workloads: WorkloadsConfig{Simulate: map[string]string{}}}).parts() {
+	c := Config{Workloads: WorkloadsConfig{Simulate: map[string]string{}}}.withDefaults()
+	for _, p := range c.parts() {
 		for _, l := range p.Loops {
 			if !l.Always {
 				names = append(names, l.Name)

@@ -1,6 +1,7 @@
 package bowsprit
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/candidates"
@@ -15,28 +16,42 @@ type CoordinationConfig struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
+// The default times of coordinated leader election are kube-apiserver's.
+const (
+	defaultLeaseDuration = 15 * time.Second
+	defaultRenewDeadline = 10 * time.Second
+	defaultRetryPeriod   = 2 * time.Second
+)
+
+func (c *CoordinationConfig) setDefaults() {
+	c.LeaseDuration = cmp.Or(c.LeaseDuration, defaultLeaseDuration)
+	c.RenewDeadline = cmp.Or(c.RenewDeadline, defaultRenewDeadline)
+	c.RetryPeriod = cmp.Or(c.RetryPeriod, defaultRetryPeriod)
+}
+
 func (c *CoordinationConfig) settings() []Setting {
-	byDefault := candidates.Times{}.WithDefaults()
 	return []Setting{
 		{
 			Name:  "coordinated-leadership-lease-duration",
 			Help:  "with CoordinatedLeaderElection and several servers: how long to wait for the one that elects before another does it",
-			Value: &c.LeaseDuration, Default: byDefault.LeaseDuration,
+			Value: &c.LeaseDuration, Default: defaultLeaseDuration,
 		},
 		{
 			Name:  "coordinated-leadership-renew-deadline",
 			Help:  "after how long the one that elects gives up, if it cannot tell the others that it is there",
-			Value: &c.RenewDeadline, Default: byDefault.RenewDeadline,
+			Value: &c.RenewDeadline, Default: defaultRenewDeadline,
 		},
 		{
 			Name: "coordinated-leadership-retry-period", Help: "how often it tells them",
-			Value: &c.RetryPeriod, Default: byDefault.RetryPeriod,
+			Value: &c.RetryPeriod, Default: defaultRetryPeriod,
 		},
 	}
 }
 
 func (c *CoordinationConfig) validate(p *problems) {
-	switch t := c.times(); {
+	t := *c
+	t.setDefaults()
+	switch {
 	case t.RetryPeriod < 0:
 		p.add("--coordinated-leadership-retry-period %s is negative: use a duration such as 2s", t.RetryPeriod)
 	case t.LeaseDuration <= t.RenewDeadline:
@@ -49,5 +64,5 @@ func (c *CoordinationConfig) validate(p *problems) {
 func (c *CoordinationConfig) times() candidates.Times {
 	return candidates.Times{
 		LeaseDuration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod,
-	}.WithDefaults()
+	}
 }

@@ -1,6 +1,7 @@
 package bowsprit
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/convert"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
 // EtcdConfig selects the store of objects: an embedded etcd, or an external cluster.
@@ -31,10 +33,13 @@ type EtcdConfig struct {
 	ListenClientURL string
 }
 
-func (c *EtcdConfig) setDefaults() {
-	if c.Prefix == "" {
-		c.Prefix = "/registry"
-	}
+const defaultEtcdPrefix = "/registry"
+
+// setDefaults fills in the defaults. simulated reports whether the server simulates workloads.
+func (c *EtcdConfig) setDefaults(simulated bool) {
+	c.Prefix = cmp.Or(c.Prefix, defaultEtcdPrefix)
+	others := len(c.Servers) > 0 || c.ListenClientURL != "" // other programs may read the store
+	c.StorageMediaType = cmp.Or(c.StorageMediaType, cluster.StorageMediaType(simulated, others))
 }
 
 func (c *EtcdConfig) settings(command Command) []Setting {
@@ -48,7 +53,7 @@ func (c *EtcdConfig) settings(command Command) []Setting {
 		{Name: "etcd-cafile", Help: "authority of etcd's certificates, PEM", Value: &c.CAFile},
 		{Name: "etcd-certfile", Help: "client certificate for etcd, PEM", Value: &c.CertFile},
 		{Name: "etcd-keyfile", Help: "key of --etcd-certfile, PEM", Value: &c.KeyFile},
-		{Name: "etcd-prefix", Help: "root of all keys in etcd", Value: &c.Prefix, Default: "/registry"},
+		{Name: "etcd-prefix", Help: "root of all keys in etcd", Value: &c.Prefix, Default: defaultEtcdPrefix},
 		{
 			Name:  "storage-media-type",
 			Help:  "what built-in kinds are stored in: " + strings.Join(convert.MediaTypes(), ", ") + stored,

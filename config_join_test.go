@@ -17,7 +17,7 @@ func TestJoinURL(t *testing.T) {
 	} {
 		c := Config{
 			Listen: ListenConfig{BindAddress: test.bind}, Services: ServicesConfig{AdvertiseAddress: test.advertise},
-		}
+		}.withDefaults()
 		if got := c.joinURL(test.own); got != test.want {
 			t.Errorf("listens on %s, advertises %q: %s, want %s", test.bind, test.advertise, got, test.want)
 		}
@@ -34,7 +34,7 @@ func TestServiceAddressInCertificate(t *testing.T) {
 	for ranges, want := range map[string]string{
 		"": "10.0.0.1", "10.96.0.0/12": "10.96.0.1", "fd00:1::/108,10.1.0.0/16": "fd00:1::1",
 	} {
-		c := Config{Services: ServicesConfig{ClusterIPRange: ranges}}
+		c := Config{Services: ServicesConfig{ClusterIPRange: ranges}}.withDefaults()
 		if hosts := c.hosts(); !slices.Contains(hosts, want) {
 			t.Errorf("services in %q: the certificate is for %s, not for %s", ranges, hosts, want)
 		}
@@ -49,8 +49,10 @@ func TestPeersAddress(t *testing.T) {
 		{"", "", ""}, {"127.0.0.1", "", "127.0.0.1"}, {"192.0.2.1", "", "192.0.2.1"},
 		{"192.0.2.1", "192.0.2.2", "192.0.2.2"},
 	} {
-		c := Config{Services: ServicesConfig{AdvertiseAddress: test.advertise}}
-		c.Aggregation.PeerAdvertiseIP = test.peer
+		c := Config{
+			Services:    ServicesConfig{AdvertiseAddress: test.advertise},
+			Aggregation: AggregationConfig{PeerAdvertiseIP: test.peer},
+		}.withDefaults()
 		if got := c.peers().IP; got != test.want {
 			t.Errorf("--advertise-address=%s --peer-advertise-ip=%s: %q", test.advertise, test.peer, got)
 		}

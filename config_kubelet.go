@@ -1,8 +1,11 @@
 package bowsprit
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bowsprit/bowsprit/internal/feature/kubelet"
 )
@@ -42,6 +45,32 @@ type KubeletConfig struct {
 	SplitLogs bool
 }
 
+// The defaults of connections to kubelets are kube-apiserver's.
+const (
+	defaultKubeletPort    = uint(10250)
+	defaultKubeletTimeout = 5 * time.Second
+)
+
+// defaultAddressTypes returns all types of addresses, in kube-apiserver's order of preference.
+func defaultAddressTypes() []string {
+	return []string{
+		string(corev1.NodeHostName), string(corev1.NodeInternalDNS), string(corev1.NodeInternalIP),
+		string(corev1.NodeExternalDNS), string(corev1.NodeExternalIP),
+	}
+}
+
+func (c *KubeletConfig) setDefaults(today bool) {
+	c.Port = cmp.Or(c.Port, defaultKubeletPort)
+	c.Timeout = cmp.Or(c.Timeout, defaultKubeletTimeout)
+	if len(c.AddressTypes) == 0 {
+		c.AddressTypes = defaultAddressTypes()
+	}
+	c.UpgradeNeedsCreate = cmp.Or(c.UpgradeNeedsCreate, &today)
+	c.ExtendWebSockets = cmp.Or(c.ExtendWebSockets, &today)
+	c.TranslateStreams = cmp.Or(c.TranslateStreams, new(true))
+	c.TunnelPorts = cmp.Or(c.TunnelPorts, new(true))
+}
+
 // gates are the feature gates.
 func (c *KubeletConfig) gates() map[string]any {
 	return map[string]any{
@@ -66,15 +95,15 @@ func (c *KubeletConfig) settings() []Setting {
 			Help:  "authorities of the serving certificates of kubelets, PEM (default: any certificate is believed)",
 			Value: &c.AuthorityFile,
 		},
-		{Name: "kubelet-port", Help: "port of kubelets, if the Node has none", Value: &c.Port, Default: kubelet.DefaultPort},
+		{Name: "kubelet-port", Help: "port of kubelets, if the Node has none", Value: &c.Port, Default: defaultKubeletPort},
 		{
 			Name:  "kubelet-preferred-address-types",
 			Help:  "types of addresses of a Node by which its kubelet is reached, the most wanted first",
-			Value: &c.AddressTypes, Default: kubelet.AddressTypes(),
+			Value: &c.AddressTypes, Default: defaultAddressTypes(),
 		},
 		{
 			Name: "kubelet-timeout", Help: "how long connecting to a kubelet may take",
-			Value: &c.Timeout, Default: kubelet.DefaultTimeout,
+			Value: &c.Timeout, Default: defaultKubeletTimeout,
 		},
 		{
 			Name:  "max-connection-bytes-per-sec",
@@ -101,7 +130,7 @@ func (c *KubeletConfig) validate(p *problems) {
 
 // kubelets returns the settings for the part.
 func (c *Config) kubelets() kubelet.Settings {
-	k, today := &c.Kubelet, !c.Emulation.read().Emulates()
+	k := &c.Kubelet
 	bound, err := netip.ParseAddr(c.Listen.BindAddress)
 	return kubelet.Settings{
 		CertFile: k.ClientCertFile, KeyFile: k.ClientKeyFile, CAFile: k.AuthorityFile, Port: k.Port,
@@ -109,8 +138,8 @@ func (c *Config) kubelets() kubelet.Settings {
 		// A server for programs of this machine alone gives them no way to it that they do not have.
 		Local: err == nil && bound.IsLoopback(),
 		Gates: kubelet.Gates{
-			UpgradeNeedsCreate: on(k.UpgradeNeedsCreate, today), Translate: on(k.TranslateStreams, true),
-			Tunnel: on(k.TunnelPorts, true), Extend: on(k.ExtendWebSockets, today), SplitLogs: k.SplitLogs,
+			UpgradeNeedsCreate: *k.UpgradeNeedsCreate, Translate: *k.TranslateStreams,
+			Tunnel: *k.TunnelPorts, Extend: *k.ExtendWebSockets, SplitLogs: k.SplitLogs,
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package bowsprit
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/request/charge"
@@ -31,21 +32,40 @@ type LimitsConfig struct {
 	NotReadyTolerationSeconds, UnreachableTolerationSeconds *int64
 }
 
+// The defaults of limits are kube-apiserver's.
+const (
+	defaultRequestTimeout    = time.Minute
+	defaultMinRequestTimeout = 30 * time.Minute
+	defaultReads             = 400
+	defaultWrites            = 200
+	defaultEventTTL          = time.Hour
+	defaultTolerationSeconds = int64(300)
+)
+
+func (c *LimitsConfig) setDefaults() {
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, defaultRequestTimeout)
+	c.MinRequestTimeout = cmp.Or(c.MinRequestTimeout, defaultMinRequestTimeout)
+	c.MaxRequestsInFlight = cmp.Or(c.MaxRequestsInFlight, defaultReads)
+	c.MaxMutatingRequestsInFlight = cmp.Or(c.MaxMutatingRequestsInFlight, defaultWrites)
+	c.PriorityAndFairness = cmp.Or(c.PriorityAndFairness, new(true))
+	c.EventTTL = cmp.Or(c.EventTTL, defaultEventTTL)
+	c.NotReadyTolerationSeconds = cmp.Or(c.NotReadyTolerationSeconds, new(defaultTolerationSeconds))
+	c.UnreachableTolerationSeconds = cmp.Or(c.UnreachableTolerationSeconds, new(defaultTolerationSeconds))
+}
+
 func (c *LimitsConfig) settings() []Setting {
 	for _, seconds := range []**int64{&c.NotReadyTolerationSeconds, &c.UnreachableTolerationSeconds} {
-		if *seconds == nil {
-			*seconds = new(int64(300))
-		}
+		*seconds = cmp.Or(*seconds, new(defaultTolerationSeconds))
 	}
 	return []Setting{
 		{
 			Name: "request-timeout", Help: "how long a request may take, but for watches and the like",
-			Value: &c.RequestTimeout, Default: time.Minute,
+			Value: &c.RequestTimeout, Default: defaultRequestTimeout,
 		},
 		{
 			Name:  "min-request-timeout",
 			Help:  "shortest life of a watch whose client sets none, in seconds; up to as much again is added",
-			Value: &c.MinRequestTimeout, Default: 30 * time.Minute, Form: Seconds,
+			Value: &c.MinRequestTimeout, Default: defaultMinRequestTimeout, Form: Seconds,
 		},
 		{
 			Name: "enable-priority-and-fairness",
@@ -57,13 +77,13 @@ func (c *LimitsConfig) settings() []Setting {
 			Name: "max-requests-inflight",
 			Help: "how many reads may run at a time, 0 for no limit; with --enable-priority-and-fairness part of the " +
 				"number of seats that requests share",
-			Value: &c.MaxRequestsInFlight, Default: 400, Form: Bounded,
+			Value: &c.MaxRequestsInFlight, Default: defaultReads, Form: Bounded,
 		},
 		{
 			Name: "max-mutating-requests-inflight",
 			Help: "how many writes may run at a time, 0 for no limit; with --enable-priority-and-fairness part of the " +
 				"number of seats that requests share",
-			Value: &c.MaxMutatingRequestsInFlight, Default: 200, Form: Bounded,
+			Value: &c.MaxMutatingRequestsInFlight, Default: defaultWrites, Form: Bounded,
 		},
 		{
 			Name: "max-requests-memory", Only: Serve,
@@ -73,17 +93,17 @@ func (c *LimitsConfig) settings() []Setting {
 		},
 		{
 			Name: "event-ttl", Help: "how long events live after their last write, 0 for ever",
-			Value: &c.EventTTL, Default: time.Hour, Form: Bounded,
+			Value: &c.EventTTL, Default: defaultEventTTL, Form: Bounded,
 		},
 		{
 			Name:  "default-not-ready-toleration-seconds",
 			Help:  "how long pods stay on a node that is not ready, if they say nothing",
-			Value: c.NotReadyTolerationSeconds, Default: int64(300),
+			Value: c.NotReadyTolerationSeconds, Default: defaultTolerationSeconds,
 		},
 		{
 			Name:  "default-unreachable-toleration-seconds",
 			Help:  "how long pods stay on a node that cannot be reached, if they say nothing",
-			Value: c.UnreachableTolerationSeconds, Default: int64(300),
+			Value: c.UnreachableTolerationSeconds, Default: defaultTolerationSeconds,
 		},
 	}
 }
@@ -96,7 +116,9 @@ func (c *LimitsConfig) validate(p *problems) {
 		p.add("--max-requests-memory %d is less than %d, which the largest bodies of two users take: use more, or 0 for "+
 			"the default", c.RequestMemory, charge.Least>>20)
 	}
-	if c.fair() && c.seats() <= 0 {
+	complete := *c
+	complete.setDefaults()
+	if *complete.PriorityAndFairness && complete.seats() <= 0 {
 		p.add("--max-requests-inflight and --max-mutating-requests-inflight add up to nothing: priority and fairness " +
 			"needs seats to share; use a number, or --enable-priority-and-fairness=false")
 	}
@@ -105,17 +127,8 @@ func (c *LimitsConfig) validate(p *problems) {
 	}
 }
 
-// fair reports whether priority and fairness is on.
-func (c *LimitsConfig) fair() bool { return c.PriorityAndFairness == nil || *c.PriorityAndFairness }
-
-// seats is how many seats requests share.
+// seats returns the number of seats that requests share with priority and fairness. A negative number of reads or
+// writes, which means no limit, adds none.
 func (c *LimitsConfig) seats() int {
-	reads, writes := c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight
-	if reads == 0 {
-		reads = 400
-	}
-	if writes == 0 {
-		writes = 200
-	}
-	return max(reads, 0) + max(writes, 0)
+	return max(c.MaxRequestsInFlight, 0) + max(c.MaxMutatingRequestsInFlight, 0)
 }

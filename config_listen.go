@@ -1,6 +1,7 @@
 package bowsprit
 
 import (
+	"cmp"
 	"net"
 )
 
@@ -14,14 +15,12 @@ type ListenConfig struct {
 	Listener net.Listener
 }
 
-func (c *ListenConfig) setDefaults() {
-	if c.BindAddress == "" {
-		c.BindAddress = "127.0.0.1"
-	}
-}
+const defaultBindAddress = "127.0.0.1"
+
+func (c *ListenConfig) setDefaults() { c.BindAddress = cmp.Or(c.BindAddress, defaultBindAddress) }
 
 func (c *ListenConfig) settings(command Command) []Setting {
-	address := "127.0.0.1"
+	address := defaultBindAddress
 	if command == KubeAPIServer {
 		address = "0.0.0.0"
 	}

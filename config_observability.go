@@ -1,6 +1,7 @@
 package bowsprit
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"regexp"
@@ -36,6 +37,8 @@ type ObservabilityConfig struct {
 	// ContentionProfiling has the profiles block and mutex filled, if Profiling is on.
 	ContentionProfiling bool
 }
+
+func (c *ObservabilityConfig) setDefaults() { c.Profiling = cmp.Or(c.Profiling, new(true)) }
 
 func (c *ObservabilityConfig) settings() []Setting {
 	return []Setting{
@@ -137,6 +140,3 @@ func (c *ObservabilityConfig) figures() figures.Options {
 		Allow: allowed, Disabled: slices.Clone(c.DisabledMetrics), ShowHidden: c.ShowHiddenMetricsForVersion != "",
 	}
 }
-
-// profiling reports whether profiles are served.
-func (c *ObservabilityConfig) profiling() bool { return c.Profiling == nil || *c.Profiling }

@@ -34,11 +34,16 @@ const (
 	defaultNodePorts    = "30000-32767"
 )
 
+func (c *ServicesConfig) setDefaults() {
+	c.ClusterIPRange = cmp.Or(c.ClusterIPRange, defaultServiceRange)
+	c.NodePortRange = cmp.Or(c.NodePortRange, defaultNodePorts)
+}
+
 func (c *ServicesConfig) settings() []Setting {
 	return []Setting{
 		{
 			Name:  "service-cluster-ip-range",
-			Help:  "where services get their addresses from, a CIDR or two of both families (default 10.0.0.0/24)",
+			Help:  "where services get their addresses from, a CIDR or two of both families (default " + defaultServiceRange + ")",
 			Value: &c.ClusterIPRange,
 		},
 		{
@@ -54,12 +59,14 @@ func (c *ServicesConfig) settings() []Setting {
 }
 
 func (c *ServicesConfig) validate(p *problems) {
-	ranges, err := parseServiceRanges(c.ClusterIPRange)
+	complete := *c
+	complete.setDefaults()
+	ranges, err := parseServiceRanges(complete.ClusterIPRange)
 	if err != nil {
 		p.add("--service-cluster-ip-range %q is no range of addresses (%w): use one such as 10.0.0.0/24",
 			c.ClusterIPRange, err)
 	}
-	if _, err := parseNodePorts(c.NodePortRange); err != nil {
+	if _, err := parseNodePorts(complete.NodePortRange); err != nil {
 		p.add("--service-node-port-range %q is no range of ports: use one such as 30000-32767", c.NodePortRange)
 	}
 	if c.AdvertiseAddress == "" {
@@ -76,11 +83,11 @@ func (c *ServicesConfig) validate(p *problems) {
 }
 
 func parseServiceRanges(text string) ([]netip.Prefix, error) {
-	return address.ParseRanges(strings.Split(cmp.Or(text, defaultServiceRange), ","))
+	return address.ParseRanges(strings.Split(text, ","))
 }
 
 func parseNodePorts(text string) (utilnet.PortRange, error) {
-	r, err := utilnet.ParsePortRange(cmp.Or(text, defaultNodePorts))
+	r, err := utilnet.ParsePortRange(text)
 	if err != nil {
 		return utilnet.PortRange{}, err
 	}

@@ -27,7 +27,8 @@ func TestAdvertised(t *testing.T) {
 				Services: ServicesConfig{ClusterIPRange: "fd00::/108,10.0.0.0/24"},
 			}, "2001:db8::1"},
 	} {
-		ip, err := test.config.advertised()
+		c := test.config.withDefaults()
+		ip, err := c.advertised()
 		if got := ip.String(); (err == nil) != (test.want != "") || err == nil && got != test.want {
 			t.Errorf("%+v: %s, %v; want %s", test.config, got, err, test.want)
 		}

@@ -1,6 +1,7 @@
 package bowsprit
 
 import (
+	"cmp"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -59,6 +60,11 @@ func (c *SigningConfig) everySigner() signerFiles {
 	return signerFiles{"", "cluster-signing-cert-file", "cluster-signing-key-file", &c.AuthorityFiles}
 }
 
+// defaultSigningDuration is kube-controller-manager's.
+const defaultSigningDuration = 365 * 24 * time.Hour
+
+func (c *SigningConfig) setDefaults() { c.Duration = cmp.Or(c.Duration, defaultSigningDuration) }
+
 func (c *SigningConfig) settings() []Setting {
 	every := c.everySigner()
 	all := []Setting{
@@ -79,7 +85,7 @@ func (c *SigningConfig) settings() []Setting {
 	return append(all, Setting{
 		Name:  "cluster-signing-duration",
 		Help:  "how long the certificates last at most",
-		Value: &c.Duration, Default: 365 * 24 * time.Hour, Only: Serve,
+		Value: &c.Duration, Default: defaultSigningDuration, Only: Serve,
 	})
 }
 

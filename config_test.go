@@ -241,7 +241,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestDefaults checks that every default is filled in, and that given values stay.
+// TestDefaults checks that every default is filled in once, and that given values stay.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	c := Config{}.withDefaults()

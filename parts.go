@@ -100,13 +100,13 @@ func (c *Config) parts() []part.Part {
 		snapshots(),
 		openid.Part(c.ServiceAccounts.JWKSURI, c.joinURL),
 	}
-	if on(c.Authorization.ClaimStatusAuthorization, !c.Emulation.read().Emulates()) {
+	if *c.Authorization.ClaimStatusAuthorization {
 		all = append(all, claim.Part())
 	}
 	if c.API.CoordinatedLeaderElection {
 		all = append(all, candidates.Part(c.Coordination.times()))
 	}
-	if c.Limits.fair() {
+	if *c.Limits.PriorityAndFairness {
 		all = append(all, fairness.Part())
 	}
 	if c.Workloads.Simulate != nil {
@@ -128,9 +128,7 @@ func builtinKinds(c *Config) part.Part {
 	return part.Part{Name: "built-in kinds",
 		Resources: func(h *part.Host, resources []*catalog.Resource) []*catalog.Resource {
 			resources = append(resources, kinds.Resources()...)
-			if c.Limits.EventTTL != 0 {
-				kinds.KeepEvents(resources, max(c.Limits.EventTTL, 0))
-			}
+			kinds.KeepEvents(resources, max(c.Limits.EventTTL, 0))
 			if c.API.CoordinatedLeaderElection {
 				kinds.CoordinateLeases(resources)
 			}
@@ -153,7 +151,7 @@ func builtinKinds(c *Config) part.Part {
 func (c *Config) pluginSettings() plugins.Settings {
 	s := plugins.Settings{
 		NotReadySeconds: c.Limits.NotReadyTolerationSeconds, UnreachableSeconds: c.Limits.UnreachableTolerationSeconds,
-		AnyAudience: !on(c.Authorization.NodeAudienceRestriction, true), Features: c.API.Features,
+		AnyAudience: !*c.Authorization.NodeAudienceRestriction, Features: c.API.Features,
 	}
 	if c.Controllers.runs(accounts.Controller) {
 		s.AccountPatience = accountPatience

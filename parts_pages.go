@@ -72,7 +72,7 @@ func forAll(serve http.HandlerFunc) front.Handler {
 // Contention is measured by the process as a whole, from then on.
 func profiles(c *ObservabilityConfig) part.Part {
 	return part.Part{Name: "profiles", Pages: func(*part.Host) map[string]front.Handler {
-		if !c.profiling() {
+		if !*c.Profiling {
 			return nil
 		}
 		if c.ContentionProfiling {

@@ -72,3 +72,23 @@ func TestErrorsNameFlags(t *testing.T) {
 		t.Errorf("only %d flags are named: the test looks at the wrong thing", found)
 	}
 }
+
+// TestDefaultsOfFlags checks that the default of each flag of serve is the value that the server uses if the flag is not
+// given.
+func TestDefaultsOfFlags(t *testing.T) {
+	t.Parallel()
+	c := Config{}.withDefaults()
+	compared := 0
+	for _, s := range c.Settings(Serve) {
+		if s.Default == nil || s.Name == "secure-port" { // 0 is a port too: a free one
+			continue
+		}
+		compared++
+		if got := reflect.ValueOf(s.Value).Elem().Interface(); !reflect.DeepEqual(got, s.Default) {
+			t.Errorf("--%s: the default is %v, and the server uses %v", s.Name, s.Default, got)
+		}
+	}
+	if compared < 40 {
+		t.Errorf("only %d defaults are compared", compared)
+	}
+}

@@ -113,7 +113,7 @@ func (p *process) buildAuth(context.Context) error {
 // buildFlow makes the scheduler that shares the server's seats out among requests. A part configures it later.
 func (p *process) buildFlow(context.Context) error {
 	c, h := &p.config, &p.host
-	if !c.Limits.fair() {
+	if !*c.Limits.PriorityAndFairness {
 		return nil
 	}
 	h.Flow = flow.New(flow.Options{
@@ -250,7 +250,7 @@ func (p *process) buildFront(context.Context) error {
 			Served: served.Has, LongRunning: served.LongRunning,
 			Version:                 front.VersionInfo(build(), c.Emulation.shown()),
 			StrictTransportSecurity: c.HTTP.StrictTransportSecurity, AllowedOrigins: origins,
-			LegacyImpersonation: !c.constrainedImpersonation(), Flow: h.Flow, Memory: p.ledger(),
+			LegacyImpersonation: !*c.Authorization.ConstrainedImpersonation, Flow: h.Flow, Memory: p.ledger(),
 			RequestTimeout: c.Limits.RequestTimeout, MaxRequestsInFlight: c.Limits.MaxRequestsInFlight,
 			MaxMutationsInFlight: c.Limits.MaxMutatingRequestsInFlight,
 		},

@@ -58,7 +58,6 @@ type Server struct {
 
 // New returns a Server.
 func New(c Config) *Server {
-	c.Config = c.WithDefaults()
 	if c.Figures == nil {
 		c.Figures = c.Metrics
 	}

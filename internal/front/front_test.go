@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -43,7 +45,11 @@ func newServer(t testing.TB, resources Handler, change func(*Config)) *Server {
 			Version:       version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3+bowsprit"},
 			NewID:         func() string { return "new-id" },
 			Served:        func(i *request.Info) bool { return i.Resource == "pods" },
+			LongRunning:   func(*request.Info) bool { return false },
+			Metrics:       prometheus.NewRegistry(),
 			Log:           slog.New(slog.DiscardHandler),
+
+			RequestTimeout: time.Minute, MaxRequestsInFlight: 400, MaxMutationsInFlight: 200,
 		},
 		Resources: resources,
 		Discovery: func(w http.ResponseWriter, _ *http.Request, info *request.Info, _ user.Info) {

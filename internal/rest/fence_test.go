@@ -95,7 +95,7 @@ func startWith(t testing.TB, etcd store.Embedded, change func(*verb.Config)) *se
 	}
 	change(&config)
 	verbs := verb.New(config)
-	s := &server{verbs, rest.New(rest.Config{Verbs: verbs}), st}
+	s := &server{verbs, rest.New(rest.Config{Verbs: verbs, WatchAtLeast: time.Minute}), st}
 	all := control.New(control.Config{Verbs: verbs, View: view, Catalog: cat, Now: time.Now, Log: log})
 	if err := view.Load(t.Context()); err != nil {
 		t.Fatal(err)

@@ -24,8 +24,8 @@ type Config struct {
 	Verbs *verb.Verbs
 	// Connections connect to the things behind objects, keyed by resource and subresource: "pods/exec". Optional.
 	Connections map[string]Connection
-	// WatchAtLeast is the minimum duration of a watch whose client sets none, 30 minutes if zero. Up to the same
-	// duration is added at random, so that clients do not all reconnect at once.
+	// WatchAtLeast is the minimum duration of a watch whose client sets none. Up to the same duration is added at
+	// random, so that clients do not all reconnect at once.
 	WatchAtLeast time.Duration
 	// Metrics is the registry for the metrics of watches. Optional.
 	Metrics *prometheus.Registry
@@ -41,9 +41,6 @@ type Server struct {
 
 // New returns a server.
 func New(c Config) *Server {
-	if c.WatchAtLeast == 0 {
-		c.WatchAtLeast = 30 * time.Minute
-	}
 	s := &Server{verbs: c.Verbs, connections: c.Connections, watchAtLeast: c.WatchAtLeast, figures: newFigures()}
 	if c.Metrics != nil {
 		c.Metrics.MustRegister(s.figures)

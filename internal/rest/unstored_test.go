@@ -45,7 +45,7 @@ func TestUnstored(t *testing.T) {
 			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "componentstatus"}, name)
 		}},
 	})
-	s := &server{Verbs: verbs, Server: rest.New(rest.Config{Verbs: verbs})}
+	s := &server{Verbs: verbs, Server: rest.New(rest.Config{Verbs: verbs, WatchAtLeast: time.Minute})}
 	const (
 		root     = "/api/v1/componentstatuses"
 		a        = `"conditions":[{"message":"m","status":"True","type":"Healthy"}]`

@@ -11,13 +11,11 @@
 package kubelet
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	proxymetrics "k8s.io/apiserver/pkg/util/proxy/metrics"
 
 	"github.com/bowsprit/bowsprit/internal/net/egress"
@@ -25,19 +23,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/rest"
 )
 
-// The defaults of kube-apiserver.
-const (
-	DefaultPort    = uint(10250)
-	DefaultTimeout = 5 * time.Second
-)
-
-// AddressTypes returns all types of addresses, in Kubernetes' order.
-func AddressTypes() []string {
-	return []string{string(corev1.NodeHostName), string(corev1.NodeInternalDNS), string(corev1.NodeInternalIP),
-		string(corev1.NodeExternalDNS), string(corev1.NodeExternalIP)}
-}
-
-// Settings configure the connections to kubelets. Zero values of Port, AddressTypes and Timeout mean the defaults.
+// Settings configure the connections to kubelets.
 type Settings struct {
 	// CertFile and KeyFile are the client certificate for kubelets; empty means the server's own, if it has one.
 	CertFile, KeyFile string
@@ -81,10 +67,6 @@ func Metrics() []string {
 
 // Part brings the way to nodes.
 func Part(s Settings) part.Part {
-	s.Port, s.Timeout = cmp.Or(s.Port, DefaultPort), cmp.Or(s.Timeout, DefaultTimeout)
-	if len(s.AddressTypes) == 0 {
-		s.AddressTypes = AddressTypes()
-	}
 	var y *way
 	return part.Part{
 		Name: "the way to nodes",

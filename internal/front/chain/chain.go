@@ -73,14 +73,14 @@ type Config struct {
 	// server's own origin.
 	AllowedOrigins []*regexp.Regexp
 
-	// Metrics is the registry for request metrics. If nil, one is created.
+	// Metrics is the registry for request metrics.
 	Metrics *prometheus.Registry
 	// Served reports whether a resource request names an existing resource and subresource. Only those requests get
-	// their own metrics; names invented by clients would fill the memory. Nil always means false.
+	// their own metrics; names invented by clients would fill the memory.
 	Served func(*request.Info) bool
 
 	// LongRunning reports whether a resource request has no time limit because of its subresource; watches never have
-	// one. Nil always means false.
+	// one.
 	LongRunning func(*request.Info) bool
 
 	// LegacyImpersonation disables the constrained modes of impersonation.
@@ -94,45 +94,13 @@ type Config struct {
 	// Flow distributes the server's seats among requests. If nil, only the limits below apply.
 	Flow *flow.Controller
 
-	RequestTimeout       time.Duration // limit for requests that are not long-running; 0 means 60 s
-	MaxRequestsInFlight  int           // concurrent reads; 0 means 400, negative no limit
-	MaxMutationsInFlight int           // concurrent writes; 0 means 200, negative no limit
+	RequestTimeout       time.Duration // limit for requests that are not long-running
+	MaxRequestsInFlight  int           // concurrent reads; negative means no limit
+	MaxMutationsInFlight int           // concurrent writes; negative means no limit
 
 	Now   func() time.Time // nil is time.Now
 	NewID func() string    // audit IDs; nil makes UUIDs
-	Log   *slog.Logger     // nil is silent
-}
-
-// WithDefaults returns c with defaults for unset fields.
-func (c Config) WithDefaults() Config {
-	if c.Metrics == nil {
-		c.Metrics = prometheus.NewRegistry()
-	}
-	if c.Served == nil {
-		c.Served = func(*request.Info) bool { return false }
-	}
-	if c.LongRunning == nil {
-		c.LongRunning = func(*request.Info) bool { return false }
-	}
-	if c.RequestTimeout == 0 {
-		c.RequestTimeout = time.Minute
-	}
-	if c.MaxRequestsInFlight == 0 {
-		c.MaxRequestsInFlight = 400
-	}
-	if c.MaxMutationsInFlight == 0 {
-		c.MaxMutationsInFlight = 200
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.NewID == nil {
-		c.NewID = newID
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	return c
+	Log   *slog.Logger
 }
 
 // Chain runs the steps for each request. It is an http.Handler.
@@ -165,8 +133,12 @@ func New(config Config, behind Behind, hijacked *conn.Hijacked) *Chain {
 	since := time.Since
 	if now := config.Now; now != nil {
 		since = func(began time.Time) time.Duration { return now().Sub(began) }
+	} else {
+		config.Now = time.Now
 	}
-	config = config.WithDefaults()
+	if config.NewID == nil {
+		config.NewID = newID
+	}
 	c := &Chain{config: config, behind: behind, hijacked: hijacked, turns: newTurns(), since: since}
 	c.closing, c.close = context.WithCancel(context.Background())
 	c.reads.max, c.writes.max = int64(config.MaxRequestsInFlight), int64(config.MaxMutationsInFlight)

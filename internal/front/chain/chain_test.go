@@ -54,7 +54,10 @@ func newChain(t testing.TB, resources handler, change func(*Config)) *Chain {
 		Version:       version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3+bowsprit"},
 		NewID:         func() string { return "new-id" },
 		Served:        func(i *request.Info) bool { return i.Resource == "pods" },
+		LongRunning:   func(*request.Info) bool { return false },
 		Log:           slog.New(slog.DiscardHandler),
+
+		RequestTimeout: time.Minute, MaxRequestsInFlight: 400, MaxMutationsInFlight: 200,
 	}
 	if change != nil {
 		change(&c)

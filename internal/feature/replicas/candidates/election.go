@@ -34,26 +34,12 @@ import (
 type coordination struct{ *part.Host }
 
 // Times are the times of the Lease kube-system/leader-election-controller, for which the servers that coordinate
-// elections compete: kube-apiserver's flags --coordinated-leadership-*. Zero means the flag's default.
+// elections compete: kube-apiserver's flags --coordinated-leadership-*.
 type Times struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// WithDefaults returns t with kube-apiserver's defaults filled in.
-func (t Times) WithDefaults() Times {
-	for _, field := range []struct {
-		d      *time.Duration
-		wanted time.Duration
-	}{{&t.LeaseDuration, 15 * time.Second}, {&t.RenewDeadline, 10 * time.Second}, {&t.RetryPeriod, 2 * time.Second}} {
-		if *field.d == 0 {
-			*field.d = field.wanted
-		}
-	}
-	return t
-}
-
 func (t Times) election() *control.Election {
-	t = t.WithDefaults()
 	return &control.Election{
 		Lease: "leader-election-controller", Duration: t.LeaseDuration, RenewWithin: t.RenewDeadline,
 		RenewEvery: t.RetryPeriod, Retry: t.RetryPeriod,
