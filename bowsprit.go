@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -19,8 +17,9 @@ import (
 
 // Server is a control plane in this process.
 type Server struct {
-	config Config
-	ready  chan struct{} // closed when the API answers
+	config   Config
+	hostname string        // of this machine, for tests; "" means its own
+	ready    chan struct{} // closed when the API answers
 
 	// Written before ready is closed, read after.
 	url        string
@@ -77,7 +76,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	s.mu.running = true
 	s.mu.Unlock()
 
-	p := newProcess(s.config, s.config.parts())
+	p := newProcess(s.config, parts(&s.config, s.hostname))
 	log, v := s.config.Log, Version()
 	log.Info("starting", "version", v.Bowsprit, "kubernetes", v.Kubernetes, "dataDir", s.config.DataDir)
 	defer func() { err = errors.Join(err, p.stopLogged()) }()
@@ -109,17 +108,4 @@ func (s *Server) publish(p *process) error {
 	close(s.ready)
 	s.config.Log.Info("ready", "url", s.url, slog.Duration("after", time.Since(p.host.Started)))
 	return nil
-}
-
-// reachable returns an address that a client on this machine can use.
-func reachable(addr net.Addr) string {
-	tcp, ok := addr.(*net.TCPAddr)
-	if !ok {
-		return addr.String()
-	}
-	host := tcp.IP.String()
-	if tcp.IP.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }

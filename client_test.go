@@ -15,10 +15,17 @@ import (
 // runServer runs a server until the test calls stop, which waits for its end, or ends itself.
 func runServer(t *testing.T, config Config) (client coreClient, stop func()) {
 	t.Helper()
+	return runServerOn(t, "", config)
+}
+
+// runServerOn is runServer with a name for this machine.
+func runServerOn(t *testing.T, hostname string, config Config) (client coreClient, stop func()) {
+	t.Helper()
 	server, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	server.hostname = hostname
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"time"
-
-	"github.com/bowsprit/bowsprit/internal/part"
 )
 
 // Config configures a Server. The zero value with Ephemeral or DataDir set is complete. The file of each group has its
@@ -61,8 +59,6 @@ type Config struct {
 	Clock Clock
 	// Log receives the server's log; nil drops it.
 	Log *slog.Logger
-
-	hostname string // for tests: a name of this machine
 }
 
 // Clock is a time that can be another than the machine's.
@@ -101,7 +97,7 @@ func (c Config) Validate() error {
 	c.ServiceAccounts.validate(&p)
 	c.Admission.validate(&p)
 	c.Services.validate(&p)
-	c.Aggregation.validate(&p, !c.Emulation.read().Emulates())
+	c.Aggregation.validate(&p, !emulated(&c.Emulation).Emulates())
 	c.Egress.validate(&p)
 	c.Kubelet.validate(&p)
 	c.Workloads.validate(&p)
@@ -116,7 +112,7 @@ const defaultShutdownTimeout = 10 * time.Second
 
 // withDefaults returns the configuration with every default filled in.
 func (c Config) withDefaults() Config {
-	today := !c.Emulation.read().Emulates() // features of this release are on unless an older one is emulated
+	today := !emulated(&c.Emulation).Emulates() // features of this release are on unless an older one is emulated
 	c.Listen.setDefaults()
 	c.Etcd.setDefaults(c.Workloads.Simulate != nil)
 	c.Authentication.setDefaults()
@@ -130,9 +126,6 @@ func (c Config) withDefaults() Config {
 	c.Controllers.Signing.setDefaults()
 	c.Coordination.setDefaults()
 	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, defaultShutdownTimeout)
-	if c.Clock == nil {
-		c.Clock = part.MachineClock{}
-	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

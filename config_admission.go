@@ -18,17 +18,6 @@ type AdmissionConfig struct {
 	ConfigFile string
 }
 
-// AdmissionPlugins returns the valid names for AdmissionConfig.Disabled, which are kube-apiserver's, in the order in
-// which the plugins run.
-func AdmissionPlugins() []string {
-	var names []string
-	c := Config{}.withDefaults()
-	for _, p := range admissionChain(c.parts(), nil) {
-		names = append(names, p.Name)
-	}
-	return names
-}
-
 func (c *AdmissionConfig) settings() []Setting {
 	return []Setting{
 		{

@@ -2,9 +2,8 @@ package bowsprit
 
 import (
 	"cmp"
-
-	"github.com/bowsprit/bowsprit/internal/feature/aggregation"
-	"github.com/bowsprit/bowsprit/internal/feature/replicas/peer"
+	"net/netip"
+	"strconv"
 )
 
 // AggregationConfig configures the connections to the servers of APIServices.
@@ -80,24 +79,23 @@ func (c *AggregationConfig) validate(p *problems, today bool) {
 	if (c.ProxyClientCertFile == "") != (c.ProxyClientKeyFile == "") {
 		p.add("--proxy-client-cert-file and --proxy-client-key-file go together: give both or none")
 	}
-	for _, err := range peer.Validate(c.peers(*cmp.Or(c.PeerProxy, &today)), c.ProxyClientCertFile != "") {
-		p.add("%w", err)
+	for _, flag := range []struct{ name, value string }{
+		{"--peer-ca-file", c.PeerCAFile}, {"--peer-advertise-ip", c.PeerAdvertiseIP},
+		{"--peer-advertise-port", c.PeerAdvertisePort},
+	} {
+		if flag.value != "" && !*cmp.Or(c.PeerProxy, &today) {
+			p.add("%s requires UnknownVersionInteroperabilityProxy feature to be turned on", flag.name)
+		}
 	}
-}
-
-func (c *AggregationConfig) peers(on bool) peer.Settings {
-	return peer.Settings{Off: !on, IP: c.PeerAdvertiseIP, Port: c.PeerAdvertisePort, AuthorityFile: c.PeerCAFile}
-}
-
-// peers returns the settings for the parts that connect servers with each other. A given address may be on this
-// machine.
-func (c *Config) peers() peer.Settings {
-	s := c.Aggregation.peers(*c.Aggregation.PeerProxy)
-	s.Hostname, s.IP, s.Advertised = c.hostname, cmp.Or(s.IP, c.Services.AdvertiseAddress), c.advertised
-	return s
-}
-
-// aggregation returns the settings for the part.
-func (c *Config) aggregation() aggregation.Settings {
-	return aggregation.Settings{Routing: *c.Aggregation.Routing, RejectRedirects: *c.Aggregation.RejectRedirects}
+	if c.PeerCAFile != "" && c.ProxyClientCertFile == "" {
+		p.add("--peer-ca-file needs --proxy-client-cert-file and --proxy-client-key-file, by which the other servers " +
+			"believe this one who sends a request")
+	}
+	if _, err := netip.ParseAddr(c.PeerAdvertiseIP); c.PeerAdvertiseIP != "" && err != nil {
+		p.add("--peer-advertise-ip %q is no IP address", c.PeerAdvertiseIP)
+	}
+	n, err := strconv.ParseUint(c.PeerAdvertisePort, 10, 16)
+	if c.PeerAdvertisePort != "" && (err != nil || n == 0) {
+		p.add("--peer-advertise-port %q is no port: use one from 1 to 65535", c.PeerAdvertisePort)
+	}
 }

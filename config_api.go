@@ -61,16 +61,6 @@ func (c *APIConfig) settings(command Command, all *Config) []Setting {
 	}
 }
 
-// openGates returns the enabled gates that kinds or roles depend on.
-func (c *Config) openGates() []string {
-	gates := map[string]bool{
-		"ClusterTrustBundle": c.API.ClusterTrustBundle, "PodCertificateRequest": c.API.PodCertificateRequest,
-		"StorageVersionMigrator": c.Versions.MigratorRole,
-	}
-	maps.Copy(gates, c.API.Features)
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(gates)), func(name string) bool { return !gates[name] })
-}
-
 func (c *APIConfig) validate(p *problems) {
 	if err := kinds.RuntimeConfig(c.RuntimeConfig).Validate(); err != nil {
 		p.add("--runtime-config: %w", err)

@@ -257,14 +257,14 @@ func (c *AuditTruncateConfig) settings(backend string) []Setting {
 func (c *AuditConfig) validate(p *problems) {
 	complete := *c
 	complete.setDefaults()
-	o := complete.options()
+	o := auditOptions(&complete)
 	if err := o.Validate(); err != nil {
 		*p = append(*p, err)
 	}
 }
 
-// options returns the options of package audit.
-func (c *AuditConfig) options() audit.Options {
+// auditOptions returns the options of package audit.
+func auditOptions(c *AuditConfig) audit.Options {
 	l, w := &c.Log, &c.Webhook
 	return audit.Options{
 		PolicyFile: c.PolicyFile,

@@ -6,10 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/bowsprit/bowsprit/internal/auth/authn"
-	"github.com/bowsprit/bowsprit/internal/auth/token"
-	"github.com/bowsprit/bowsprit/internal/feature/review/trust"
 )
 
 // AuthenticationConfig configures how clients are authenticated.
@@ -225,8 +221,8 @@ func (c *RequestHeaderConfig) validate(p *problems) {
 	}
 }
 
-// warnings returns warnings about valid but dangerous settings.
-func (c *RequestHeaderConfig) warnings() []string {
+// proxyWarnings returns warnings about valid but dangerous settings.
+func proxyWarnings(c *RequestHeaderConfig) []string {
 	var all []string
 	for _, list := range []struct {
 		flag, what, standard string
@@ -246,33 +242,6 @@ func (c *RequestHeaderConfig) warnings() []string {
 
 func hasFold(values []string, wanted string) bool {
 	return slices.ContainsFunc(values, func(s string) bool { return strings.EqualFold(s, wanted) })
-}
-
-// proxy returns the settings of front proxies for authn, or nil.
-func (c *RequestHeaderConfig) proxy() *authn.FrontProxy {
-	if c.ClientCAFile == "" {
-		return nil
-	}
-	return &authn.FrontProxy{
-		AllowedNames: c.AllowedNames, UsernameHeaders: c.UsernameHeaders, UIDHeaders: c.UIDHeaders,
-		GroupHeaders: c.GroupHeaders, ExtraPrefixes: c.ExtraHeadersPrefix,
-	}
-}
-
-// trusted returns the settings of front proxies for other servers.
-func (c *RequestHeaderConfig) trusted() trust.Headers {
-	return trust.Headers{
-		Username: c.UsernameHeaders, UID: c.UIDHeaders, Group: c.GroupHeaders, ExtraPrefixes: c.ExtraHeadersPrefix,
-		AllowedNames: c.AllowedNames,
-	}
-}
-
-// remote returns the settings of the issuers and the webhook for tokens.
-func (c *AuthenticationConfig) remote() token.Config {
-	return token.Config{
-		File: c.ConfigFile, OIDC: token.OIDC(c.OIDC), WebhookFile: c.Webhook.ConfigFile,
-		WebhookVersion: c.Webhook.Version, WebhookTTL: max(c.Webhook.CacheTTL, 0),
-	}
 }
 
 // validateIssuers checks the issuers of service accounts' tokens, with kube's texts.

@@ -29,8 +29,8 @@ func TestAuthorizationGates(t *testing.T) {
 				ClaimStatusAuthorization: test.gate,
 			},
 		}.withDefaults()
-		claims := slices.ContainsFunc(c.parts(), func(p part.Part) bool { return p.Name == "status of claims" })
-		constrained, anyAudience := *c.Authorization.ConstrainedImpersonation, c.pluginSettings().AnyAudience
+		claims := slices.ContainsFunc(parts(&c, ""), func(p part.Part) bool { return p.Name == "status of claims" })
+		constrained, anyAudience := *c.Authorization.ConstrainedImpersonation, pluginSettings(&c).AnyAudience
 		if constrained != test.constrained || claims != test.claims || anyAudience != test.any {
 			t.Errorf("%+v: constrained %v, claims %v, any audience %v", test, constrained, claims, anyAudience)
 		}

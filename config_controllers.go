@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
@@ -40,21 +39,6 @@ func (c *ControllersConfig) validate(p *problems) {
 }
 
 // runs reports whether a controller is switched on.
-func (c *ControllersConfig) runs(controller string) bool {
-	return control.Config{Enabled: kinds.ControllerNames(c.Enabled)}.Runs(controller)
-}
-
-// controllers are the names that Enabled may hold, sorted.
-func controllers() []string {
-	names := control.Names()
-	c := Config{Workloads: WorkloadsConfig{Simulate: map[string]string{}}}.withDefaults()
-	for _, p := range c.parts() {
-		for _, l := range p.Loops {
-			if !l.Always {
-				names = append(names, l.Name)
-			}
-		}
-	}
-	slices.Sort(names)
-	return names
+func runs(c *ControllersConfig, controller string) bool {
+	return kinds.RunsController(c.Enabled, controller)
 }

@@ -32,7 +32,7 @@ func TestControllerAliases(t *testing.T) {
 		if c.validate(&p); len(p) > 0 {
 			t.Errorf("%s: %v", enabled, p)
 		}
-		if got := [2]bool{c.runs(signer), c.runs(cleaner)}; got != want {
+		if got := [2]bool{runs(&c, signer), runs(&c, cleaner)}; got != want {
 			t.Errorf("%s runs %v, not %v", enabled, got, want)
 		}
 	}

@@ -3,8 +3,6 @@ package bowsprit
 import (
 	"cmp"
 	"time"
-
-	"github.com/bowsprit/bowsprit/internal/feature/replicas/candidates"
 )
 
 // CoordinationConfig configures the election of the server that elects leaders among LeaseCandidates. It has no effect
@@ -58,11 +56,5 @@ func (c *CoordinationConfig) validate(p *problems) {
 		p.add("--coordinated-leadership-lease-duration must be greater than --coordinated-leadership-renew-deadline")
 	case t.RenewDeadline <= t.RetryPeriod:
 		p.add("--coordinated-leadership-renew-deadline must be greater than --coordinated-leadership-retry-period")
-	}
-}
-
-func (c *CoordinationConfig) times() candidates.Times {
-	return candidates.Times{
-		LeaseDuration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod,
 	}
 }

@@ -1,9 +1,6 @@
 package bowsprit
 
-import (
-	"github.com/bowsprit/bowsprit/internal/front"
-	"github.com/bowsprit/bowsprit/internal/kinds"
-)
+import "github.com/bowsprit/bowsprit/internal/kinds"
 
 // EmulationConfig makes the server behave like an older release of Kubernetes, so that a control plane can move to this
 // one in two steps: first to the new server, and then, without a way back, to its kinds and stored versions.
@@ -46,8 +43,8 @@ func (c *EmulationConfig) settings() []Setting {
 	}
 }
 
-// read returns the parsed settings, which must be valid.
-func (c *EmulationConfig) read() kinds.Emulation {
+// emulated returns the parsed settings, which must be valid.
+func emulated(c *EmulationConfig) kinds.Emulation {
 	e, err := kinds.ParseEmulation(c.Version, c.MinCompatibility)
 	if err != nil {
 		e, _ = kinds.ParseEmulation(nil, nil)
@@ -55,12 +52,6 @@ func (c *EmulationConfig) read() kinds.Emulation {
 	e.ForwardCompatible = c.ForwardCompatible && e.Emulates()
 	e.RuntimeConfigForwardCompatible = c.RuntimeConfigForwardCompatible && e.Emulates()
 	return e
-}
-
-// shown returns the versions to show to clients.
-func (c *EmulationConfig) shown() front.Emulation {
-	e := c.read()
-	return front.Emulation{Version: e.Version.String(), MinCompatibility: e.MinCompatibility.String()}
 }
 
 func (c *EmulationConfig) validate(p *problems, api *APIConfig) {
@@ -80,7 +71,7 @@ func (c *EmulationConfig) validate(p *problems, api *APIConfig) {
 	if !e.Emulates() || config.Validate() != nil {
 		return // nothing is newer than the server's own release, and --runtime-config reports its own errors
 	}
-	if _, err := config.Apply(kinds.Resources(), c.read()); err != nil {
+	if _, err := config.Apply(kinds.Resources(), emulated(c)); err != nil {
 		p.add("--emulated-version: %w", err)
 	}
 }

@@ -24,7 +24,7 @@ func TestEmulationWithoutMutatingPolicies(t *testing.T) {
 		}
 		h := &part.Host{Log: slog.New(slog.DiscardHandler)}
 		h.Catalog = catalog.New(builtinKinds(c).Resources(h, nil)...)
-		if emulation := c.Emulation.shown(); emulation.Version != test.version {
+		if emulation := shown(&c.Emulation); emulation.Version != test.version {
 			t.Errorf("%s: shown as %v", test.version, emulation)
 		}
 		if got := obeysMutatingPolicies(c, h); got != test.want {

@@ -9,7 +9,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/convert"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
 // EtcdConfig selects the store of objects: an embedded etcd, or an external cluster.
@@ -38,8 +37,19 @@ const defaultEtcdPrefix = "/registry"
 // setDefaults fills in the defaults. simulated reports whether the server simulates workloads.
 func (c *EtcdConfig) setDefaults(simulated bool) {
 	c.Prefix = cmp.Or(c.Prefix, defaultEtcdPrefix)
-	others := len(c.Servers) > 0 || c.ListenClientURL != "" // other programs may read the store
-	c.StorageMediaType = cmp.Or(c.StorageMediaType, cluster.StorageMediaType(simulated, others))
+	if c.StorageMediaType == "" && simulated {
+		c.StorageMediaType = simulatedMediaType(len(c.Servers) > 0 || c.ListenClientURL != "")
+	}
+}
+
+// simulatedMediaType returns the default storage media type of a server that simulates workloads. The pages of etcd's
+// database count as memory of the process, so it is small. others reports whether other programs may read the store;
+// they can read protobuf.
+func simulatedMediaType(others bool) string {
+	if others {
+		return codec.Protobuf
+	}
+	return convert.CompressedJSON
 }
 
 func (c *EtcdConfig) settings(command Command) []Setting {

@@ -18,10 +18,10 @@ func TestJoinURL(t *testing.T) {
 		c := Config{
 			Listen: ListenConfig{BindAddress: test.bind}, Services: ServicesConfig{AdvertiseAddress: test.advertise},
 		}.withDefaults()
-		if got := c.joinURL(test.own); got != test.want {
+		if got := joinURL(&c, test.own); got != test.want {
 			t.Errorf("listens on %s, advertises %q: %s, want %s", test.bind, test.advertise, got, test.want)
 		}
-		if hosts := strings.Join(c.hosts(), " "); !strings.Contains(hosts, test.advertise) {
+		if hosts := strings.Join(hosts(&c), " "); !strings.Contains(hosts, test.advertise) {
 			t.Errorf("the certificate is for %s, not for %s", hosts, test.advertise)
 		}
 	}
@@ -35,7 +35,7 @@ func TestServiceAddressInCertificate(t *testing.T) {
 		"": "10.0.0.1", "10.96.0.0/12": "10.96.0.1", "fd00:1::/108,10.1.0.0/16": "fd00:1::1",
 	} {
 		c := Config{Services: ServicesConfig{ClusterIPRange: ranges}}.withDefaults()
-		if hosts := c.hosts(); !slices.Contains(hosts, want) {
+		if hosts := hosts(&c); !slices.Contains(hosts, want) {
 			t.Errorf("services in %q: the certificate is for %s, not for %s", ranges, hosts, want)
 		}
 	}
@@ -53,7 +53,7 @@ func TestPeersAddress(t *testing.T) {
 			Services:    ServicesConfig{AdvertiseAddress: test.advertise},
 			Aggregation: AggregationConfig{PeerAdvertiseIP: test.peer},
 		}.withDefaults()
-		if got := c.peers().IP; got != test.want {
+		if got := peers(&c, "").IP; got != test.want {
 			t.Errorf("--advertise-address=%s --peer-advertise-ip=%s: %q", test.advertise, test.peer, got)
 		}
 	}

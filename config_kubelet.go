@@ -2,12 +2,9 @@ package bowsprit
 
 import (
 	"cmp"
-	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/bowsprit/bowsprit/internal/feature/kubelet"
 )
 
 // KubeletConfig configures the connections to kubelets, for logs of pods, commands in containers, ports and proxies.
@@ -125,21 +122,5 @@ func (c *KubeletConfig) validate(p *problems) {
 	}
 	if c.MaxBytesPerSecond < 0 {
 		p.add("--max-connection-bytes-per-sec %d is negative: use 0 for no limit", c.MaxBytesPerSecond)
-	}
-}
-
-// kubelets returns the settings for the part.
-func (c *Config) kubelets() kubelet.Settings {
-	k := &c.Kubelet
-	bound, err := netip.ParseAddr(c.Listen.BindAddress)
-	return kubelet.Settings{
-		CertFile: k.ClientCertFile, KeyFile: k.ClientKeyFile, CAFile: k.AuthorityFile, Port: k.Port,
-		AddressTypes: k.AddressTypes, Timeout: k.Timeout, BytesPerSecond: k.MaxBytesPerSecond,
-		// A server for programs of this machine alone gives them no way to it that they do not have.
-		Local: err == nil && bound.IsLoopback(),
-		Gates: kubelet.Gates{
-			UpgradeNeedsCreate: *k.UpgradeNeedsCreate, Translate: *k.TranslateStreams,
-			Tunnel: *k.TunnelPorts, Extend: *k.ExtendWebSockets, SplitLogs: k.SplitLogs,
-		},
 	}
 }

@@ -118,7 +118,7 @@ func (c *LimitsConfig) validate(p *problems) {
 	}
 	complete := *c
 	complete.setDefaults()
-	if *complete.PriorityAndFairness && complete.seats() <= 0 {
+	if *complete.PriorityAndFairness && seats(&complete) <= 0 {
 		p.add("--max-requests-inflight and --max-mutating-requests-inflight add up to nothing: priority and fairness " +
 			"needs seats to share; use a number, or --enable-priority-and-fairness=false")
 	}
@@ -129,6 +129,6 @@ func (c *LimitsConfig) validate(p *problems) {
 
 // seats returns the number of seats that requests share with priority and fairness. A negative number of reads or
 // writes, which means no limit, adds none.
-func (c *LimitsConfig) seats() int {
+func seats(c *LimitsConfig) int {
 	return max(c.MaxRequestsInFlight, 0) + max(c.MaxMutatingRequestsInFlight, 0)
 }

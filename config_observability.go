@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/bowsprit/bowsprit/internal/front/figures"
 	"github.com/bowsprit/bowsprit/internal/net/tracing"
 )
 
@@ -98,7 +96,7 @@ func (c *ObservabilityConfig) validate(p *problems) {
 	if len(c.AllowMetricLabels) > 0 && c.AllowMetricLabelsManifest != "" {
 		p.add("cannot specify both --allow-metric-labels and --allow-metric-labels-manifest")
 	}
-	if _, err := c.allowed(); err != nil {
+	if _, err := metricLabels(c); err != nil {
 		*p = append(*p, err)
 	}
 	if c.TracingConfigFile != "" {
@@ -108,8 +106,8 @@ func (c *ObservabilityConfig) validate(p *problems) {
 	}
 }
 
-// allowed returns the values that labels may have, by "metric,label".
-func (c *ObservabilityConfig) allowed() (map[string][]string, error) {
+// metricLabels returns the values that labels may have, by "metric,label".
+func metricLabels(c *ObservabilityConfig) (map[string][]string, error) {
 	flag, given := "--allow-metric-labels", c.AllowMetricLabels
 	if file := c.AllowMetricLabelsManifest; file != "" {
 		flag = "--allow-metric-labels-manifest"
@@ -131,12 +129,4 @@ func (c *ObservabilityConfig) allowed() (map[string][]string, error) {
 		out[key] = strings.Split(values, ",")
 	}
 	return out, nil
-}
-
-// figures returns the options of /metrics.
-func (c *ObservabilityConfig) figures() figures.Options {
-	allowed, _ := c.allowed() // Validate has returned the error
-	return figures.Options{
-		Allow: allowed, Disabled: slices.Clone(c.DisabledMetrics), ShowHidden: c.ShowHiddenMetricsForVersion != "",
-	}
 }

@@ -4,14 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"net/url"
 	"strings"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-
-	"github.com/bowsprit/bowsprit/internal/feature/services/address"
 )
 
 // ServicesConfig configures the addresses and ports of services.
@@ -61,7 +57,7 @@ func (c *ServicesConfig) settings() []Setting {
 func (c *ServicesConfig) validate(p *problems) {
 	complete := *c
 	complete.setDefaults()
-	ranges, err := parseServiceRanges(complete.ClusterIPRange)
+	ranges, err := parseRanges(strings.Split(complete.ClusterIPRange, ","))
 	if err != nil {
 		p.add("--service-cluster-ip-range %q is no range of addresses (%w): use one such as 10.0.0.0/24",
 			c.ClusterIPRange, err)
@@ -82,8 +78,42 @@ func (c *ServicesConfig) validate(p *problems) {
 	}
 }
 
-func parseServiceRanges(text string) ([]netip.Prefix, error) {
-	return address.ParseRanges(strings.Split(text, ","))
+// serviceRanges returns the parsed ranges of addresses, which Validate has checked.
+func serviceRanges(c *ServicesConfig) []netip.Prefix {
+	ranges, _ := parseRanges(strings.Split(c.ClusterIPRange, ","))
+	return ranges
+}
+
+// parseRanges parses --service-cluster-ip-range: one network, or two of both families.
+func parseRanges(list []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range list {
+		prefix, err := netip.ParsePrefix(text)
+		switch {
+		case err != nil:
+			return nil, err
+		case prefix.Addr().Is6() && prefix.Bits() < 64:
+			return nil, fmt.Errorf("%s is larger than a /64", text)
+		case prefix.Addr().BitLen()-prefix.Bits() < 3:
+			return nil, fmt.Errorf("%s has less than 8 addresses", text)
+		}
+		out = append(out, prefix.Masked())
+	}
+	switch {
+	case len(out) == 0:
+		return nil, errors.New("there is none")
+	case len(out) > 2:
+		return nil, errors.New("there are more than two")
+	case len(out) == 2 && out[0].Addr().Is4() == out[1].Addr().Is4():
+		return nil, errors.New("both are of one family")
+	}
+	return out, nil
+}
+
+// nodePorts returns the parsed range of ports, which Validate has checked.
+func nodePorts(c *ServicesConfig) utilnet.PortRange {
+	ports, _ := parseNodePorts(c.NodePortRange)
+	return ports
 }
 
 func parseNodePorts(text string) (utilnet.PortRange, error) {
@@ -95,74 +125,4 @@ func parseNodePorts(text string) (utilnet.PortRange, error) {
 		return utilnet.PortRange{}, errors.New("there is none")
 	}
 	return *r, nil
-}
-
-// ranges and ports return parsed settings. validate has checked them.
-func (c *ServicesConfig) ranges() []netip.Prefix {
-	ranges, _ := parseServiceRanges(c.ClusterIPRange)
-	return ranges
-}
-
-func (c *ServicesConfig) ports() utilnet.PortRange {
-	ports, _ := parseNodePorts(c.NodePortRange)
-	return ports
-}
-
-// reachableByOthers reports whether endpoints may have the address.
-func reachableByOthers(ip netip.Addr) bool {
-	return ip.IsValid() && !ip.IsLoopback() && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLinkLocalUnicast()
-}
-
-// advertised returns the address at which other machines reach the server, determined as by kube-apiserver, in the
-// family of the service "kubernetes". The error is the reason if it finds none.
-func (c *Config) advertised() (netip.Addr, error) {
-	text := c.Services.AdvertiseAddress
-	if text == "" {
-		ip, err := utilnet.ResolveBindAddress(net.ParseIP(c.Listen.BindAddress))
-		if err != nil {
-			return netip.Addr{}, err
-		}
-		text = ip.String()
-	}
-	ip, err := netip.ParseAddr(text)
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	ip = ip.Unmap()
-	if first := c.Services.ranges()[0]; !reachableByOthers(ip) || first.Addr().Is4() != ip.Is4() {
-		return netip.Addr{},
-			fmt.Errorf("%s is no address where others reach the service kubernetes, which is in %s", ip, first)
-	}
-	return ip, nil
-}
-
-// joinAddress returns the address at which nodes reach the server, if it differs from the address to listen on. It is
-// the advertised address if one is given, or if the server listens on all addresses.
-func (c *Config) joinAddress() (address string, other bool) {
-	bound, _ := netip.ParseAddr(c.Listen.BindAddress)
-	ip, err := c.advertised()
-	if err != nil || c.Services.AdvertiseAddress == "" && !bound.IsUnspecified() {
-		return "", false
-	}
-	return ip.String(), true
-}
-
-// joinURL returns where nodes reach the server, which is at own for itself.
-func (c *Config) joinURL(own string) string {
-	address, other := c.joinAddress()
-	u, err := url.Parse(own)
-	if !other || err != nil {
-		return own
-	}
-	u.Host = net.JoinHostPort(address, u.Port())
-	return u.String()
-}
-
-// hosts returns the names and addresses for the server's own certificate, besides the customary ones.
-func (c *Config) hosts() []string {
-	hosts := []string{c.Listen.BindAddress, address.First(c.Services.ranges()[0]).String()}
-	if joined, other := c.joinAddress(); other {
-		hosts = append(hosts, joined)
-	}
-	return hosts
 }

@@ -7,7 +7,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
-	"github.com/bowsprit/bowsprit/internal/feature/certificates/signing"
+	"github.com/bowsprit/bowsprit/internal/kinds/certificates"
 )
 
 // SigningConfig configures the authorities that sign approved CertificateSigningRequests to Kubernetes' signers: the
@@ -49,7 +49,7 @@ func (c *SigningConfig) signers() []signerFiles {
 			"cluster-signing-kube-apiserver-client-key-file", &c.KubeAPIServerClient,
 		},
 		{
-			signing.LegacyUnknown, "cluster-signing-legacy-unknown-cert-file",
+			certificates.LegacyUnknown, "cluster-signing-legacy-unknown-cert-file",
 			"cluster-signing-legacy-unknown-key-file", &c.LegacyUnknown,
 		},
 	}
@@ -109,19 +109,4 @@ func (c *SigningConfig) validate(p *problems) {
 	if c.Duration < 0 {
 		p.add("--cluster-signing-duration %s is negative: use a duration such as 8760h", c.Duration)
 	}
-}
-
-// authorities returns the authority of each signer, empty for the server's own.
-func (c *SigningConfig) authorities() map[string]pki.Authority {
-	all := map[string]pki.Authority{}
-	for _, s := range c.signers() {
-		files := *s.files
-		if c.CertFile != "" {
-			files = c.AuthorityFiles
-		}
-		if files.CertFile != "" {
-			all[s.signer] = pki.Authority(files)
-		}
-	}
-	return all
 }

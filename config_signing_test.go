@@ -42,7 +42,7 @@ func TestSigningConfig(t *testing.T) {
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)
 		}
-		if got := test.signing.authorities(); len(got) != test.signers {
+		if got := authorities(&test.signing); len(got) != test.signers {
 			t.Errorf("%s: %d signers, want %d", test.name, len(got), test.signers)
 		}
 	}

@@ -54,7 +54,7 @@ func (c *TLSConfig) validate(p *problems) {
 			p.add("--tls-sni-cert-key %w", err)
 		}
 	}
-	if _, err := c.parse(); err != nil {
+	if _, err := parseTLS(c); err != nil {
 		*p = append(*p, err)
 	}
 }
@@ -65,8 +65,8 @@ var tlsVersions = map[string]uint16{
 	"VersionTLS13": tls.VersionTLS13,
 }
 
-// parse returns the versions and suites of a configuration in a tls.Config without other fields.
-func (c *TLSConfig) parse() (*tls.Config, error) {
+// parseTLS returns the versions and suites of a configuration in a tls.Config without other fields.
+func parseTLS(c *TLSConfig) (*tls.Config, error) {
 	out := &tls.Config{MinVersion: tls.VersionTLS12}
 	var errs []error
 	if c.MinVersion != "" {

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
@@ -40,12 +39,15 @@ var migrations = schema.GroupVersionResource{
 	Group: "storagemigration.k8s.io", Version: "v1beta1", Resource: "storageversionmigrations",
 }
 
+// storageMigration is the name of the controller that migrates objects.
+const storageMigration = "storage-version-migrator-controller"
+
 func (c *VersionsConfig) validate(p *problems, all *Config) {
 	if !c.MigrateStorage {
 		return
 	}
 	config := kinds.RuntimeConfig(all.API.RuntimeConfig)
-	switch emulate := all.Emulation.read(); {
+	switch emulate := emulated(&all.Emulation); {
 	case !config.Serves(migrations, true):
 		p.add("--migrate-storage-versions needs %s, which --runtime-config switches off: leave out one of the two",
 			migrations.GroupVersion())
@@ -53,9 +55,9 @@ func (c *VersionsConfig) validate(p *problems, all *Config) {
 		p.add("--migrate-storage-versions needs %s, which --emulated-version %s does not have: leave out one of the two",
 			migrations.GroupVersion(), emulate.Version)
 	}
-	if !all.Controllers.runs(control.StorageMigration) {
+	if !runs(&all.Controllers, storageMigration) {
 		p.add(
 			"--migrate-storage-versions needs the controller %s, which --controllers switches off: leave out one of the two",
-			control.StorageMigration)
+			storageMigration)
 	}
 }

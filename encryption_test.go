@@ -41,7 +41,7 @@ func startEncrypting(t *testing.T, dir, file string, log io.Writer, more ...func
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &encrypting{process: newProcess(server.config, server.config.parts())}
+	e := &encrypting{process: newProcess(server.config, parts(&server.config, ""))}
 	t.Cleanup(func() { e.end(t) })
 	e.coreClient = startProcess(t, server, e.process)
 	return e

@@ -14,7 +14,7 @@ type Extension interface {
 
 // behind returns the dependencies of an extension API server on the server in front of it, or nil for all other
 // servers.
-func (c *Config) behind() *part.Behind {
+func behind(c *Config) *part.Behind {
 	for _, e := range c.Extensions {
 		if b := e.Bring().Behind; b != nil {
 			return b
@@ -24,7 +24,7 @@ func (c *Config) behind() *part.Behind {
 }
 
 // extensions brings the kinds of Extensions.
-func (c *Config) extensions() []part.Part {
+func extensions(c *Config) []part.Part {
 	var all []part.Part
 	for _, e := range c.Extensions {
 		all = append(all, e.Bring().Part)
@@ -34,15 +34,15 @@ func (c *Config) extensions() []part.Part {
 
 // extensionParts returns the parts of an extension API server: its own kinds, and admission by the policies and
 // webhooks of the server in front of it.
-func (c *Config) extensionParts() []part.Part {
-	return append(c.extensions(),
-		c.behind().Part,
+func extensionParts(c *Config) []part.Part {
+	return append(extensions(c),
+		behind(c).Part,
 		unservedKinds(),
 		embeddedPlugins(c.Admission.Plugins),
 		admissionPolicies(c),
 		admissionWebhooks(),
 		serverMetrics(c),
-		statusPages(c.Flags, c.Emulation.shown()),
+		statusPages(c.Flags, shown(&c.Emulation)),
 		profiles(&c.Observability),
 	)
 }

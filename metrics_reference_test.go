@@ -196,7 +196,7 @@ func TestMetricsReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newProcess(server.config, server.config.parts())
+	p := newProcess(server.config, parts(&server.config, ""))
 	t.Cleanup(func() {
 		if err := p.stop(); err != nil {
 			t.Error(err)

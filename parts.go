@@ -53,58 +53,61 @@ import (
 // parts returns the parts of a server besides the core, in the order of their start. Within one position of the
 // admission chain that is also the order of plugins. This is the only list: add a part with a line here.
 //
-// The server also calls it for the names of plugins and controllers, so it must only make values.
-func (c *Config) parts() []part.Part {
-	if c.behind() != nil {
-		return c.extensionParts()
+// Tests call it for the names of plugins and controllers, so it must only make values. hostname is a name for this
+// machine; "" means its own.
+func parts(c *Config, hostname string) []part.Part {
+	if behind(c) != nil {
+		return extensionParts(c)
 	}
-	way, logs := c.kubelets(), &podlog.Logs{}
+	way, logs := kubelets(c), &podlog.Logs{}
 	if c.Workloads.Simulate != nil {
 		way.Simulation = logs
 	}
-	servers := c.peers()
+	servers := peers(c, hostname)
+	join := func(own string) string { return joinURL(c, own) }
 	all := []part.Part{
 		servers.Lease(), // before StorageVersions; only the lease is written earlier
-		storageversion.Part(slices.Contains(c.openGates(), storageversion.Gate), servers.Name),
+		storageversion.Part(slices.Contains(openGates(c), storageversion.Gate), servers.Name),
 		builtinKinds(c),
-		plugins.Part(c.pluginSettings()),
+		plugins.Part(pluginSettings(c)),
 		embeddedPlugins(c.Admission.Plugins),
 		admissionPolicies(c),
 		admissionWebhooks(),
 		policystatus.Part(),
 		quota.Part(),
-		aggregation.Part(c.aggregation()),
+		aggregation.Part(aggregationSettings(c)),
 		review.Part(c.ServiceAccounts.MaxTokenExpiration),
-		trust.Part(c.Authentication.RequestHeader.trusted()),
+		trust.Part(frontProxies(&c.Authentication.RequestHeader)),
 		escalation.Part(),
 		marks.Part(),
-		bootstrap.Part(c.openGates()),
+		bootstrap.Part(openGates(c)),
 		clusterroles.Part(),
 		accounts.Part(),
 		systemclass.Part(),
-		address.Part(c.Services.ranges(), c.Services.ports()),
-		services.Part(services.Settings{Ranges: c.Services.ranges(), Advertised: c.advertised}),
-		protection.Part(c.openGates()),
+		address.Part(serviceRanges(&c.Services), nodePorts(&c.Services)),
+		services.Part(services.Settings{Ranges: serviceRanges(&c.Services), Advertised: servers.Advertised}),
+		protection.Part(openGates(c)),
 		podgc.Part(),
 		componentstatus.Part(),
 		subresource.Part(),
 		kubelet.Part(way),
 		csrmetrics.Part(),
 		signers.Part(),
-		signing.Part(signing.Settings{Authorities: c.Controllers.Signing.authorities(),
-			Duration: c.Controllers.Signing.Duration}),
-		bootstraptoken.Part(bootstraptoken.Settings{Publish: c.Authentication.BootstrapTokens, URL: c.joinURL}),
+		signing.Part(signing.Settings{
+			Authorities: authorities(&c.Controllers.Signing), Duration: c.Controllers.Signing.Duration,
+		}),
+		bootstraptoken.Part(bootstraptoken.Settings{Publish: c.Authentication.BootstrapTokens, URL: join}),
 		serverMetrics(c),
-		statusPages(c.Flags, c.Emulation.shown()),
+		statusPages(c.Flags, shown(&c.Emulation)),
 		profiles(&c.Observability),
 		snapshots(),
-		openid.Part(c.ServiceAccounts.JWKSURI, c.joinURL),
+		openid.Part(c.ServiceAccounts.JWKSURI, join),
 	}
 	if *c.Authorization.ClaimStatusAuthorization {
 		all = append(all, claim.Part())
 	}
 	if c.API.CoordinatedLeaderElection {
-		all = append(all, candidates.Part(c.Coordination.times()))
+		all = append(all, candidates.Part(electionTimes(&c.Coordination)))
 	}
 	if *c.Limits.PriorityAndFairness {
 		all = append(all, fairness.Part())
@@ -112,7 +115,7 @@ func (c *Config) parts() []part.Part {
 	if c.Workloads.Simulate != nil {
 		all = append(all, simulation(c.Workloads.Simulate, logs)...)
 	}
-	return slices.Concat(all, peer.Parts(servers), c.extensions())
+	return slices.Concat(all, peer.Parts(servers), extensions(c))
 }
 
 // simulation returns the parts that simulate workloads, with settings.
@@ -132,9 +135,9 @@ func builtinKinds(c *Config) part.Part {
 			if c.API.CoordinatedLeaderElection {
 				kinds.CoordinateLeases(resources)
 			}
-			emulate := c.Emulation.read()
+			emulate := emulated(&c.Emulation)
 			// Validate has returned the error.
-			absent, _ := kinds.RuntimeConfig(c.API.RuntimeConfig).Apply(resources, emulate, c.openGates()...)
+			absent, _ := kinds.RuntimeConfig(c.API.RuntimeConfig).Apply(resources, emulate, openGates(c)...)
 			if len(absent) > 0 {
 				h.Log.Warn("--runtime-config asks for what is not here", "versions", absent)
 			}
@@ -145,16 +148,4 @@ func builtinKinds(c *Config) part.Part {
 			}
 			return resources
 		}}
-}
-
-// pluginSettings returns the settings of the admission plugins for single kinds.
-func (c *Config) pluginSettings() plugins.Settings {
-	s := plugins.Settings{
-		NotReadySeconds: c.Limits.NotReadyTolerationSeconds, UnreachableSeconds: c.Limits.UnreachableTolerationSeconds,
-		AnyAudience: !*c.Authorization.NodeAudienceRestriction, Features: c.API.Features,
-	}
-	if c.Controllers.runs(accounts.Controller) {
-		s.AccountPatience = accountPatience
-	}
-	return s
 }

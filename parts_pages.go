@@ -27,13 +27,13 @@ import (
 // serverMetrics brings the metrics of how much is stored, and which server this is.
 func serverMetrics(c *Config) part.Part {
 	return part.Part{Name: "server metrics", Collectors: func(h *part.Host) []prometheus.Collector {
-		return append(figures.Build(front.VersionInfo(build(), c.Emulation.shown()), c.gates()),
+		return append(figures.Build(front.VersionInfo(build(), shown(&c.Emulation)), gates(c)),
 			figures.Census{Catalog: h.Catalog, View: h.View, Size: h.Store.Size})
 	}}
 }
 
 // gates returns the feature gates of Kubernetes that the configuration can switch.
-func (c *Config) gates() []figures.Gate {
+func gates(c *Config) []figures.Gate {
 	return []figures.Gate{
 		{Name: "AllowUnsafeMalformedObjectDeletion", Stage: "ALPHA", Enabled: c.API.UnsafeMalformedObjectDeletion},
 		{Name: "CBORServingAndStorage", Stage: "ALPHA", Enabled: c.API.CBOR},

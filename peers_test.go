@@ -26,9 +26,9 @@ import (
 )
 
 // peerConfig returns the configuration of a server that trusts all others with the same keys.
-func peerConfig(t *testing.T, etcd, keys, host string, off ...string) Config {
+func peerConfig(t *testing.T, etcd, keys string, off ...string) Config {
 	t.Helper()
-	c := Config{DataDir: t.TempDir(), hostname: host, Etcd: EtcdConfig{Servers: []string{etcd}}}
+	c := Config{DataDir: t.TempDir(), Etcd: EtcdConfig{Servers: []string{etcd}}}
 	own := filepath.Join(c.DataDir, "pki")
 	if err := os.CopyFS(own, os.DirFS(keys)); err != nil {
 		t.Fatal(err)
@@ -131,8 +131,8 @@ func TestPeers(t *testing.T) {
 	t.Parallel()
 	etcd := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}).ClientURL()
 	keys := peerKeys(t)
-	a, stop := runServer(t, peerConfig(t, etcd, keys, "a", "apps/v1"))
-	b, _ := runServer(t, peerConfig(t, etcd, keys, "b", "batch/v1", "certificates.k8s.io/v1"))
+	a, stop := runServerOn(t, "a", peerConfig(t, etcd, keys, "apps/v1"))
+	b, _ := runServerOn(t, "b", peerConfig(t, etcd, keys, "batch/v1", "certificates.k8s.io/v1"))
 
 	b.eventually(peerJobs, "", is200)
 	a.eventually("/apis/apps/v1/deployments", "", is200)
@@ -196,8 +196,8 @@ func TestPeerAuthorities(t *testing.T) {
 	t.Parallel()
 	etcd := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}).ClientURL()
 	keys := peerKeys(t)
-	runServer(t, peerConfig(t, etcd, keys, "a"))
-	config := peerConfig(t, etcd, keys, "b", "batch/v1")
+	runServerOn(t, "a", peerConfig(t, etcd, keys))
+	config := peerConfig(t, etcd, keys, "batch/v1")
 	right, wrong := config.Aggregation.PeerCAFile, config.Authentication.RequestHeader.ClientCAFile
 	file := filepath.Join(t.TempDir(), "peers.crt")
 	config.Aggregation.PeerCAFile = file
@@ -212,7 +212,7 @@ func TestPeerAuthorities(t *testing.T) {
 		}
 	}
 	replace(wrong)
-	b, _ := runServer(t, config)
+	b, _ := runServerOn(t, "b", config)
 	b.eventually("/metrics", "", func(_ int, body string) bool {
 		return strings.Contains(body, `apiserver_peer_discovery_sync_errors_total{type="fetch_discovery"}`)
 	})

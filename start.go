@@ -65,13 +65,18 @@ type process struct {
 }
 
 func newProcess(c Config, parts []part.Part) *process {
+	clock := c.Clock
+	if clock == nil {
+		clock = part.MachineClock{}
+	}
 	p := &process{
-		config: c, log: c.Log, parts: parts, behind: c.behind(), broken: make(chan error, 1),
+		config: c, log: c.Log, parts: parts, behind: behind(&c), broken: make(chan error, 1),
 		libraries: kubelet.Metrics(),
 	}
 	p.host = part.Host{
-		Log: c.Log, Started: time.Now(), Now: c.Clock.Now, AfterFunc: c.Clock.AfterFunc, NewUID: uuid.NewString,
-		Runs: c.Controllers.runs, Metrics: prometheus.NewRegistry(), Egress: &egress.Egress{},
+		Log: c.Log, Started: time.Now(), Now: clock.Now, AfterFunc: clock.AfterFunc, NewUID: uuid.NewString,
+		Runs:    func(controller string) bool { return runs(&c.Controllers, controller) },
+		Metrics: prometheus.NewRegistry(), Egress: &egress.Egress{},
 		Background: p.background, OnStop: p.onStop,
 	}
 	return p
@@ -206,7 +211,7 @@ func (p *process) openStore(ctx context.Context) error {
 
 func (p *process) openCertificates(ctx context.Context) error {
 	c := pki.Config{
-		Dir: filepath.Join(p.dir, "pki"), Hosts: slices.Concat(p.config.hosts(), p.behind.ServingHosts()), Log: p.log,
+		Dir: filepath.Join(p.dir, "pki"), Hosts: slices.Concat(hosts(&p.config), p.behind.ServingHosts()), Log: p.log,
 		ServingCertFile: p.config.TLS.CertFile, ServingKeyFile: p.config.TLS.PrivateKeyFile,
 		ClientCAFile: p.config.Authentication.ClientCAFile,
 		ProxyCAFile:  p.config.Authentication.RequestHeader.ClientCAFile,
@@ -222,7 +227,7 @@ func (p *process) openCertificates(ctx context.Context) error {
 		}
 		c.Named = append(c.Named, named)
 	}
-	wanted, err := p.config.TLS.parse()
+	wanted, err := parseTLS(&p.config.TLS)
 	if err != nil {
 		return err
 	}

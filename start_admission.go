@@ -48,7 +48,7 @@ func (p *process) buildAdmission(context.Context) error {
 	}
 	p.host.Admission, p.host.AdmissionMetrics = config, admit.NewMetrics(p.host.Metrics)
 	p.admission = admit.Chain{Metrics: p.host.AdmissionMetrics}
-	emulated, features := p.config.Emulation.read(), p.config.API.Features
+	emulated, features := emulated(&p.config.Emulation), p.config.API.Features
 	for _, wanted := range admissionChain(p.parts, p.behind) {
 		if slices.Contains(p.config.Admission.Disabled, wanted.Name) || emulated.LacksPlugin(wanted.Name, features) {
 			continue
@@ -123,7 +123,7 @@ func admissionPolicies(c *Config) part.Part {
 // kind, and then stored policies come from a newer server.
 func obeysMutatingPolicies(c *Config, h *part.Host) bool {
 	r := h.Catalog.Snapshot().Resource("admissionregistration.k8s.io", "mutatingadmissionpolicies")
-	return r != nil && r.Served || !c.Emulation.read().Emulates()
+	return r != nil && r.Served || !emulated(&c.Emulation).Emulates()
 }
 
 // admissionWebhooks adds the webhooks that are objects.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -41,7 +42,7 @@ import (
 // buildCatalog makes the catalog of served kinds, and the view of their objects.
 func (p *process) buildCatalog(context.Context) error {
 	h := &p.host
-	cel.KeepCompatible(p.config.Emulation.read().MinCompatibility)
+	cel.KeepCompatible(emulated(&p.config.Emulation).MinCompatibility)
 	var resources []*catalog.Resource
 	for _, one := range p.parts {
 		if one.Resources != nil {
@@ -69,7 +70,7 @@ func (p *process) buildCatalog(context.Context) error {
 	options := webhook.Options{
 		Resolve: resolver.Resolve, Certificates: certificates, Egress: h.Egress, Log: p.log,
 	}
-	if h.Egress.Tunnelled(egress.Cluster) && !p.config.aggregation().Routing {
+	if h.Egress.Tunnelled(egress.Cluster) && !*p.config.Aggregation.Routing {
 		// The tunnel ends in a network with cluster IPs, which balance there as for pods.
 		options.Resolve = resolver.ClusterAddress
 	}
@@ -117,7 +118,7 @@ func (p *process) buildFlow(context.Context) error {
 		return nil
 	}
 	h.Flow = flow.New(flow.Options{
-		Total: c.Limits.seats(), Patience: c.Limits.RequestTimeout / 4,
+		Total: seats(&c.Limits), Patience: c.Limits.RequestTimeout / 4,
 		Weigh: func(info *request.Info, query string) (int64, bool) {
 			return weigh.Bytes(h.Verbs.Reader, info, query)
 		},
@@ -151,14 +152,14 @@ func (p *process) buildVerbs(context.Context) error {
 		Authorizer: h.Authorizer,
 		Now:        h.Now, NewUID: h.NewUID, NewSuffix: part.NameSuffix, Log: p.log,
 		Storing: h.Storing, Cipher: p.cipher(), UnsafeDeletion: c.API.UnsafeMalformedObjectDeletion,
-		Sharded: c.Emulation.read().Has(kinds.ShardedListAndWatch, c.API.Features),
+		Sharded: emulated(&c.Emulation).Has(kinds.ShardedListAndWatch, c.API.Features),
 	})
 	return nil
 }
 
 // buildDocuments makes the documents that publish the catalog.
 func (p *process) buildDocuments(context.Context) error {
-	p.documents = openapi.New(openapi.Options{Version: p.config.Emulation.shown().Version, WriteError: writeError})
+	p.documents = openapi.New(openapi.Options{Version: shown(&p.config.Emulation).Version, WriteError: writeError})
 	p.host.Schema = p.documents.Schema
 	return nil
 }
@@ -168,14 +169,14 @@ func (p *process) buildControllers(context.Context) error {
 	c, h := &p.config, &p.host
 	p.control = control.New(control.Config{
 		Verbs: h.Verbs, View: h.View, Catalog: h.Catalog, Now: h.Now, Log: p.log,
-		Enabled: kinds.ControllerNames(c.Controllers.Enabled), Identity: p.identity(),
+		Runs: h.Runs, Identity: p.identity(),
 		MigrateStorage: c.Versions.MigrateStorage,
 		Elsewhere:      p.contents(), Remote: p.remote(),
 	})
 	h.Working = p.control.Check
 	for _, one := range p.parts {
 		for _, l := range one.Loops {
-			if !l.Always && !c.Controllers.runs(l.Name) {
+			if !l.Always && !h.Runs(l.Name) {
 				continue
 			}
 			if work := l.New(h); work != nil {
@@ -248,13 +249,13 @@ func (p *process) buildFront(context.Context) error {
 			Metrics: h.Metrics, Log: p.log, Authenticator: h.Authenticator, Authorizer: h.Authorizer, Audit: p.auditor,
 			Viewer: p.viewer(), Tracer: p.tracer(),
 			Served: served.Has, LongRunning: served.LongRunning,
-			Version:                 front.VersionInfo(build(), c.Emulation.shown()),
+			Version:                 front.VersionInfo(build(), shown(&c.Emulation)),
 			StrictTransportSecurity: c.HTTP.StrictTransportSecurity, AllowedOrigins: origins,
 			LegacyImpersonation: !*c.Authorization.ConstrainedImpersonation, Flow: h.Flow, Memory: p.ledger(),
 			RequestTimeout: c.Limits.RequestTimeout, MaxRequestsInFlight: c.Limits.MaxRequestsInFlight,
 			MaxMutationsInFlight: c.Limits.MaxMutatingRequestsInFlight,
 		},
-		Started: h.Started, Figures: figures.NewGatherer(h.Metrics, c.Observability.figures()),
+		Started: h.Started, Figures: figures.NewGatherer(h.Metrics, metricOptions(&c.Observability)),
 		Elsewhere: front.FirstOf(elsewhere),
 		Resources: objects.ServeHTTP, Discovery: p.fresh(discover.ServeHTTP), OpenAPI: p.fresh(p.documents.ServeHTTP),
 		Checks: p.checks(), Paths: pages,
@@ -318,6 +319,20 @@ func (p *process) fresh(serve func(http.ResponseWriter, *http.Request, *catalog.
 		}
 		serve(w, r, p.host.Catalog.Snapshot())
 	}
+}
+
+// metricOptions returns the options of /metrics.
+func metricOptions(c *ObservabilityConfig) figures.Options {
+	allowed, _ := metricLabels(c) // Validate has returned the error
+	return figures.Options{
+		Allow: allowed, Disabled: slices.Clone(c.DisabledMetrics), ShowHidden: c.ShowHiddenMetricsForVersion != "",
+	}
+}
+
+// shown returns the versions of Kubernetes to show to clients.
+func shown(c *EmulationConfig) front.Emulation {
+	e := emulated(c)
+	return front.Emulation{Version: e.Version.String(), MinCompatibility: e.MinCompatibility.String()}
 }
 
 // build returns the version of Bowsprit.

@@ -11,7 +11,7 @@ import (
 // buildAudit makes the auditor, which records requests. It stops after the last request, and then delivers the
 // remaining events.
 func (p *process) buildAudit(context.Context) error {
-	options := p.config.Audit.options()
+	options := auditOptions(&p.config.Audit)
 	options.Webhook.Dial = p.host.Egress.Selected(egress.ControlPlane)
 	auditor, err := audit.New(options, p.log)
 	if err != nil {

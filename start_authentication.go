@@ -17,7 +17,7 @@ import (
 // checkProxies refuses front proxies that any client could impersonate, and warns about dangerous settings.
 func (p *process) checkProxies() error {
 	c := &p.config.Authentication.RequestHeader
-	for _, text := range c.warnings() {
+	for _, text := range proxyWarnings(c) {
 		p.log.Warn(text)
 	}
 	if c.ClientCAFile == "" || !p.host.Certificates.ProxiesOverlap() {
@@ -36,7 +36,7 @@ func (p *process) authenticator() (*authn.Authenticator, error) {
 	c, h := &p.config.Authentication, &p.host
 	audiences := h.Tokens.Audiences()
 	who := authn.Config{
-		ClientRoots: h.Certificates.ClientRoots, Proxy: c.RequestHeader.proxy(), Bearers: []authn.Bearer{h.Tokens},
+		ClientRoots: h.Certificates.ClientRoots, Proxy: frontProxy(&c.RequestHeader), Bearers: []authn.Bearer{h.Tokens},
 		Audiences: audiences, Metrics: authn.NewMetrics(h.Metrics),
 	}
 	if who.Proxy != nil {
@@ -88,7 +88,7 @@ func (p *process) openRemote(audiences []string) (*token.Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := p.config.Authentication.remote()
+	c := remoteTokens(&p.config.Authentication)
 	c.Audiences, c.Own, c.ServerID = audiences, p.host.Tokens.Issuers(), identity.Name(host)
 	c.Metrics, c.Log = p.host.Metrics, p.log
 	if p.config.Egress.ConfigFile != "" {
@@ -103,4 +103,23 @@ func (p *process) openRemote(audiences []string) (*token.Remote, error) {
 	p.onStop(func() error { remote.Close(); return nil })
 	p.background(func(ctx context.Context) error { remote.Run(ctx); return nil })
 	return remote, nil
+}
+
+// frontProxy returns the settings of front proxies, or nil.
+func frontProxy(c *RequestHeaderConfig) *authn.FrontProxy {
+	if c.ClientCAFile == "" {
+		return nil
+	}
+	return &authn.FrontProxy{
+		AllowedNames: c.AllowedNames, UsernameHeaders: c.UsernameHeaders, UIDHeaders: c.UIDHeaders,
+		GroupHeaders: c.GroupHeaders, ExtraPrefixes: c.ExtraHeadersPrefix,
+	}
+}
+
+// remoteTokens returns the settings of the issuers and the webhook for tokens.
+func remoteTokens(c *AuthenticationConfig) token.Config {
+	return token.Config{
+		File: c.ConfigFile, OIDC: token.OIDC(c.OIDC), WebhookFile: c.Webhook.ConfigFile,
+		WebhookVersion: c.Webhook.Version, WebhookTTL: max(c.Webhook.CacheTTL, 0),
+	}
 }

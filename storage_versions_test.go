@@ -14,8 +14,8 @@ func TestStorageVersions(t *testing.T) {
 	t.Parallel()
 	etcd := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}).ClientURL()
 	keys := peerKeys(t)
-	config := func(host string, off ...string) Config {
-		c := peerConfig(t, etcd, keys, host, off...)
+	config := func(off ...string) Config {
+		c := peerConfig(t, etcd, keys, off...)
 		c.API.RuntimeConfig["internal.apiserver.k8s.io/v1alpha1"] = "true"
 		c.API.Features = map[string]bool{"StorageVersionAPI": true}
 		return c
@@ -24,12 +24,12 @@ func TestStorageVersions(t *testing.T) {
 	servers := func(c coreClient, name string) int {
 		return strings.Count(c.text(all+"/"+name), `"apiServerID"`)
 	}
-	a, _ := runServer(t, config("a"))
+	a, _ := runServerOn(t, "a", config())
 	if got := servers(a, "apps.deployments"); got != 1 {
 		t.Errorf("a server that is ready is said %d times to store Deployments", got)
 	}
 	a.text("/readyz/poststarthook/built-in-resources-storage-version-updater")
-	b, stop := runServer(t, config("b", "batch/v1"))
+	b, stop := runServerOn(t, "b", config("batch/v1"))
 	if got := servers(a, "apps.deployments"); got != 2 {
 		t.Errorf("%d servers store Deployments", got)
 	}

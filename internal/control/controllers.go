@@ -31,9 +31,8 @@ type Config struct {
 	Catalog *catalog.Catalog
 	Now     func() time.Time
 	Log     *slog.Logger
-	// Enabled selects from Names, like kube-controller-manager's --controllers: names, names after a minus, "*" for all
-	// others, "-*" for no others. Empty means all.
-	Enabled []string
+	// Runs reports whether a controller of Names is switched on.
+	Runs func(name string) bool
 	// Identity is this replica's name in the leader election for controllers; "" without other replicas.
 	Identity string
 	// Elsewhere deletes other servers' objects in a namespace that is being deleted, and returns the rest. nil without
@@ -105,24 +104,8 @@ const (
 	StorageMigration = "storage-version-migrator-controller"
 )
 
-// Names returns the names of the core's controllers that Config.Enabled may hold. Parts add theirs.
+// Names returns the names of the core's controllers that Config.Runs receives. Parts add theirs.
 func Names() []string { return []string{GarbageCollector, Namespace, StorageMigration} }
-
-// Runs reports whether a controller is enabled: by the first entry that names it, otherwise by "*".
-func (c Config) Runs(name string) bool {
-	all := len(c.Enabled) == 0
-	for _, e := range c.Enabled {
-		switch e {
-		case name:
-			return true
-		case "-" + name:
-			return false
-		case "*":
-			all = true
-		}
-	}
-	return all
-}
 
 // controller runs a reconciler.
 type controller struct {

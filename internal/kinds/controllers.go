@@ -20,13 +20,22 @@ func ControllerName(name string) string {
 	return full
 }
 
-// ControllerNames returns the names of controllers as ControllerName does.
-func ControllerNames(enabled []string) []string {
-	out := slices.Clone(enabled)
-	for i, name := range out {
-		out[i] = ControllerName(name)
+// RunsController reports whether kube-controller-manager's flag --controllers switches a controller on. enabled holds
+// names, names after a minus, "*" for all others and "-*" for no others. The first entry that names the controller
+// decides, otherwise "*". Empty means all.
+func RunsController(enabled []string, name string) bool {
+	all := len(enabled) == 0
+	for _, e := range enabled {
+		switch ControllerName(e) {
+		case name:
+			return true
+		case "-" + name:
+			return false
+		case "*":
+			all = true
+		}
 	}
-	return out
+	return all
 }
 
 // controllerAliases maps former names of controllers to current ones.

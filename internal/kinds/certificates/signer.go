@@ -11,6 +11,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
+// LegacyUnknown is the signer of requests that named none when that was allowed.
+const LegacyUnknown = "kubernetes.io/legacy-unknown"
+
 // May reports whether a user may approve, sign or attest for a signer, or for all of its domain ("example.com/*").
 func May(ctx context.Context, a authz.Authorizer, who user.Info, verb, signer string) bool {
 	domain, _, _ := strings.Cut(signer, "/")

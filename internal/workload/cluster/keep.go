@@ -1,10 +1,5 @@
 package cluster
 
-import (
-	"github.com/bowsprit/bowsprit/internal/api/convert"
-	"github.com/bowsprit/bowsprit/internal/object/codec"
-)
-
 // historyOfSimulation is the number of revisions that a server with simulated nodes keeps in etcd: some seconds of
 // history while thousands of pods start, and minutes at rest.
 const historyOfSimulation = 4_000
@@ -17,19 +12,6 @@ func History(simulated bool) int64 {
 		return historyOfSimulation
 	}
 	return 0
-}
-
-// StorageMediaType returns the default storage media type of built-in kinds; "" means JSON. The pages of etcd's
-// database count as memory of the process, so protobuf saves memory. others is set if other programs may read the
-// store; they can read protobuf.
-func StorageMediaType(simulated, others bool) string {
-	switch {
-	case !simulated:
-		return ""
-	case others:
-		return codec.Protobuf
-	}
-	return convert.CompressedJSON
 }
 
 // Alike returns the prefixes of the collections for watchcache.Options.Alike: events, which are written once and seldom

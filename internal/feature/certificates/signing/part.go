@@ -31,7 +31,7 @@ type Settings struct {
 	// Authorities are the authorities of signers, by name. If empty, the server's own authority signs for all of
 	// Kubernetes' signers; otherwise missing signers are left to other controllers.
 	Authorities map[string]pki.Authority
-	// Duration is the longest duration of certificates, a year if zero.
+	// Duration is the longest duration of certificates.
 	Duration time.Duration
 }
 

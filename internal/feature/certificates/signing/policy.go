@@ -1,7 +1,6 @@
 package signing
 
 import (
-	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -10,15 +9,13 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/bowsprit/bowsprit/internal/kinds/certificates"
 )
 
-// LegacyUnknown is the signer of requests that named none when that was allowed.
-const LegacyUnknown = "kubernetes.io/legacy-unknown"
-
-// Kubernetes' limits: the default of --cluster-signing-duration, the shortest duration, the backdating of certificates,
-// and the duration below which there is no backdating.
+// Kubernetes' limits: the shortest duration, the backdating of certificates, and the duration below which there is no
+// backdating.
 const (
-	longest  = 365 * 24 * time.Hour
 	shortest = 10 * time.Minute
 	backdate = 5 * time.Minute
 	short    = 8 * time.Hour
@@ -30,7 +27,7 @@ var checks = map[string]check{
 	certificatesv1.KubeAPIServerClientKubeletSignerName: checkKubeletClient,
 	certificatesv1.KubeletServingSignerName:             checkKubeletServing,
 
-	LegacyUnknown: func(*x509.CertificateRequest, []certificatesv1.KeyUsage) error { return nil },
+	certificates.LegacyUnknown: func(*x509.CertificateRequest, []certificatesv1.KeyUsage) error { return nil },
 }
 
 type check func(*x509.CertificateRequest, []certificatesv1.KeyUsage) error
@@ -131,13 +128,13 @@ func checkUsages(usages []certificatesv1.KeyUsage, auth certificatesv1.KeyUsage)
 // Validity determines the validity of a certificate.
 type Validity struct {
 	Now     time.Time
-	Longest time.Duration // longest duration, a year if zero
+	Longest time.Duration // longest duration
 	End     time.Time     // end of the authority
 }
 
 // life returns the duration of a certificate for the requested seconds; nil means no preference.
 func (v Validity) life(seconds *int32) time.Duration {
-	most := cmp.Or(v.Longest, longest)
+	most := v.Longest
 	if seconds == nil {
 		return most
 	}

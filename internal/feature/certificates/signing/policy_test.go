@@ -9,6 +9,8 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/bowsprit/bowsprit/internal/kinds/certificates"
 )
 
 // TestCheck checks the rejections of Kubernetes' signers, with Kubernetes' texts.
@@ -53,7 +55,7 @@ func TestCheck(t *testing.T) {
 		{serving, named, usages("client auth", "digital signature"),
 			"usages did not match [digital signature key encipherment server auth]"},
 		{serving, &node, nil, "DNS or IP subjectAltName is required"},
-		{LegacyUnknown, &x509.CertificateRequest{}, usages("any"), ""},
+		{certificates.LegacyUnknown, &x509.CertificateRequest{}, usages("any"), ""},
 	} {
 		known, err := Check(test.signer, test.r, test.usages)
 		got := ""
@@ -73,24 +75,24 @@ func TestCheck(t *testing.T) {
 func TestTemplate(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	const century = 100 * 365 * 24 * time.Hour
+	const year, century = 365 * 24 * time.Hour, 100 * 365 * 24 * time.Hour
 	seconds := func(n int32) *int32 { return &n }
 	for _, test := range []struct {
 		seconds            *int32
 		longest, end, want time.Duration // from now
 		err                bool
 	}{
-		{nil, 0, century, 365*24*time.Hour - 5*time.Minute, false},
-		{seconds(2e9), 0, century, 365*24*time.Hour - 5*time.Minute, false},
-		{seconds(1), 0, century, 10 * time.Minute, false},
-		{seconds(3600), 0, century, time.Hour, false},
-		{seconds(8 * 3600), 0, century, 8*time.Hour - 5*time.Minute, false},
+		{nil, year, century, year - 5*time.Minute, false},
+		{seconds(2e9), year, century, year - 5*time.Minute, false},
+		{seconds(1), year, century, 10 * time.Minute, false},
+		{seconds(3600), year, century, time.Hour, false},
+		{seconds(8 * 3600), year, century, 8*time.Hour - 5*time.Minute, false},
 		{nil, time.Hour, century, time.Hour, false},
 		{seconds(7200), time.Hour, century, time.Hour, false},
 		{seconds(1), time.Minute, century, 10 * time.Minute, false},
 		{seconds(601), time.Minute, century, time.Minute, false},
-		{nil, 0, time.Hour, time.Hour, false},
-		{nil, 0, 0, 0, true},
+		{nil, year, time.Hour, time.Hour, false},
+		{nil, year, 0, 0, true},
 	} {
 		c, err := Template(&x509.CertificateRequest{}, &certificatesv1.CertificateSigningRequestSpec{
 			ExpirationSeconds: test.seconds,

@@ -43,30 +43,6 @@ type Settings struct {
 	AuthorityFile string
 }
 
-// Validate returns the errors in settings. known reports whether the server has a client certificate that the others
-// accept for forwarded requests.
-func Validate(s Settings, known bool) (errs []error) {
-	for _, flag := range []struct{ name, value string }{
-		{"ca-file", s.AuthorityFile}, {"advertise-ip", s.IP}, {"advertise-port", s.Port},
-	} {
-		if flag.value != "" && s.Off {
-			errs = append(errs, fmt.Errorf(
-				"--peer-%s requires UnknownVersionInteroperabilityProxy feature to be turned on", flag.name))
-		}
-	}
-	if s.AuthorityFile != "" && !known {
-		errs = append(errs, errors.New("--peer-ca-file needs --proxy-client-cert-file and --proxy-client-key-file, "+
-			"by which the other servers believe this one who sends a request"))
-	}
-	if _, err := netip.ParseAddr(s.IP); s.IP != "" && err != nil {
-		errs = append(errs, fmt.Errorf("--peer-advertise-ip %q is no IP address", s.IP))
-	}
-	if n, err := strconv.ParseUint(s.Port, 10, 16); s.Port != "" && (err != nil || n == 0) {
-		errs = append(errs, fmt.Errorf("--peer-advertise-port %q is no port: use one from 1 to 65535", s.Port))
-	}
-	return errs
-}
-
 // address returns the address of the server for others, "ip:port", given the port that it listens on.
 func (s Settings) address(port int) (string, error) {
 	if s.Port != "" {

@@ -70,9 +70,9 @@ func start(t testing.TB, n int, ranges, ports string, plugins ...admit.Plugin) [
 			t.Error(err)
 		}
 	})
-	networks, err := address.ParseRanges(strings.Split(ranges, ","))
-	if err != nil {
-		t.Fatal(err)
+	var networks []netip.Prefix
+	for text := range strings.SplitSeq(ranges, ",") {
+		networks = append(networks, netip.MustParsePrefix(text))
 	}
 	nodePorts, err := utilnet.ParsePortRange(ports)
 	if err != nil {

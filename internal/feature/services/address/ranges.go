@@ -3,7 +3,6 @@ package address
 import (
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"math"
 	"net/netip"
 
@@ -144,32 +143,6 @@ func ReadRange(e *watchcache.Entry) (prefixes []netip.Prefix, ready bool) {
 
 // Contains reports whether a network can assign ip to services.
 func Contains(network netip.Prefix, ip netip.Addr) bool { return newRange(network).holds(ip) }
-
-// ParseRanges parses --service-cluster-ip-range: one network, or two of both families.
-func ParseRanges(list []string) ([]netip.Prefix, error) {
-	var out []netip.Prefix
-	for _, text := range list {
-		prefix, err := netip.ParsePrefix(text)
-		switch {
-		case err != nil:
-			return nil, err
-		case prefix.Addr().Is6() && prefix.Bits() < 64:
-			return nil, fmt.Errorf("%s is larger than a /64", text)
-		case prefix.Addr().BitLen()-prefix.Bits() < 3:
-			return nil, fmt.Errorf("%s has less than 8 addresses", text)
-		}
-		out = append(out, prefix.Masked())
-	}
-	switch {
-	case len(out) == 0:
-		return nil, fmt.Errorf("there is none")
-	case len(out) > 2:
-		return nil, fmt.Errorf("there are more than two")
-	case len(out) == 2 && out[0].Addr().Is4() == out[1].Addr().Is4():
-		return nil, fmt.Errorf("both are of one family")
-	}
-	return out, nil
-}
 
 // First returns the first address of a network that services get: that of the service "kubernetes".
 func First(network netip.Prefix) netip.Addr { return newRange(network).at(0) }
