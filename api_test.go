@@ -5,14 +5,14 @@ import (
 	"flag"
 	"go/ast"
 	"go/doc"
-	"go/parser"
 	"go/printer"
 	"go/token"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bowsprit/bowsprit/internal/testing/publicapi"
 )
 
 // apiFile lists the public API.
@@ -55,26 +55,12 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// exported lists the exported names of the package in a directory, sorted, and requires a comment on each.
+// exported lists the exported names of the package in a directory, sorted, and requires a comment on each. It resolves
+// aliases.
 func exported(t *testing.T, dir string) []string {
 	t.Helper()
 	fset := token.NewFileSet()
-	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var files []*ast.File
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, f)
-	}
-	pkg, err := doc.NewFromFiles(fset, files, "github.com/bowsprit/bowsprit/"+dir)
+	pkg, err := publicapi.Parse(fset, ".", dir)
 	if err != nil {
 		t.Fatal(err)
 	}

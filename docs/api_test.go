@@ -8,12 +8,13 @@ import (
 	"go/doc"
 	"go/doc/comment"
 	"go/format"
-	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bowsprit/bowsprit/internal/testing/publicapi"
 )
 
 var update = flag.Bool("update", false, "write the references anew")
@@ -50,27 +51,13 @@ type page struct {
 // reference returns the page about the package in a directory.
 func reference(t *testing.T, dir string) string {
 	t.Helper()
-	p := &page{files: token.NewFileSet()}
-	names, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
+	files := token.NewFileSet()
+	pkg, err := publicapi.Parse(files, "..", dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var trees []*ast.File
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		tree, err := parser.ParseFile(p.files, name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		trees = append(trees, tree)
-	}
-	importPath := strings.TrimSuffix("github.com/bowsprit/bowsprit/"+filepath.ToSlash(dir), "/.")
-	if p.pkg, err = doc.NewFromFiles(p.files, trees, importPath); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintf(p, "# Go package %s\n\nGenerated from the code.\n\n```go\nimport %q\n```\n\n", p.pkg.Name, importPath)
+	p := &page{files: files, pkg: pkg}
+	fmt.Fprintf(p, "# Go package %s\n\nGenerated from the code.\n\n```go\nimport %q\n```\n\n", pkg.Name, pkg.ImportPath)
 	p.text(p.pkg.Doc)
 	p.values(p.pkg.Consts)
 	p.values(p.pkg.Vars)
