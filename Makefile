@@ -3,7 +3,7 @@
 
 SHELL   := /bin/sh
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X github.com/bowsprit/bowsprit.version=$(VERSION)
+LDFLAGS := -s -w -X github.com/bowsprit/bowsprit/internal/server/version.version=$(VERSION)
 TOOL    := go tool -modfile=tools/go.mod
 
 # All targets build alike, without cgo and without paths, as the binary is released: what one has compiled the next one

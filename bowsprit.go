@@ -1,111 +1,23 @@
 package bowsprit
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"fmt"
-	"log/slog"
-	"path/filepath"
-	"sync"
-	"time"
-
-	"k8s.io/client-go/rest"
-
-	"github.com/bowsprit/bowsprit/internal/auth/pki"
+	"github.com/bowsprit/bowsprit/internal/server"
+	"github.com/bowsprit/bowsprit/internal/server/config"
+	"github.com/bowsprit/bowsprit/internal/server/version"
 )
 
 // Server is a control plane in this process.
-type Server struct {
-	config   Config
-	hostname string        // of this machine, for tests; "" means its own
-	ready    chan struct{} // closed when the API answers
-
-	// Written before ready is closed, read after.
-	url        string
-	kubeconfig string
-	etcdURL    string
-	pki        *pki.PKI
-
-	mu struct {
-		sync.Mutex
-		running bool
-	}
-}
+type Server = server.Server
 
 // New returns a server that is not running yet. It returns an error for an invalid configuration.
-func New(c Config) (*Server, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	return &Server{config: c.withDefaults(), ready: make(chan struct{})}, nil
-}
+func New(c Config) (*Server, error) { return server.New(c) }
 
-// Ready is closed when the server answers requests.
-func (s *Server) Ready() <-chan struct{} { return s.ready }
+// VersionInfo holds the versions of the running program.
+type VersionInfo = version.Info
 
-// URL returns the URL of the API, such as "https://127.0.0.1:6443". It is valid once Ready is closed.
-func (s *Server) URL() string { return s.url }
+// Version returns the version of the running program.
+func Version() VersionInfo { return version.Get() }
 
-// Kubeconfig returns the file with the administrator's credentials. It is valid once Ready is closed.
-func (s *Server) Kubeconfig() string { return s.kubeconfig }
-
-// EtcdURL returns the client URL of the embedded etcd, or "" if it does not listen. It is valid once Ready is closed.
-func (s *Server) EtcdURL() string { return s.etcdURL }
-
-// RESTConfig returns a client configuration with the administrator's credentials. It is valid once Ready is closed; the
-// caller owns it. It does not limit the rate of requests.
-func (s *Server) RESTConfig() *rest.Config {
-	cert, key := s.pki.Admin()
-	return &rest.Config{
-		Host:            s.url,
-		TLSClientConfig: rest.TLSClientConfig{CAData: s.pki.ServerCA(), CertData: cert, KeyData: key},
-		QPS:             -1,
-	}
-}
-
-// Run starts the server and serves until ctx ends or a part fails. It returns nil after an orderly stop: it refuses new
-// requests, finishes running ones, ends watches, syncs acknowledged writes to disk, and leaves no goroutine and no
-// temporary file behind. Run may be called once.
-func (s *Server) Run(ctx context.Context) (err error) {
-	s.mu.Lock()
-	if s.mu.running {
-		s.mu.Unlock()
-		return errors.New("the server has been run already")
-	}
-	s.mu.running = true
-	s.mu.Unlock()
-
-	p := newProcess(s.config, parts(&s.config, s.hostname))
-	log, v := s.config.Log, Version()
-	log.Info("starting", "version", v.Bowsprit, "kubernetes", v.Kubernetes, "dataDir", s.config.DataDir)
-	defer func() { err = errors.Join(err, p.stopLogged()) }()
-	for _, step := range p.steps() {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	if err := s.publish(p); err != nil {
-		return err
-	}
-	return p.wait(ctx)
-}
-
-// publish sets the fields that clients need to reach the server.
-func (s *Server) publish(p *process) error {
-	s.pki, s.etcdURL = p.host.Certificates, p.host.Store.ClientURL()
-	s.url = p.host.URL
-	own := filepath.Join(p.dir, "kubeconfig")
-	s.kubeconfig = cmp.Or(s.config.Kubeconfig, own)
-	if err := p.host.Certificates.WriteKubeconfig(own, s.url); err != nil {
-		return fmt.Errorf("kubeconfig: %w: choose another directory with --data-dir", err)
-	}
-	if file, err := filepath.Abs(s.config.Kubeconfig); s.config.Kubeconfig != "" && (err != nil || file != own) {
-		if err := p.host.Certificates.MergeKubeconfig(s.kubeconfig, s.url); err != nil {
-			return fmt.Errorf("kubeconfig: %w: choose another file with --write-kubeconfig", err)
-		}
-	}
-	close(s.ready)
-	s.config.Log.Info("ready", "url", s.url, slog.Duration("after", time.Since(p.host.Started)))
-	return nil
-}
+// AdmissionPlugins returns the valid names for AdmissionConfig.Disabled, which are kube-apiserver's, in the order in
+// which the plugins run.
+func AdmissionPlugins() []string { return config.AdmissionPlugins() }

@@ -1,182 +1,78 @@
 package bowsprit
 
-import (
-	"cmp"
-	"errors"
-	"fmt"
-	"log/slog"
-	"slices"
-	"time"
+import "github.com/bowsprit/bowsprit/internal/server/config"
+
+// Config configures a Server. The zero value with Ephemeral or DataDir set is complete.
+type Config = config.Config
+
+// The groups of a Config, in its order.
+type (
+	ListenConfig         = config.Listen          // where clients reach the server
+	EtcdConfig           = config.Etcd            // where objects are stored
+	EncryptionConfig     = config.Encryption      // encryption of stored objects
+	TLSConfig            = config.TLS             // the server's certificates
+	HTTPConfig           = config.HTTP            // response headers for browsers
+	AuthenticationConfig = config.Authentication  // how clients are authenticated
+	AuthorizationConfig  = config.Authorization   // the permissions of users
+	AuditConfig          = config.Audit           // recorded requests, and the destinations of the records
+	ObservabilityConfig  = config.Observability   // metrics, profiles and traces
+	LimitsConfig         = config.Limits          // timeouts, lifetimes and maximum numbers
+	AggregationConfig    = config.Aggregation     // how requests reach the servers of other APIs
+	EgressConfig         = config.Egress          // the proxies to other servers
+	KubeletConfig        = config.Kubelet         // how the servers on nodes are reached
+	ServicesConfig       = config.Services        // addresses and ports of services
+	ServiceAccountConfig = config.ServiceAccounts // tokens of service accounts
+	ControllersConfig    = config.Controllers     // controllers of the server
+	AdmissionConfig      = config.Admission       // plugins that change and refuse writes
+	APIConfig            = config.API             // built-in kinds and formats
+	EmulationConfig      = config.Emulation       // the release of Kubernetes that the server behaves like
+	CoordinationConfig   = config.Coordination    // leader election among several servers
+	VersionsConfig       = config.Versions        // how custom objects move between versions
+	WorkloadsConfig      = config.Workloads       // simulation of nodes, pods and their controllers
 )
 
-// Config configures a Server. The zero value with Ephemeral or DataDir set is complete. The file of each group has its
-// defaults and its validation.
-type Config struct {
-	// DataDir holds etcd's data, certificates and the kubeconfig. The server makes a missing directory; one process at
-	// a time uses it. With Ephemeral it may be empty: then the server uses a temporary directory and removes it at the
-	// end. Other users must not be able to write to it; the server removes their permission to read it.
-	DataDir string
-	// Ephemeral gives up durability for speed: the server never calls fsync. It is meant for tests. The data in a
-	// DataDir outlives the server, but not a crash of the machine.
-	Ephemeral bool
-	// Kubeconfig is a file that gets the administrator's context, cluster and user, all named "bowsprit", besides
-	// "<data directory>/kubeconfig". Its other contents stay, including the current context.
-	Kubeconfig string
+// The groups within the groups of a Config.
+type (
+	RequestHeaderConfig = config.RequestHeader  // proxies that name users in headers
+	OIDCConfig          = config.OIDC           // an issuer of tokens by OpenID Connect
+	TokenWebhookConfig  = config.TokenWebhook   // a webhook that reviews tokens
+	AuditLogConfig      = config.AuditLog       // the log of events
+	AuditWebhookConfig  = config.AuditWebhook   // the delivery of events
+	AuditBatchConfig    = config.AuditBatch     // the collection of events before delivery
+	AuditTruncateConfig = config.AuditTruncate  // the size of events
+	SigningConfig       = config.Signing        // authorities that sign certificate requests
+	AuthorityFiles      = config.AuthorityFiles // the certificate and the key of an authority
+)
 
-	Listen          ListenConfig         // where clients reach the server
-	Etcd            EtcdConfig           // where objects are stored
-	Encryption      EncryptionConfig     // encryption of stored objects
-	TLS             TLSConfig            // the server's certificates
-	HTTP            HTTPConfig           // response headers for browsers
-	Authentication  AuthenticationConfig // how clients are authenticated
-	Authorization   AuthorizationConfig  // the permissions of users
-	Audit           AuditConfig          // which requests are recorded, and where
-	Observability   ObservabilityConfig  // metrics, profiles and traces
-	Limits          LimitsConfig         // timeouts, lifetimes and maximum numbers
-	Aggregation     AggregationConfig    // how requests reach the servers of other APIs
-	Egress          EgressConfig         // through which proxies other servers are reached
-	Kubelet         KubeletConfig        // how the servers on nodes are reached
-	Services        ServicesConfig       // addresses and ports of services
-	ServiceAccounts ServiceAccountConfig // tokens of service accounts
-	Controllers     ControllersConfig    // controllers of the server
-	Admission       AdmissionConfig      // plugins that change and refuse writes
-	API             APIConfig            // which built-in kinds and formats are served
-	Emulation       EmulationConfig      // which release of Kubernetes the server behaves like
-	Coordination    CoordinationConfig   // leader election among several servers
-	Versions        VersionsConfig       // how custom objects move between versions
-	Workloads       WorkloadsConfig      // simulation of nodes, pods and their controllers
+// Code of the program that embeds the server.
+type (
+	Clock            = config.Clock            // the time of objects and controllers
+	AdmissionPlugin  = config.AdmissionPlugin  // admits writes, like a webhook without HTTP
+	AdmissionRequest = config.AdmissionRequest // a write, for an AdmissionPlugin
+	Conversion       = config.Conversion       // converts custom objects between versions
+	Extension        = config.Extension        // adds kinds; package extension makes it
+)
 
-	// Extensions are kinds of the program that embeds the server, made by package extension. The server adds them to
-	// the kinds of Kubernetes.
-	Extensions []Extension
+// The settings of a Config for flags.
+type (
+	Command = config.Command // a command that starts a server
+	Setting = config.Setting // a setting with its flag
+	Form    = config.Form    // how the text of a flag becomes the value of a setting
+)
 
-	// Flags are the settings of this process by the names of its flags, for the page /flagz. Without flags the page
-	// does not exist. Every user who may read the page sees them, so they must contain no secrets.
-	Flags map[string]string
-	// ShutdownTimeout bounds how long running requests may take to end, 10 seconds if zero.
-	ShutdownTimeout time.Duration
-	// Clock is the time of objects and controllers, not of certificates and tokens; nil is the machine's.
-	Clock Clock
-	// Log receives the server's log; nil drops it.
-	Log *slog.Logger
-}
+// The commands. They share most settings, under the names that kube-apiserver gives them.
+const (
+	Serve         = config.Serve
+	KubeAPIServer = config.KubeAPIServer
+)
 
-// Clock is a time that can be another than the machine's.
-type Clock interface {
-	Now() time.Time
-	// AfterFunc calls f in a goroutine of its own after d. stop reports whether it has prevented the call.
-	AfterFunc(d time.Duration, f func()) (stop func() bool)
-}
-
-// problems collects the errors of a configuration.
-type problems []error
-
-func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Errorf(format, args...)) }
-
-// Validate returns all errors of the configuration. Each error names the flag that sets the field.
-func (c Config) Validate() error {
-	var p problems
-	if c.DataDir == "" && !c.Ephemeral {
-		p.add("--data-dir is empty: name a directory, or use --ephemeral for a temporary one")
-	}
-	c.Listen.validate(&p)
-	c.Etcd.validate(&p)
-	c.Encryption.validate(&p)
-	c.TLS.validate(&p)
-	c.HTTP.validate(&p)
-	c.Authentication.validate(&p)
-	c.Authorization.validate(&p)
-	c.Audit.validate(&p)
-	c.Observability.validate(&p)
-	c.Limits.validate(&p)
-	c.API.validate(&p)
-	c.Emulation.validate(&p, &c.API)
-	c.Coordination.validate(&p)
-	c.Controllers.validate(&p)
-	c.Versions.validate(&p, &c)
-	c.ServiceAccounts.validate(&p)
-	c.Admission.validate(&p)
-	c.Services.validate(&p)
-	c.Aggregation.validate(&p, !emulated(&c.Emulation).Emulates())
-	c.Egress.validate(&p)
-	c.Kubelet.validate(&p)
-	c.Workloads.validate(&p)
-	if c.ShutdownTimeout < 0 {
-		p.add("--shutdown-timeout %s is negative: use a duration such as 10s", c.ShutdownTimeout)
-	}
-	return errors.Join(p...)
-}
-
-// defaultShutdownTimeout is how long running requests may take to end.
-const defaultShutdownTimeout = 10 * time.Second
-
-// withDefaults returns the configuration with every default filled in.
-func (c Config) withDefaults() Config {
-	today := !emulated(&c.Emulation).Emulates() // features of this release are on unless an older one is emulated
-	c.Listen.setDefaults()
-	c.Etcd.setDefaults(c.Workloads.Simulate != nil)
-	c.Authentication.setDefaults()
-	c.Authorization.setDefaults(today)
-	c.Audit.setDefaults()
-	c.Observability.setDefaults()
-	c.Limits.setDefaults()
-	c.Aggregation.setDefaults(today)
-	c.Kubelet.setDefaults(today)
-	c.Services.setDefaults()
-	c.Controllers.Signing.setDefaults()
-	c.Coordination.setDefaults()
-	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, defaultShutdownTimeout)
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	return c
-}
-
-// Settings returns the settings of the configuration for the flags of a command, in the order of its help. Their values
-// point into c.
-func (c *Config) Settings(command Command) []Setting {
-	all := slices.Concat(
-		[]Setting{
-			{
-				Name: "data-dir", Help: "directory of the data, certificates and kubeconfig",
-				Value: &c.DataDir, Default: c.DataDir, Only: Serve,
-			},
-			{
-				Name: "ephemeral", Help: "keep nothing: a temporary directory, no fsync, removed at exit",
-				Value: &c.Ephemeral, Only: Serve,
-			},
-		},
-		c.Listen.settings(command),
-		[]Setting{{
-			Name:  "write-kubeconfig",
-			Help:  "kubeconfig to add the administrator's context to, besides <data-dir>/kubeconfig; what else it holds stays",
-			Value: &c.Kubeconfig, Only: Serve,
-		}},
-		c.Etcd.settings(command),
-		c.Encryption.settings(),
-		c.TLS.settings(),
-		c.HTTP.settings(),
-		c.Authentication.settings(),
-		c.Authorization.settings(),
-		c.Audit.settings(),
-		c.Observability.settings(),
-		c.Limits.settings(),
-		c.Services.settings(),
-		c.Aggregation.settings(command),
-		c.Egress.settings(),
-		c.Kubelet.settings(),
-		c.ServiceAccounts.settings(),
-		c.Controllers.settings(),
-		c.Admission.settings(),
-		c.API.settings(command, c),
-		c.Emulation.settings(),
-		c.Coordination.settings(),
-		c.Versions.settings(),
-		c.Workloads.settings(),
-		[]Setting{{
-			Name: "shutdown-timeout", Help: "how long running requests may take to end (default " + defaultShutdownTimeout.String() + ")",
-			Value: &c.ShutdownTimeout, Only: Serve,
-		}},
-	)
-	return slices.DeleteFunc(all, func(s Setting) bool { return s.Only != "" && s.Only != command })
-}
+// The forms.
+const (
+	Plain    = config.Plain
+	Repeated = config.Repeated
+	Seconds  = config.Seconds
+	Quoted   = config.Quoted
+	Bounded  = config.Bounded
+	Explicit = config.Explicit
+	Ports    = config.Ports
+)

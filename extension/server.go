@@ -12,6 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/extension/behind"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/server/config"
 )
 
 // Server is an extension API server. It has its own kinds. The API server in front authenticates and authorizes its
@@ -69,7 +70,7 @@ func (s Server) New() (*bowsprit.Server, error) {
 			Versions: versions, Namespace: r.Namespace, Name: r.Service, Port: r.Port, Address: r.Address,
 		})
 	}
-	return bowsprit.New(s.config(brought{part.Extension{Part: p, Behind: host.Behind()}}))
+	return bowsprit.New(s.config(config.NewExtension(part.Extension{Part: p, Behind: host.Behind()})))
 }
 
 // Run serves until ctx ends or a part fails.

@@ -7,8 +7,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// TestWhichControllersRun checks that Config.Runs selects among the controllers of the core, and that definitions always
-// have a controller.
+// TestWhichControllersRun checks that Config.Runs selects controllers of the core, and that definitions always have a
+// controller.
 func TestWhichControllersRun(t *testing.T) {
 	t.Parallel()
 	for _, want := range [][]string{nil, {Namespace}, {GarbageCollector, StorageMigration}, Names()} {

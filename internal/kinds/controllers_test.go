@@ -15,7 +15,7 @@ func TestRunsController(t *testing.T) {
 	all := []string{gc, namespace, migration}
 	for enabled, want := range map[string]string{
 		"*":                                   strings.Join(all, " "),
-		"-*":                                  "", // as in kube-apiserver, where kube-controller-manager is another process
+		"-*":                                  "", // as in kube-apiserver, which runs no controllers
 		namespace:                             namespace,
 		"-" + namespace:                       "", // as in Kubernetes, without a "*" only named ones run
 		"*,-" + gc:                            namespace + " " + migration,

@@ -26,7 +26,9 @@ var floors = [][]string{
 	{"internal/part"},                      // what may stand beside the core
 	{"internal/feature"},                   // behaviour of single kinds: admission plugins, controllers, subresources
 	{"internal/workload"},                  // what simulates the components that act on them: a part
-	{"."},                                  // puts all of it together
+	{"internal/server/config"},             // the settings of a server
+	{"internal/server"},                    // puts all of it together
+	{"."},                                  // the front door: names for the settings and the server
 	{"extension"},                          // extension API servers, made of it
 	{
 		"examples", "cmd/bowsprit", "testserver", "internal/testing", "internal/lint", "test/attack", "test/journeys",
@@ -48,11 +50,20 @@ func inCore(pkg string) bool {
 // because no core package may import them.
 const dataFloor = "internal/kinds"
 
-// dataImports are the imports of kinds from floors above internal/api, with the reason.
-var dataImports = map[string]map[string]string{
-	"internal/kinds/admission": {
-		"internal/admit/registration": "a policy is valid if its expressions compile as admission compiles them",
-	},
+// dataFolders are folders that hold data and rules. Their packages import the floors up to highest, and the exceptions,
+// with the reason.
+var dataFolders = map[string]struct {
+	highest    string
+	exceptions map[string]string // reasons by "package > import"
+}{
+	dataFloor: {"internal/api", map[string]string{
+		"internal/kinds/admission > internal/admit/registration": "a policy is valid if its expressions compile as " +
+			"admission compiles them",
+	}},
+	"internal/server/config": {"internal/kinds", map[string]string{
+		"internal/server/config > internal/front/audit":   "the options of audit logs have kube-apiserver's checks",
+		"internal/server/config > internal/workload/node": "the keys of --simulate",
+	}},
 }
 
 // ownCorners are packages that only one other package may import.
@@ -132,29 +143,30 @@ func TestCoreKnowsNoParts(t *testing.T) {
 	}
 }
 
-// TestKindsAreData holds that kinds import nothing above internal/api: no admission, no verbs, no controllers.
-func TestKindsAreData(t *testing.T) {
-	highest, _ := floorOf("internal/api")
-	used := map[string]bool{}
-	for _, f := range sources(t) {
-		if f.test || !within(f.pkg, dataFloor) {
-			continue
-		}
-		for _, imported := range f.imports {
-			pkg, ok := local(imported)
-			if floor, _ := floorOf(pkg); !ok || floor <= highest || within(pkg, dataFloor) {
+// TestDataFolders holds that kinds and settings import nothing that acts: no verbs, no controllers, no servers.
+func TestDataFolders(t *testing.T) {
+	for folder, data := range dataFolders {
+		highest, _ := floorOf(data.highest)
+		used := map[string]bool{}
+		for _, f := range sources(t) {
+			if f.test || !within(f.pkg, folder) {
 				continue
 			}
-			if dataImports[f.pkg][pkg] == "" {
-				t.Errorf("%s imports %s: behaviour belongs in internal/feature", f.path, pkg)
+			for _, imported := range f.imports {
+				pkg, ok := local(imported)
+				if floor, _ := floorOf(pkg); !ok || floor <= highest || within(pkg, folder) {
+					continue
+				}
+				exception := f.pkg + " > " + pkg
+				if data.exceptions[exception] == "" {
+					t.Errorf("%s imports %s: %s holds data", f.path, pkg, folder)
+				}
+				used[exception] = true
 			}
-			used[f.pkg+" "+pkg] = true
 		}
-	}
-	for pkg, imports := range dataImports {
-		for imported := range imports {
-			if !used[pkg+" "+imported] {
-				t.Errorf("%s does not import %s: remove it from dataImports", pkg, imported)
+		for exception := range data.exceptions {
+			if !used[exception] {
+				t.Errorf("%s is no import any more: remove it from dataFolders", exception)
 			}
 		}
 	}

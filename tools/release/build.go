@@ -12,7 +12,7 @@ import (
 // build compiles the program without details of the machine: paths, the state of git, libraries in C.
 func (r *release) build(t target, file string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags", "-s -w -buildid= -X github.com/bowsprit/bowsprit.version="+r.version, "-o", file, "./cmd/bowsprit")
+		"-ldflags", "-s -w -buildid= -X github.com/bowsprit/bowsprit/internal/server/version.version="+r.version, "-o", file, "./cmd/bowsprit")
 	cmd.Dir, cmd.Stderr = r.root, os.Stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOFLAGS=", "GOWORK=off",
 		"GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")

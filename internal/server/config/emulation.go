@@ -1,0 +1,77 @@
+package config
+
+import "github.com/bowsprit/bowsprit/internal/kinds"
+
+// Emulation makes the server behave like an older release of Kubernetes, so that a control plane can move to this
+// one in two steps: first to the new server, and then, without a way back, to its kinds and stored versions.
+type Emulation struct {
+	// Version is the release with the kinds to serve, such as "1.35" or "kube=1.35"; at most one. The default is the
+	// server's own release; 1.33 is the oldest.
+	Version []string
+	// MinCompatibility is the oldest release that must be able to read the stored objects, and to run their CEL
+	// expressions; at most one, no newer than Version. The default is the release before Version, or 1.33 if that is
+	// newer. If several servers run in one process, the oldest release counts for expressions.
+	MinCompatibility []string
+	// ForwardCompatible also serves newer stable versions of the kinds of Version.
+	ForwardCompatible bool
+	// RuntimeConfigForwardCompatible allows API.RuntimeConfig to name kinds newer than Version. Otherwise they prevent
+	// the start.
+	RuntimeConfigForwardCompatible bool
+}
+
+func (c *Emulation) settings() []Setting {
+	return []Setting{
+		{
+			Name: "emulated-version",
+			Help: "release of Kubernetes to behave like, 1.33 to 1.36: which built-in kinds are served (default 1.36)", Value: &c.Version,
+		},
+		{
+			Name:  "min-compatibility-version",
+			Help:  "oldest release that must be able to read what is stored and to run its expressions, 1.33 to --emulated-version (default the one before that)",
+			Value: &c.MinCompatibility,
+		},
+		{
+			Name:  "emulation-forward-compatible",
+			Help:  "serve what --emulated-version has in newer stable versions too",
+			Value: &c.ForwardCompatible,
+		},
+		{
+			Name:  "runtime-config-emulation-forward-compatible",
+			Help:  "serve what --runtime-config names even if it came after --emulated-version, instead of not starting",
+			Value: &c.RuntimeConfigForwardCompatible,
+		},
+	}
+}
+
+// Emulated returns the parsed settings, which must be valid.
+func Emulated(c *Emulation) kinds.Emulation {
+	e, err := kinds.ParseEmulation(c.Version, c.MinCompatibility)
+	if err != nil {
+		e, _ = kinds.ParseEmulation(nil, nil)
+	}
+	e.ForwardCompatible = c.ForwardCompatible && e.Emulates()
+	e.RuntimeConfigForwardCompatible = c.RuntimeConfigForwardCompatible && e.Emulates()
+	return e
+}
+
+func (c *Emulation) validate(p *problems, api *API) {
+	e, err := kinds.ParseEmulation(c.Version, c.MinCompatibility)
+	if err != nil {
+		p.add("--emulated-version, --min-compatibility-version: %w", err)
+		return
+	}
+	const own = "cannot be set to true if the emulation version is the same as the binary version: leave it out"
+	if c.ForwardCompatible && !e.Emulates() {
+		p.add("--emulation-forward-compatible %s", own)
+	}
+	if c.RuntimeConfigForwardCompatible && !e.Emulates() {
+		p.add("--runtime-config-emulation-forward-compatible %s", own)
+	}
+	config := kinds.RuntimeConfig(api.RuntimeConfig)
+	if !e.Emulates() || config.Validate() != nil {
+		return // nothing is newer than the server's own release, and --runtime-config reports its own errors
+	}
+	if _, err := config.Apply(kinds.Resources(), Emulated(c)); err != nil {
+		p.add("--emulated-version: %w", err)
+	}
+}

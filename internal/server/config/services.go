@@ -1,0 +1,128 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// Services configures the addresses and ports of services.
+type Services struct {
+	// ClusterIPRange is the range of services' addresses, "10.0.0.0/24" by default: a CIDR, or two of both families
+	// divided by a comma. The first is for services that name no family. The service "kubernetes" has the first
+	// address. ServiceCIDR objects add further ranges.
+	ClusterIPRange string
+	// NodePortRange is the range of ports on nodes, "30000-32767" by default, both inclusive.
+	NodePortRange string
+	// AdvertiseAddress is the address at which other machines reach this server, shown in the endpoints of the service
+	// "kubernetes". The default is the address to listen on, or the host's address if that is a loopback address or all
+	// addresses. Endpoints cannot have a loopback address.
+	AdvertiseAddress string
+}
+
+// These are the default ranges of addresses and ports for services: kube-apiserver's.
+const (
+	defaultServiceRange = "10.0.0.0/24"
+	defaultNodePorts    = "30000-32767"
+)
+
+func (c *Services) setDefaults() {
+	c.ClusterIPRange = cmp.Or(c.ClusterIPRange, defaultServiceRange)
+	c.NodePortRange = cmp.Or(c.NodePortRange, defaultNodePorts)
+}
+
+func (c *Services) settings() []Setting {
+	return []Setting{
+		{
+			Name:  "service-cluster-ip-range",
+			Help:  "where services get their addresses from, a CIDR or two of both families (default " + defaultServiceRange + ")",
+			Value: &c.ClusterIPRange,
+		},
+		{
+			Name: "service-node-port-range", Help: "where services get their ports on nodes from",
+			Value: &c.NodePortRange, Default: defaultNodePorts, Form: Ports,
+		},
+		{
+			Name:  "advertise-address",
+			Help:  "address in the endpoints of the service kubernetes (default: that of --bind-address, or the host's)",
+			Value: &c.AdvertiseAddress,
+		},
+	}
+}
+
+func (c *Services) validate(p *problems) {
+	complete := *c
+	complete.setDefaults()
+	ranges, err := parseRanges(strings.Split(complete.ClusterIPRange, ","))
+	if err != nil {
+		p.add("--service-cluster-ip-range %q is no range of addresses (%w): use one such as 10.0.0.0/24",
+			c.ClusterIPRange, err)
+	}
+	if _, err := parseNodePorts(complete.NodePortRange); err != nil {
+		p.add("--service-node-port-range %q is no range of ports: use one such as 30000-32767", c.NodePortRange)
+	}
+	if c.AdvertiseAddress == "" {
+		return
+	}
+	ip, err := netip.ParseAddr(c.AdvertiseAddress)
+	switch {
+	case err != nil:
+		p.add("--advertise-address %q is not an IP address: use one such as 192.0.2.1", c.AdvertiseAddress)
+	case len(ranges) > 0 && ranges[0].Addr().Is4() != ip.Unmap().Is4():
+		p.add("--advertise-address %s must be of the family of --service-cluster-ip-range, %s", c.AdvertiseAddress,
+			ranges[0])
+	}
+}
+
+// ServiceRanges returns the parsed ranges of addresses, which Validate has checked.
+func ServiceRanges(c *Services) []netip.Prefix {
+	ranges, _ := parseRanges(strings.Split(c.ClusterIPRange, ","))
+	return ranges
+}
+
+// parseRanges parses --service-cluster-ip-range: one network, or two of both families.
+func parseRanges(list []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range list {
+		prefix, err := netip.ParsePrefix(text)
+		switch {
+		case err != nil:
+			return nil, err
+		case prefix.Addr().Is6() && prefix.Bits() < 64:
+			return nil, fmt.Errorf("%s is larger than a /64", text)
+		case prefix.Addr().BitLen()-prefix.Bits() < 3:
+			return nil, fmt.Errorf("%s has less than 8 addresses", text)
+		}
+		out = append(out, prefix.Masked())
+	}
+	switch {
+	case len(out) == 0:
+		return nil, errors.New("there is none")
+	case len(out) > 2:
+		return nil, errors.New("there are more than two")
+	case len(out) == 2 && out[0].Addr().Is4() == out[1].Addr().Is4():
+		return nil, errors.New("both are of one family")
+	}
+	return out, nil
+}
+
+// NodePorts returns the parsed range of ports, which Validate has checked.
+func NodePorts(c *Services) utilnet.PortRange {
+	ports, _ := parseNodePorts(c.NodePortRange)
+	return ports
+}
+
+func parseNodePorts(text string) (utilnet.PortRange, error) {
+	r, err := utilnet.ParsePortRange(text)
+	if err != nil {
+		return utilnet.PortRange{}, err
+	}
+	if r.Base == 0 || r.Size == 0 {
+		return utilnet.PortRange{}, errors.New("there is none")
+	}
+	return *r, nil
+}

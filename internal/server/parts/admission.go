@@ -1,0 +1,102 @@
+package parts
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/admit/hook"
+	"github.com/bowsprit/bowsprit/internal/admit/policy"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/net/webhook"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/server/config"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// lifecycle is the only plugin of the core: it refuses objects in namespaces that do not exist or are being deleted.
+func lifecycle(behind *part.Behind) part.Part {
+	return part.Part{Name: "core", Admission: []part.Plugin{{
+		Name: admit.Lifecycle{}.Name(), At: part.AtFirst,
+		New: func(h *part.Host) (admit.Plugin, error) {
+			if behind != nil {
+				return behind.Lifecycle(h), nil
+			}
+			return admit.Lifecycle{View: h.View}, nil
+		},
+	}}}
+}
+
+// Plugins returns the admission plugins of the core and of parts, in the order in which they run. behind connects the
+// server to the server in front of it, or is nil.
+func Plugins(parts []part.Part, behind *part.Behind) []part.Plugin {
+	return part.Chain(append([]part.Part{lifecycle(behind)}, parts...))
+}
+
+// admissionPolicies adds the policies that are objects, written in CEL.
+func admissionPolicies(c *config.Config) part.Part {
+	config := func(h *part.Host) policy.Config {
+		return policy.Config{
+			View: h.View, Catalog: h.Catalog, Authz: h.Authorizer, Log: h.Log, Metrics: h.AdmissionMetrics,
+			Read: func(ctx context.Context, r *catalog.Resource, v *catalog.Version,
+				e *watchcache.Entry) (map[string]any, error) {
+				return h.Verbs.Read(ctx, r, v, e)
+			},
+		}
+	}
+	return part.Part{Name: "admission policies", Admission: []part.Plugin{
+		{
+			Name: (*policy.Mutating)(nil).Name(), At: part.Mutating,
+			New: func(h *part.Host) (admit.Plugin, error) {
+				if !obeysMutatingPolicies(c, h) {
+					return nil, nil
+				}
+				return policy.NewMutating(config(h)), nil
+			},
+		},
+		{
+			Name: (*policy.Validating)(nil).Name(), At: part.Validating,
+			New: func(h *part.Host) (admit.Plugin, error) { return policy.NewValidating(config(h)), nil },
+		},
+	}}
+}
+
+// obeysMutatingPolicies reports whether MutatingAdmissionPolicies have an effect. An emulated release may lack the
+// kind, and then stored policies come from a newer server.
+func obeysMutatingPolicies(c *config.Config, h *part.Host) bool {
+	r := h.Catalog.Snapshot().Resource("admissionregistration.k8s.io", "mutatingadmissionpolicies")
+	return r != nil && r.Served || !config.Emulated(&c.Emulation).Emulates()
+}
+
+// admissionWebhooks adds the webhooks that are objects.
+func admissionWebhooks() part.Part {
+	config := func(h *part.Host, kubeconfig string) (hook.Config, error) {
+		c := hook.Config{
+			View: h.View, Authz: h.Authorizer, Client: h.Webhooks, NewUID: uuid.NewString, Log: h.Log,
+			Metrics: h.AdmissionMetrics,
+		}
+		if kubeconfig == "" {
+			return c, nil
+		}
+		var err error
+		c.Credentials, err = webhook.ReadCredentials(kubeconfig)
+		return c, err
+	}
+	return part.Part{Name: "admission webhooks", Admission: []part.Plugin{
+		{
+			Name: (*hook.Mutating)(nil).Name(), At: part.Mutating,
+			New: func(h *part.Host) (admit.Plugin, error) {
+				c, err := config(h, h.Admission.MutatingKubeconfig)
+				return hook.NewMutating(c), err
+			},
+		},
+		{
+			Name: (*hook.Validating)(nil).Name(), At: part.Validating,
+			New: func(h *part.Host) (admit.Plugin, error) {
+				c, err := config(h, h.Admission.ValidatingKubeconfig)
+				return hook.NewValidating(c), err
+			},
+		},
+	}}
+}

@@ -1,0 +1,164 @@
+// Package parts lists the parts of a server beside the core, and turns its configuration into their settings.
+//
+// It stands above the settings (config) and below the phases of the start (server). Of is the list. Its functions only
+// make values: nothing starts before the server calls the functions of a part.
+package parts
+
+import (
+	"slices"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/feature/aggregation"
+	"github.com/bowsprit/bowsprit/internal/feature/authorize/bootstrap"
+	"github.com/bowsprit/bowsprit/internal/feature/authorize/claim"
+	"github.com/bowsprit/bowsprit/internal/feature/authorize/escalation"
+	"github.com/bowsprit/bowsprit/internal/feature/authorize/marks"
+	"github.com/bowsprit/bowsprit/internal/feature/certificates/csrmetrics"
+	"github.com/bowsprit/bowsprit/internal/feature/certificates/signers"
+	"github.com/bowsprit/bowsprit/internal/feature/certificates/signing"
+	"github.com/bowsprit/bowsprit/internal/feature/componentstatus"
+	"github.com/bowsprit/bowsprit/internal/feature/controllers/accounts"
+	"github.com/bowsprit/bowsprit/internal/feature/controllers/bootstraptoken"
+	"github.com/bowsprit/bowsprit/internal/feature/controllers/clusterroles"
+	"github.com/bowsprit/bowsprit/internal/feature/controllers/podgc"
+	"github.com/bowsprit/bowsprit/internal/feature/controllers/policystatus"
+	"github.com/bowsprit/bowsprit/internal/feature/controllers/protection"
+	"github.com/bowsprit/bowsprit/internal/feature/controllers/systemclass"
+	"github.com/bowsprit/bowsprit/internal/feature/fairness"
+	"github.com/bowsprit/bowsprit/internal/feature/kubelet"
+	"github.com/bowsprit/bowsprit/internal/feature/plugins"
+	"github.com/bowsprit/bowsprit/internal/feature/quota"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/candidates"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/peer"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/storageversion"
+	"github.com/bowsprit/bowsprit/internal/feature/review"
+	"github.com/bowsprit/bowsprit/internal/feature/review/openid"
+	"github.com/bowsprit/bowsprit/internal/feature/review/trust"
+	"github.com/bowsprit/bowsprit/internal/feature/services"
+	"github.com/bowsprit/bowsprit/internal/feature/services/address"
+	"github.com/bowsprit/bowsprit/internal/feature/subresource"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/server/config"
+	"github.com/bowsprit/bowsprit/internal/server/reach"
+	"github.com/bowsprit/bowsprit/internal/server/version"
+	"github.com/bowsprit/bowsprit/internal/workload/apps"
+	"github.com/bowsprit/bowsprit/internal/workload/autoscale"
+	"github.com/bowsprit/bowsprit/internal/workload/batch"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+	"github.com/bowsprit/bowsprit/internal/workload/disruption"
+	"github.com/bowsprit/bowsprit/internal/workload/endpoints"
+	"github.com/bowsprit/bowsprit/internal/workload/node"
+	"github.com/bowsprit/bowsprit/internal/workload/play"
+	"github.com/bowsprit/bowsprit/internal/workload/pod"
+	"github.com/bowsprit/bowsprit/internal/workload/podlog"
+	"github.com/bowsprit/bowsprit/internal/workload/scheduler"
+	"github.com/bowsprit/bowsprit/internal/workload/usage"
+	"github.com/bowsprit/bowsprit/internal/workload/volume"
+)
+
+// Of returns the parts of a server besides the core, in the order of their start. Within one position of the
+// admission chain that is also the order of plugins. This is the only list: add a part with a line here.
+//
+// Tests call it for the names of plugins and controllers, so it must only make values. hostname is a name for this
+// machine; "" means its own.
+func Of(c *config.Config, hostname string) []part.Part {
+	if Behind(c) != nil {
+		return extensionParts(c)
+	}
+	way, logs := kubelets(c), &podlog.Logs{}
+	if c.Workloads.Simulate != nil {
+		way.Simulation = logs
+	}
+	servers := peers(c, hostname)
+	join := func(own string) string { return reach.JoinURL(c, own) }
+	all := []part.Part{
+		servers.Lease(), // before StorageVersions; only the lease is written earlier
+		storageversion.Part(slices.Contains(openGates(c), storageversion.Gate), servers.Name),
+		builtinKinds(c),
+		plugins.Part(pluginSettings(c)),
+		embeddedPlugins(c.Admission.Plugins),
+		admissionPolicies(c),
+		admissionWebhooks(),
+		policystatus.Part(),
+		quota.Part(),
+		aggregation.Part(aggregationSettings(c)),
+		review.Part(c.ServiceAccounts.MaxTokenExpiration),
+		trust.Part(frontProxies(&c.Authentication.RequestHeader)),
+		escalation.Part(),
+		marks.Part(),
+		bootstrap.Part(openGates(c)),
+		clusterroles.Part(),
+		accounts.Part(),
+		systemclass.Part(),
+		address.Part(config.ServiceRanges(&c.Services), config.NodePorts(&c.Services)),
+		services.Part(services.Settings{Ranges: config.ServiceRanges(&c.Services), Advertised: servers.Advertised}),
+		protection.Part(openGates(c)),
+		podgc.Part(),
+		componentstatus.Part(),
+		subresource.Part(),
+		kubelet.Part(way),
+		csrmetrics.Part(),
+		signers.Part(),
+		signing.Part(signing.Settings{
+			Authorities: authorities(&c.Controllers.Signing), Duration: c.Controllers.Signing.Duration,
+		}),
+		bootstraptoken.Part(bootstraptoken.Settings{Publish: c.Authentication.BootstrapTokens, URL: join}),
+		serverMetrics(c),
+		statusPages(c.Flags, version.Emulated(config.Emulated(&c.Emulation))),
+		profiles(&c.Observability),
+		snapshots(),
+		openid.Part(c.ServiceAccounts.JWKSURI, join),
+	}
+	all = append(all, optional(c)...)
+	if c.Workloads.Simulate != nil {
+		all = append(all, simulation(c.Workloads.Simulate, logs)...)
+	}
+	return slices.Concat(all, peer.Parts(servers), extensions(c))
+}
+
+// optional returns the parts of features that the configuration switches on.
+func optional(c *config.Config) (all []part.Part) {
+	if *c.Authorization.ClaimStatusAuthorization {
+		all = append(all, claim.Part())
+	}
+	if c.API.CoordinatedLeaderElection {
+		all = append(all, candidates.Part(electionTimes(&c.Coordination)))
+	}
+	if *c.Limits.PriorityAndFairness {
+		all = append(all, fairness.Part())
+	}
+	return all
+}
+
+// simulation returns the parts that simulate workloads.
+func simulation(settings node.Settings, logs *podlog.Logs) []part.Part {
+	shared, stages := &cluster.Shared{}, play.New(settings.Stages())
+	return []part.Part{play.Part(stages, shared), node.Part(settings, stages), scheduler.Part(shared), usage.Part(),
+		pod.Part(shared, stages, scheduler.Refusal), podlog.Part(logs), apps.Part(shared), batch.Part(shared),
+		endpoints.Part(shared), disruption.Part(shared), autoscale.Part(shared), volume.Part(shared)}
+}
+
+// builtinKinds brings the kinds of Kubernetes.
+func builtinKinds(c *config.Config) part.Part {
+	return part.Part{Name: "built-in kinds",
+		Resources: func(h *part.Host, resources []*catalog.Resource) []*catalog.Resource {
+			resources = append(resources, kinds.Resources()...)
+			kinds.KeepEvents(resources, max(c.Limits.EventTTL, 0))
+			if c.API.CoordinatedLeaderElection {
+				kinds.CoordinateLeases(resources)
+			}
+			emulate := config.Emulated(&c.Emulation)
+			// Validate has returned the error.
+			absent, _ := kinds.RuntimeConfig(c.API.RuntimeConfig).Apply(resources, emulate, openGates(c)...)
+			if len(absent) > 0 {
+				h.Log.Warn("--runtime-config asks for what is not here", "versions", absent)
+			}
+			emulate.DropDisabled(resources, c.API.Features)
+			if alpha := emulate.Alpha(resources); len(alpha) > 0 {
+				h.Log.Warn("alpha versions are served beside an emulated release, which Kubernetes does not support",
+					"release", emulate.Version.String(), "versions", alpha)
+			}
+			return resources
+		}}
+}
