@@ -42,6 +42,7 @@ type (
 	AuditTruncateConfig = config.AuditTruncate  // the size of events
 	SigningConfig       = config.Signing        // authorities that sign certificate requests
 	AuthorityFiles      = config.AuthorityFiles // the certificate and the key of an authority
+	Simulation          = config.Simulation     // simulated nodes
 )
 
 // Code of the program that embeds the server.

@@ -15,6 +15,7 @@ import (
 //	server := testserver.Start(t, testserver.WithWorkloads("nodes=3", "zones=3"))
 func WithWorkloads(settings ...string) func(*bowsprit.Config) {
 	return func(c *bowsprit.Config) {
+		c.Workloads.Simulation = nil
 		if c.Workloads.Simulate == nil {
 			c.Workloads.Simulate = map[string]string{}
 		}
@@ -23,6 +24,14 @@ func WithWorkloads(settings ...string) func(*bowsprit.Config) {
 			c.Workloads.Simulate[key] = value
 		}
 	}
+}
+
+// WithSimulation is WithWorkloads with the settings as a struct.
+//
+//	nodes := 3
+//	server := testserver.Start(t, testserver.WithSimulation(bowsprit.Simulation{Nodes: &nodes, Zones: 3}))
+func WithSimulation(s bowsprit.Simulation) func(*bowsprit.Config) {
+	return func(c *bowsprit.Config) { c.Workloads.Simulate, c.Workloads.Simulation = nil, &s }
 }
 
 // WithClock gives a server a clock that the test moves.

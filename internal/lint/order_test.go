@@ -61,8 +61,8 @@ var dataFolders = map[string]struct {
 			"admission compiles them",
 	}},
 	"internal/server/config": {"internal/kinds", map[string]string{
-		"internal/server/config > internal/front/audit":   "the options of audit logs have kube-apiserver's checks",
-		"internal/server/config > internal/workload/node": "the keys of --simulate",
+		"internal/server/config > internal/front/audit":    "the options of audit logs have kube-apiserver's checks",
+		"internal/server/config > internal/workload/stage": "--simulate reads kwok's Stages, which stand apart from the simulation",
 	}},
 }
 

@@ -62,7 +62,7 @@ func (p *process) buildCatalog(context.Context) error {
 	})
 	h.View = watchcache.New(h.Store, watchcache.Options{
 		Log: p.log, Pack: []string{control.DefinitionsPrefix},
-		Alike: cluster.Alike(p.config.Workloads.Simulate != nil),
+		Alike: cluster.Alike(p.config.Workloads.Simulation != nil),
 		Read:  h.Storing.Decode, Decrypt: p.decrypt(),
 		Foreign: func(prefix string) bool { _, ok := kind(prefix); return !ok },
 	})

@@ -193,7 +193,7 @@ func (p *process) openStore(ctx context.Context) error {
 		c.Embedded = &store.Embedded{
 			Dir: filepath.Join(p.dir, "etcd"), NoSync: p.config.Ephemeral,
 			ListenClientURL: p.config.Etcd.ListenClientURL, Quota: p.config.Etcd.QuotaBackendBytes,
-			History: cluster.History(p.config.Workloads.Simulate != nil),
+			History: cluster.History(p.config.Workloads.Simulation != nil),
 		}
 		if p.config.Ephemeral && p.behind != nil {
 			// Clients of the server in front outlive this one. No earlier start has given out so large a revision.

@@ -121,7 +121,8 @@ const defaultShutdownTimeout = 10 * time.Second
 func WithDefaults(c Config) Config {
 	today := !Emulated(&c.Emulation).Emulates() // features of this release are on unless an older one is emulated
 	c.Listen.setDefaults()
-	c.Etcd.setDefaults(c.Workloads.Simulate != nil)
+	c.Workloads.setDefaults()
+	c.Etcd.setDefaults(c.Workloads.Simulation != nil)
 	c.Authentication.setDefaults()
 	c.Authorization.setDefaults(today)
 	c.Audit.setDefaults()

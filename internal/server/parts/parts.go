@@ -5,7 +5,9 @@
 package parts
 
 import (
+	"os"
 	"slices"
+	"strings"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/feature/aggregation"
@@ -53,6 +55,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/pod"
 	"github.com/bowsprit/bowsprit/internal/workload/podlog"
 	"github.com/bowsprit/bowsprit/internal/workload/scheduler"
+	"github.com/bowsprit/bowsprit/internal/workload/stage"
 	"github.com/bowsprit/bowsprit/internal/workload/usage"
 	"github.com/bowsprit/bowsprit/internal/workload/volume"
 )
@@ -67,7 +70,7 @@ func Of(c *config.Config, hostname string) []part.Part {
 		return extensionParts(c)
 	}
 	way, logs := kubelets(c), &podlog.Logs{}
-	if c.Workloads.Simulate != nil {
+	if c.Workloads.Simulation != nil {
 		way.Simulation = logs
 	}
 	servers := peers(c, hostname)
@@ -111,8 +114,8 @@ func Of(c *config.Config, hostname string) []part.Part {
 		openid.Part(c.ServiceAccounts.JWKSURI, join),
 	}
 	all = append(all, optional(c)...)
-	if c.Workloads.Simulate != nil {
-		all = append(all, simulation(c.Workloads.Simulate, logs)...)
+	if c.Workloads.Simulation != nil {
+		all = append(all, simulation(c.Workloads.Simulation, logs)...)
 	}
 	return slices.Concat(all, peer.Parts(servers), extensions(c))
 }
@@ -132,9 +135,13 @@ func optional(c *config.Config) (all []part.Part) {
 }
 
 // simulation returns the parts that simulate workloads.
-func simulation(settings node.Settings, logs *podlog.Logs) []part.Part {
-	shared, stages := &cluster.Shared{}, play.New(settings.Stages())
-	return []part.Part{play.Part(stages, shared), node.Part(settings, stages), scheduler.Part(shared), usage.Part(),
+func simulation(c *config.Simulation, logs *podlog.Logs) []part.Part {
+	list, _ := stage.Read(strings.Join(c.Stages, string(os.PathListSeparator))) // Validate has returned the error
+	shared, stages := &cluster.Shared{}, play.New(list)
+	nodes := node.Settings{
+		Nodes: *c.Nodes, Zones: c.Zones, Name: c.Name, CPU: c.CPU, Memory: c.Memory, Pods: *c.Pods,
+	}
+	return []part.Part{play.Part(stages, shared), node.Part(nodes, stages), scheduler.Part(shared), usage.Part(),
 		pod.Part(shared, stages, scheduler.Refusal), podlog.Part(logs), apps.Part(shared), batch.Part(shared),
 		endpoints.Part(shared), disruption.Part(shared), autoscale.Part(shared), volume.Part(shared)}
 }

@@ -45,7 +45,7 @@ func Part(s Settings, stages cluster.Stages) part.Part {
 				return &eviction{Cluster: c}
 			}),
 		},
-		Start: func(ctx context.Context, h *part.Host) error { return start(ctx, h, s.read(), stages) },
+		Start: func(ctx context.Context, h *part.Host) error { return start(ctx, h, s, stages) },
 		// A ready server must also keep its nodes running.
 		Checks: func(h *part.Host) []front.Check {
 			return []front.Check{{Name: "simulation", Run: h.Working, ReadyOnly: true}}
@@ -136,14 +136,14 @@ func adopt(ctx context.Context, c *cluster.Cluster, name string) error {
 		return nil
 	}
 	n, err := cluster.Nodes.Update(ctx, c, n, func(n *corev1.Node) error {
-		complete(n, Settings(nil).read())
+		complete(n, clientMade())
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	_, err = cluster.Nodes.UpdateStatus(ctx, c, n, func(n *corev1.Node) error {
-		completeStatus(n, Settings(nil).read())
+		completeStatus(n, clientMade())
 		stamp(n, c.Now())
 		return nil
 	})

@@ -23,10 +23,10 @@ import (
 
 // start creates the missing nodes, ready for pods, so that a ready server has its nodes. If there are Stages for nodes,
 // the Stages make them ready.
-func start(ctx context.Context, h *part.Host, s plan, stages cluster.Stages) error {
+func start(ctx context.Context, h *part.Host, s Settings, stages cluster.Stages) error {
 	c := cluster.Kubelets(h)
 	var made []string
-	for i := range s.nodes {
+	for i := range s.Nodes {
 		n := s.node(i)
 		if stages.Replace(cluster.NodeKind) {
 			n.Status = corev1.NodeStatus{Capacity: n.Status.Capacity, Allocatable: n.Status.Allocatable}
@@ -74,20 +74,20 @@ func register(ctx context.Context, c *cluster.Cluster, n *corev1.Node) error {
 }
 
 // node returns the node of a number.
-func (s plan) node(i int) *corev1.Node {
+func (s Settings) node(i int) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name:        strings.Replace(s.name, "%d", fmt.Sprint(i), 1),
+		Name:        strings.Replace(s.Name, "%d", fmt.Sprint(i), 1),
 		Annotations: map[string]string{cluster.NodeAnnotation: cluster.FakeNode},
 	}}
-	if s.zones > 0 {
-		n.Labels = map[string]string{corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", i%s.zones)}
+	if s.Zones > 0 {
+		n.Labels = map[string]string{corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", i%s.Zones)}
 	}
 	complete(n, s)
 	return n
 }
 
 // complete fills in the fields of a node that its kubelet would set.
-func complete(n *corev1.Node, s plan) {
+func complete(n *corev1.Node, s Settings) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}
@@ -102,15 +102,15 @@ func complete(n *corev1.Node, s plan) {
 	completeStatus(n, s)
 }
 
-func completeStatus(n *corev1.Node, s plan) {
+func completeStatus(n *corev1.Node, s Settings) {
 	status := &n.Status
 	if status.Capacity == nil {
 		status.Capacity = status.Allocatable.DeepCopy()
 	}
 	if len(status.Capacity) == 0 {
 		status.Capacity = corev1.ResourceList{
-			corev1.ResourceCPU: s.cpu, corev1.ResourceMemory: s.memory,
-			corev1.ResourcePods:             *resource.NewQuantity(int64(s.pods), resource.DecimalSI),
+			corev1.ResourceCPU: s.CPU, corev1.ResourceMemory: s.Memory,
+			corev1.ResourcePods:             *resource.NewQuantity(int64(s.Pods), resource.DecimalSI),
 			corev1.ResourceEphemeralStorage: resource.MustParse("256Gi"),
 		}
 	}
