@@ -73,6 +73,14 @@ modules: ## does each module file that test needs name all that its packages imp
 	  out=$$(cd $$dir && go list -modfile=$(CURDIR)/$$file -deps -test ./... 2>&1 >/dev/null) || \
 	    { echo "$$out"; echo "$$file: run go mod tidy for it, or make libraries-update"; exit 1; }; done
 
+# The commit from which on no commit inserts more than 1,500 lines, other than moves and generated files.
+SINCE ?= a31ddc8
+.PHONY: commits
+commits: ## the twenty largest commits since SINCE, by inserted lines; moved lines do not count
+	@git log -M --numstat --format='@%h %s' $(SINCE)..HEAD | \
+	  awk '/^@/ {commit = substr($$0, 2); lines[commit] = 0; next} {lines[commit] += $$1} \
+	    END {for (c in lines) printf "%6d  %s\n", lines[c], c}' | sort -rn | head -20
+
 .PHONY: vet
 vet: ## go vet, staticcheck, govulncheck
 	go vet ./...
