@@ -16,6 +16,10 @@ type candidate struct {
 	violations int
 }
 
+// candidateLimit returns the number of candidates that preemption compares: a tenth of the nodes, but at least a
+// hundred, the defaults of kube-scheduler.
+func candidateLimit(nodes int) int { return max(100, nodes/10) }
+
 // preempt finds the node with the least harmful victims for the pod, or why preemption does not help. waits is true if
 // victims are already terminating.
 func (r *round) preempt(failed failure) (best *candidate, why string, waits bool) {
@@ -29,6 +33,7 @@ func (r *round) preempt(failed failure) (best *candidate, why string, waits bool
 	if rest := r.count() - len(failed.helped); rest > 0 {
 		none.reasons["Preemption is not helpful for scheduling"] = rest
 	}
+	candidates := 0
 	for _, name := range failed.helped {
 		found, reasons := r.candidate(name)
 		for _, reason := range reasons {
@@ -36,6 +41,11 @@ func (r *round) preempt(failed failure) (best *candidate, why string, waits bool
 		}
 		if found != nil && (best == nil || found.compare(best) < 0) {
 			best = found
+		}
+		if found != nil {
+			if candidates++; candidates >= candidateLimit(r.count()) {
+				break
+			}
 		}
 	}
 	if best == nil {

@@ -1,11 +1,13 @@
 package scheduler
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	helper "k8s.io/component-helpers/storage/volume"
@@ -119,6 +121,28 @@ func TestPreemption(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPreemptionIsBounded has 300 nodes with a victim each: preemption compares a hundred of them.
+func TestPreemptionIsBounded(t *testing.T) {
+	t.Parallel()
+	m := newModel()
+	for i := range 300 {
+		name := fmt.Sprintf("n%03d", i)
+		m.setNode(name, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourcePods: resource.MustParse("3"),
+			}},
+		})
+		m.add(pod("x"+name, "4", priority(1)), name)
+	}
+	looked := 0
+	m.refresh = func(*podInfo) { looked++ }
+	d := m.decide(pod("p", "1", priority(10)), func(string) map[string]string { return nil })
+	if d.nominated == "" || len(d.victims) != 1 || looked != candidateLimit(300) {
+		t.Errorf("nominated %q with %d victims after %d nodes: %s", d.nominated, len(d.victims), looked, d.because)
 	}
 }
 
