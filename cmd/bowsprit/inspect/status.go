@@ -93,8 +93,8 @@ type inquiry struct {
 	url  string
 }
 
-// maxPage bounds a page of a server. The metrics are the longest.
-const maxPage = 64 << 20
+// maxMetrics bounds the metrics of a server, in bytes. Other pages are documents (foreign.MaxDocument).
+const maxMetrics = 64 << 20
 
 // get returns the text of a page. Responses with other codes than the given ones are errors.
 func (q *inquiry) get(ctx context.Context, path string, codes ...int) (*http.Response, string, error) {
@@ -104,15 +104,22 @@ func (q *inquiry) get(ctx context.Context, path string, codes ...int) (*http.Res
 	}
 	answer, err := q.http.Do(r)
 	if err != nil {
-		return nil, "", err
+		return nil, "", foreign.Error(err)
 	}
 	defer answer.Body.Close()
-	body, err := foreign.ReadAll(answer.Body, maxPage)
+	limit := int64(foreign.MaxDocument)
+	if path == "/metrics" {
+		limit = maxMetrics
+	}
+	body, err := foreign.ReadAll(answer.Body, limit)
 	if err == nil && !slices.Contains(codes, answer.StatusCode) {
 		err = fmt.Errorf("GET %s: %s", path, foreign.Text(answer.Status))
 	}
 	return answer, string(body), err
 }
+
+// Of the failing checks, status shows at most maxFailing, with at most maxCheck bytes each.
+const maxFailing, maxCheck = 100, 200
 
 // look reads the state of a server. It waits for the time between its two readings of the counters.
 func look(ctx context.Context, config *rest.Config, between time.Duration) (*status, error) {
@@ -138,8 +145,8 @@ func look(ctx context.Context, config *rest.Config, between time.Duration) (*sta
 		return nil, err
 	}
 	for line := range strings.Lines(text) {
-		if check, failing := strings.CutPrefix(strings.TrimSpace(line), "[-]"); failing {
-			s.Failing = append(s.Failing, check)
+		if check, failing := strings.CutPrefix(strings.TrimSpace(line), "[-]"); failing && len(s.Failing) < maxFailing {
+			s.Failing = append(s.Failing, foreign.Cut(check, maxCheck))
 		}
 	}
 	s.Ready = strings.Contains(text, "readyz check passed")

@@ -3,6 +3,7 @@ package componentstatus
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,8 +11,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/testing/freeport"
+	"github.com/bowsprit/bowsprit/internal/testing/hostile"
 )
 
 // TestFind checks the status for responses of a component. The texts are from a running kube-apiserver 1.36.3.
@@ -61,6 +64,24 @@ func TestFind(t *testing.T) {
 			`,"type":"Healthy"}],"metadata":{"name":"scheduler"}}`; got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.at, got, want)
 		}
+	}
+}
+
+// TestHostileComponent checks the status of hostile components.
+func TestHostileComponent(t *testing.T) {
+	t.Parallel()
+	for _, h := range hostile.Servers(t) {
+		t.Run(h.Name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewTLSServer(h)
+			t.Cleanup(server.Close)
+			found, err := Find(Config{Scheduler: server.URL})(t.Context(), "", "scheduler")
+			if err != nil {
+				t.Fatal(err)
+			}
+			condition := found[0]["conditions"].([]any)[0].(object.Object)
+			h.CheckText(t, fmt.Sprint(condition["message"], condition["error"]))
+		})
 	}
 }
 
