@@ -7,26 +7,18 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"runtime"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
-	_ "unsafe" // for linkname
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/wal"
-	"go.etcd.io/raft/v3"
-	"go.etcd.io/raft/v3/raftpb"
 )
 
 // local is an etcd server with one member inside this process.
@@ -123,17 +115,6 @@ func (l *local) client() *clientv3.Client {
 	return v3client.New(l.etcd.Server)
 }
 
-// recovered records the panic of the goroutine that starts etcd; p is nil if there was none.
-func (f *fault) recovered(p any) {
-	switch p := p.(type) {
-	case nil:
-	case runtime.Error: // its text does not mention files
-		f.set("etcd cannot make sense of its files")
-	default:
-		f.set(fmt.Sprint(p))
-	}
-}
-
 // checkFiles finds damage that etcd would not survive or report.
 func checkFiles(dir string) error {
 	if err := checkDatabase(dir); err != nil {
@@ -141,63 +122,6 @@ func checkFiles(dir string) error {
 	}
 	return checkLog(dir)
 }
-
-// startError explains why etcd did not start, and the remedy. etcd gives its reasons as text only.
-func startError(c Embedded, err error) error {
-	says := func(text string) bool { return strings.Contains(err.Error(), text) }
-	switch {
-	case c.ListenClientURL != "" && says("listen "):
-		return fmt.Errorf(
-			"store: embedded etcd cannot listen on %s: %w; choose another --etcd-listen-client-url or stop who uses it",
-			c.ListenClientURL, err)
-	case says("cannot allocate memory"):
-		return fmt.Errorf(
-			"store: there is not enough memory to open data directory %s: %w; raise the limit of memory or of address "+
-				"space (ulimit -v), nothing is wrong with the data", c.Dir, err)
-	case says("no space left on device"), says("disk quota exceeded"):
-		return fmt.Errorf(
-			"store: there is no space left for data directory %s: %w; make room, nothing is wrong with the data",
-			c.Dir, err)
-	case says("permission denied"), says("read-only file system"), says("too many open files"):
-		return fmt.Errorf("store: data directory %s cannot be used: %w; correct that, nothing is wrong with the data",
-			c.Dir, err)
-	case errors.Is(err, errNoLeader):
-		return fmt.Errorf(
-			"store: embedded etcd in %s does not start: %w; if the machine is not overloaded, the data directory may be "+
-				"damaged: restore it from a backup", c.Dir, err)
-	}
-	if damaged(err) {
-		return fmt.Errorf(
-			"store: data directory %s is damaged or not readable: %w; restore it from a backup, or move it away to "+
-				"start empty", c.Dir, err)
-	}
-	return fmt.Errorf(
-		"store: embedded etcd in %s does not start: %w; correct the cause. Nothing shows damage: keep the data directory "+
-			"as it is", c.Dir, err)
-}
-
-// damaged reports whether an error proves that files are damaged: checkFiles found the damage, or etcd's text mentions
-// its log (wal, snap), its database (bbolt) or the decoder of their records (proto). An error of the operating system
-// is no proof, with one exception: a directory in place of a file.
-func damaged(err error) bool {
-	var system syscall.Errno
-	if errors.As(err, &system) && !errors.Is(err, syscall.EISDIR) {
-		return false
-	}
-	if errors.As(err, new(damageError)) {
-		return true
-	}
-	return slices.ContainsFunc([]string{
-		"crc mismatch", "checksum error", "unexpected EOF", "invalid database", "file size too small", "wal: ",
-		"walpb: ", "snap: ", "snappb: ", "proto: ", "invalid freelist", "page ", "max entry size limit exceeded", "is a directory",
-		"cannot make sense of its files", "failed to find database snapshot file",
-	}, func(sign string) bool { return strings.Contains(err.Error(), sign) })
-}
-
-// damageError is damage found by checkFiles.
-type damageError struct{ error }
-
-func (e damageError) Unwrap() error { return e.error }
 
 // smallSegments makes etcd preallocate its log in two segments of 16 MB instead of 64 MB, the default, which is too
 // much for each of many test servers and for a temporary directory in memory. The size is a package variable of etcd;
@@ -242,68 +166,6 @@ func etcdConfig(c Embedded) (*embed.Config, error) {
 	cfg.WarningApplyDuration = time.Second
 	cfg.WarningUnaryRequestDuration = time.Second
 	return cfg, nil
-}
-
-// raftStatus returns raft's own status; etcd's applied and committed indexes are ahead of it.
-//
-//go:linkname raftStatus go.etcd.io/etcd/server/v3/etcdserver.(*EtcdServer).raftStatus
-func raftStatus(*etcdserver.EtcdServer) raft.Status
-
-// leaderTimeout bounds the time that etcd may spend without applying anything before it leads. Usually it takes
-// milliseconds.
-const leaderTimeout = time.Minute
-
-var errNoLeader = fmt.Errorf("etcd has done nothing for %s and does not lead", leaderTimeout)
-
-// becomeLeader makes the only member the leader without waiting for an election timeout. It returns when the whole log
-// has been applied and reads succeed.
-//
-// Otherwise the first election would take 0.1 to 1.1 s, or the process would have to tick raft hundreds of times a
-// second for its whole life.
-func becomeLeader(ctx context.Context, server *etcdserver.EtcdServer, fault *fault) error {
-	id := uint64(server.MemberID())
-	look := time.NewTicker(500 * time.Microsecond)
-	defer look.Stop()
-	var applied uint64
-	stuck := time.NewTimer(leaderTimeout)
-	defer stuck.Stop()
-	for uint64(server.Leader()) != id {
-		// Wait until the log has been replayed and raft has the result. A campaign before that reads log entries that
-		// are applied but already dropped from memory, which raft treats as damage. Without a leader the commit index
-		// does not move.
-		status := raftStatus(server)
-		if status.Applied > applied {
-			applied = status.Applied
-			stuck.Reset(leaderTimeout)
-		}
-		if status.Applied > 0 && status.Applied == status.GetCommit() {
-			// A leader sends MsgTimeoutNow to its chosen successor: campaign at once.
-			if err := server.Process(ctx,
-				&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: &id, To: &id}); err != nil {
-				return err
-			}
-		}
-		select {
-		case <-look.C:
-		case <-stuck.C:
-			return errNoLeader
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-fault.c:
-			return fault.err()
-		}
-	}
-	stuck.Reset(leaderTimeout)
-	select {
-	case <-stuck.C:
-		return errNoLeader
-	case <-server.ReadyNotify(): // the member has published itself: a write of this term is committed and applied
-		return firstRead(ctx, server.LinearizableReadNotify)
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-fault.c:
-		return fault.err()
-	}
 }
 
 func (l *local) read(ctx context.Context, start, end []byte, limit, rev int64) ([]*mvccpb.KeyValue, bool, int64,

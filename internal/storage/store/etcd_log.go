@@ -2,45 +2,13 @@ package store
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
-
-// fault is why etcd gave up, if it did.
-type fault struct {
-	once sync.Once
-	c    chan struct{} // closed once why is set
-	why  error
-	// stopping is set when we stop etcd: it then logs expected errors.
-	stopping atomic.Bool
-}
-
-func newFault() *fault { return &fault{c: make(chan struct{})} }
-
-func (f *fault) set(why string) { f.fail(errors.New(why)) }
-
-func (f *fault) fail(why error) {
-	f.once.Do(func() {
-		f.why = why
-		close(f.c)
-	})
-}
-
-func (f *fault) err() error {
-	select {
-	case <-f.c:
-		return f.why
-	default:
-		return nil
-	}
-}
 
 // etcdLogger passes etcd's warnings and errors on to log. When etcd logs Fatal or Panic, fault keeps the reason and
 // only the goroutine ends: an embedded server must not end its host process, and etcd has not acknowledged unfinished

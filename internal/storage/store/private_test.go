@@ -12,7 +12,7 @@ import (
 // linker compares only its name; the result shows whether the signature still matches raftStatus.
 func TestPrivateSymbolOfEtcd(t *testing.T) {
 	t.Parallel()
-	const advice = "etcd has changed (*EtcdServer).raftStatus, to which store/embedded.go links: " +
+	const advice = "etcd has changed (*EtcdServer).raftStatus, to which store/leader.go links: " +
 		"docs/design/embedded-etcd.md says what to do"
 	s := open(t, Embedded{})
 	if _, err := s.Create(testContext(t), "k/a", []byte("{}")); err != nil {
