@@ -11,6 +11,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/feature/extension/external"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	cluster "github.com/bowsprit/bowsprit/internal/storage/store/external"
 )
 
 var (
@@ -41,7 +42,7 @@ func (e Etcd) Storage() (Storage, error) {
 	if (e.CertFile == "") != (e.KeyFile == "") {
 		return nil, errors.New("an etcd needs both of a certificate and its key, or neither")
 	}
-	return external.NewEtcd(store.Config{Prefix: e.Prefix, External: &store.External{
+	return external.NewEtcd(store.Config{Prefix: e.Prefix, Etcd: cluster.Config{
 		Endpoints: e.Servers, CAFile: e.CAFile, CertFile: e.CertFile, KeyFile: e.KeyFile,
 	}}), nil
 }

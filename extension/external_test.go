@@ -16,6 +16,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/extension"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 	"github.com/bowsprit/bowsprit/test/vessels"
 	"github.com/bowsprit/bowsprit/testserver"
@@ -65,7 +66,7 @@ func kindsInEtcd(url string) (all []extension.Kind, err error) {
 
 func etcd(t *testing.T) *store.Store {
 	t.Helper()
-	return parttest.OpenStore(t, store.Config{Prefix: "/sea/vessels", Embedded: parttest.Embedded(t)})
+	return parttest.OpenStore(t, store.Config{Prefix: "/sea/vessels", Etcd: etcdtest.Config(t)})
 }
 
 // TestEtcdTable runs the table of client tests on kinds with an etcd of their own.

@@ -18,6 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -142,8 +143,8 @@ func TestElection(t *testing.T) {
 	t.Parallel()
 	st, err := store.Open(t.Context(),
 		store.Config{
-			Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true},
-			Log:      slog.New(slog.DiscardHandler),
+			Etcd: embedded.Config{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true},
+			Log:  slog.New(slog.DiscardHandler),
 		})
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
 	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 	"github.com/bowsprit/bowsprit/testserver"
 )
@@ -207,7 +208,7 @@ func BenchmarkMigration(b *testing.B) {
 func fill(b *testing.B, dir string, objects int) {
 	b.Helper()
 	s, err := store.Open(b.Context(),
-		store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: filepath.Join(dir, "etcd"), NoSync: true}})
+		store.Config{Prefix: "/registry", Etcd: embedded.Config{Dir: filepath.Join(dir, "etcd"), NoSync: true}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -17,7 +18,7 @@ import (
 // longer served.
 func TestPublishWhatIsGone(t *testing.T) {
 	t.Parallel()
-	st := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})
+	st := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)})
 	log := slog.New(slog.DiscardHandler)
 	cat, view := catalog.New(), watchcache.New(st, watchcache.Options{Log: log})
 	control.Publish(cat, view, log)

@@ -156,6 +156,13 @@ func sortedKeys(m map[string]int) []string {
 	return keys
 }
 
+// implementations are packages that implement an interface of the package above them, and count as a part of it.
+var implementations = map[string]string{
+	"internal/storage/store/embedded": "store.Backend",
+	"internal/storage/store/external": "store.Backend",
+	"internal/storage/store/memory":   "store.Backend",
+}
+
 // TestFloors counts the entries of internal and the packages below each. Kubernetes decides how many kinds, features
 // and simulated components there are. Packages for tests are not part of the program.
 func TestFloors(t *testing.T) {
@@ -169,7 +176,9 @@ func TestFloors(t *testing.T) {
 			if floors[floor] == nil {
 				floors[floor] = map[string]bool{}
 			}
-			floors[floor][f.pkg] = true
+			if implementations[f.pkg] == "" {
+				floors[floor][f.pkg] = true
+			}
 		}
 	}
 	packages := 0

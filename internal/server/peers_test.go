@@ -23,6 +23,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/server/config"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/testing/authority"
+	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -130,7 +131,7 @@ func is200(code int, _ string) bool { return code == 200 }
 // TestPeers runs two servers on one etcd. Each lacks a kind of the other, as during an upgrade.
 func TestPeers(t *testing.T) {
 	t.Parallel()
-	etcd := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}).ClientURL()
+	etcd := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}).ClientURL()
 	keys := peerKeys(t)
 	a, stop := runServerOn(t, "a", peerConfig(t, etcd, keys, "apps/v1"))
 	b, _ := runServerOn(t, "b", peerConfig(t, etcd, keys, "batch/v1", "certificates.k8s.io/v1"))
@@ -195,7 +196,7 @@ func TestPeers(t *testing.T) {
 // authority.
 func TestPeerAuthorities(t *testing.T) {
 	t.Parallel()
-	etcd := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}).ClientURL()
+	etcd := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}).ClientURL()
 	keys := peerKeys(t)
 	runServerOn(t, "a", peerConfig(t, etcd, keys))
 	config := peerConfig(t, etcd, keys, "batch/v1")

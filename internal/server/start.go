@@ -34,6 +34,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/datadir"
 	"github.com/bowsprit/bowsprit/internal/storage/encrypt"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/storage/store/external"
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
@@ -185,20 +187,21 @@ func (p *process) openStore(ctx context.Context) error {
 		c.Tracing = p.traces
 	}
 	if len(p.config.Etcd.Servers) > 0 {
-		c.External = &store.External{
+		c.Etcd = external.Config{
 			Endpoints: p.config.Etcd.Servers, CAFile: p.config.Etcd.CAFile, CertFile: p.config.Etcd.CertFile,
 			KeyFile: p.config.Etcd.KeyFile, Dial: p.host.Egress.Selected(egress.Etcd),
 		}
 	} else {
-		c.Embedded = &store.Embedded{
+		etcd := embedded.Config{
 			Dir: filepath.Join(p.dir, "etcd"), NoSync: p.config.Ephemeral,
 			ListenClientURL: p.config.Etcd.ListenClientURL, Quota: p.config.Etcd.QuotaBackendBytes,
 			History: cluster.History(p.config.Workloads.Simulation != nil),
 		}
 		if p.config.Ephemeral && p.behind != nil {
 			// Clients of the server in front outlive this one. No earlier start has given out so large a revision.
-			c.Embedded.FirstRevision = p.host.Started.UnixMicro()
+			etcd.FirstRevision = p.host.Started.UnixMicro()
 		}
+		c.Etcd = etcd
 	}
 	s, err := store.Open(ctx, c)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/server/config"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -13,7 +14,7 @@ import (
 // included, before their first request, and a server's entries disappear with it.
 func TestStorageVersions(t *testing.T) {
 	t.Parallel()
-	etcd := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}).ClientURL()
+	etcd := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}).ClientURL()
 	keys := peerKeys(t)
 	config := func(off ...string) config.Config {
 		c := peerConfig(t, etcd, keys, off...)

@@ -27,6 +27,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -59,7 +60,7 @@ func flowcontrolResource(prefix string) catalog.GroupResource {
 func TestKeepsFlowcontrolObjects(t *testing.T) {
 	t.Parallel()
 	part := fairness.Part()
-	s := fairServer{parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}), part)}
+	s := fairServer{parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}), part)}
 	keep := func() {
 		t.Helper()
 		s.CatchUp()

@@ -24,6 +24,7 @@ import (
 	nodeauthz "github.com/bowsprit/bowsprit/internal/feature/authorize/node"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -222,7 +223,7 @@ func (c *nodeCluster) question() (*user.DefaultInfo, *request.Info) {
 // if unset.
 func TestNodeAuthorizer(t *testing.T) {
 	st, err := store.Open(t.Context(),
-		store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
+		store.Config{Prefix: "/registry", Etcd: embedded.Config{Dir: t.TempDir(), NoSync: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
 	"github.com/bowsprit/bowsprit/internal/storage/format"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-
-	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
@@ -23,7 +23,7 @@ import (
 func makeData(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := store.Open(t.Context(), store.Config{Embedded: &store.Embedded{Dir: backup.EtcdDir(dir)}})
+	s, err := store.Open(t.Context(), store.Config{Etcd: embedded.Config{Dir: backup.EtcdDir(dir)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestRoundTrip(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(to, ".restore-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	s, err := store.Open(t.Context(), store.Config{Embedded: &store.Embedded{Dir: backup.EtcdDir(to)}})
+	s, err := store.Open(t.Context(), store.Config{Etcd: embedded.Config{Dir: backup.EtcdDir(to)}})
 	if err != nil {
 		t.Fatal(err)
 	}

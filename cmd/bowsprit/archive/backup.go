@@ -20,6 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/datadir"
 	"github.com/bowsprit/bowsprit/internal/storage/durable"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
 )
 
 // Result is the output of both commands with -o json.
@@ -186,14 +187,14 @@ func copyKeys(from, to string) error {
 
 // Snapshot writes a checked snapshot of the data to file. The source is the server that kubeconfig names, else the data
 // directory, or the server that uses that directory. p may be nil.
-func Snapshot(ctx context.Context, file, dataDir, kubeconfig string, p *progress) (store.SnapshotInfo, error) {
+func Snapshot(ctx context.Context, file, dataDir, kubeconfig string, p *progress) (embedded.SnapshotInfo, error) {
 	counted := func(from backup.Source) backup.Source {
 		return func(ctx context.Context, w io.Writer) error { return from(ctx, io.MultiWriter(w, p)) }
 	}
-	ask := func(kubeconfig string) (store.SnapshotInfo, error) {
+	ask := func(kubeconfig string) (embedded.SnapshotInfo, error) {
 		config, err := connect.FromFile(kubeconfig)
 		if err != nil {
-			return store.SnapshotInfo{},
+			return embedded.SnapshotInfo{},
 				fmt.Errorf("kubeconfig of the server: %w: name another one with --kubeconfig", err)
 		}
 		config.Timeout = 0 // a snapshot may be large
@@ -205,7 +206,7 @@ func Snapshot(ctx context.Context, file, dataDir, kubeconfig string, p *progress
 	}
 	own, err := connect.KubeconfigOf(dataDir)
 	if err != nil {
-		return store.SnapshotInfo{}, err
+		return embedded.SnapshotInfo{}, err
 	}
 	p.begin("reading the data in " + dataDir)
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))

@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
 	"github.com/bowsprit/bowsprit/internal/storage/durable"
-	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
 )
 
 // restoreFlags are the flags of "bowsprit restore".
@@ -77,7 +77,7 @@ func advise(file string, err error) error {
 	if !errors.Is(err, errNotArchive) {
 		return err
 	}
-	if _, bad := store.CheckSnapshot(file); bad == nil {
+	if _, bad := embedded.CheckSnapshot(file); bad == nil {
 		return fmt.Errorf("%w, but a snapshot: use \"bowsprit snapshot restore\"", err)
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 	"github.com/bowsprit/bowsprit/testserver"
 )
@@ -14,7 +15,7 @@ import (
 // during an upgrade: both become ready, with the APIServices of their versions.
 func TestReplicasServeDifferentVersions(t *testing.T) {
 	t.Parallel()
-	etcd := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})
+	etcd := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)})
 	replica := func(off string) *cluster {
 		return clientOf(t, testserver.Start(t, func(c *bowsprit.Config) {
 			c.Ephemeral, c.DataDir = false, t.TempDir()

@@ -12,7 +12,9 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/external"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -28,7 +30,7 @@ type still struct {
 func start(t *testing.T) *still {
 	t.Helper()
 	return &still{
-		Server: parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}), Part()),
+		Server: parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}), Part()),
 	}
 }
 
@@ -243,11 +245,10 @@ func TestUnknownObjects(t *testing.T) {
 // about clients' changes, and write nothing without changes.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	embedded := parttest.Embedded(t)
-	first := parttest.OpenStore(t, store.Config{Embedded: embedded})
+	first := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)})
 	all := []*still{{Server: parttest.Start(t, first, Part())}}
 	for range 2 {
-		st := parttest.OpenStore(t, store.Config{External: &store.External{Endpoints: []string{first.ClientURL()}}})
+		st := parttest.OpenStore(t, store.Config{Etcd: external.Config{Endpoints: []string{first.ClientURL()}}})
 		all = append(all, &still{Server: parttest.Start(t, st, Part())})
 	}
 	together := func() {

@@ -13,6 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -22,7 +23,7 @@ func TestCensus(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	st, err := store.Open(t.Context(),
-		store.Config{Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: log})
+		store.Config{Etcd: embedded.Config{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/storage/durable"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
 )
 
 // Path is where a server streams a snapshot to administrators.
@@ -70,7 +71,7 @@ func FromDir(dir string, log *slog.Logger) Source {
 		if _, err := os.Stat(filepath.Join(etcd, "member")); err != nil {
 			return fmt.Errorf("there is no data in %s: %w", etcd, err)
 		}
-		s, err := store.Open(ctx, store.Config{Embedded: &store.Embedded{Dir: etcd}, CompactInterval: -1, Log: log})
+		s, err := store.Open(ctx, store.Config{Etcd: embedded.Config{Dir: etcd}, CompactInterval: -1, Log: log})
 		if err != nil {
 			return err
 		}
@@ -84,7 +85,7 @@ func FromDir(dir string, log *slog.Logger) Source {
 func EtcdDir(dataDir string) string { return filepath.Join(dataDir, "etcd") }
 
 // Save writes a checked snapshot to file, and replaces an existing one.
-func Save(ctx context.Context, from Source, file string) (info store.SnapshotInfo, err error) {
+func Save(ctx context.Context, from Source, file string) (info embedded.SnapshotInfo, err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".part-") // mode 0600: it contains secrets
 	if err != nil {
 		return info, err
@@ -98,13 +99,13 @@ func Save(ctx context.Context, from Source, file string) (info store.SnapshotInf
 	if err = errors.Join(err, f.Close()); err != nil {
 		return info, err
 	}
-	if info, err = store.CheckSnapshot(part); err != nil {
+	if info, err = embedded.CheckSnapshot(part); err != nil {
 		return info, err
 	}
 	return info, durable.Rename(part, file)
 }
 
-// Restore creates a data directory from a snapshot. bump is added to its revision, see store.RestoreOptions.
-func Restore(file, dataDir string, bump uint64) (store.SnapshotInfo, error) {
-	return store.RestoreSnapshot(file, store.RestoreOptions{Dir: EtcdDir(dataDir), BumpRevision: bump})
+// Restore creates a data directory from a snapshot. bump is added to its revision, see embedded.RestoreOptions.
+func Restore(file, dataDir string, bump uint64) (embedded.SnapshotInfo, error) {
+	return embedded.RestoreSnapshot(file, embedded.RestoreOptions{Dir: EtcdDir(dataDir), BumpRevision: bump})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -19,7 +20,7 @@ func TestDirToDir(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	from, to := t.TempDir(), t.TempDir()
-	s, err := store.Open(ctx, store.Config{Embedded: &store.Embedded{Dir: EtcdDir(from)}, Log: quiet})
+	s, err := store.Open(ctx, store.Config{Etcd: embedded.Config{Dir: EtcdDir(from)}, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestDirToDir(t *testing.T) {
 	if _, err := Restore(file, to, 0); err != nil {
 		t.Fatal(err)
 	}
-	s, err = store.Open(ctx, store.Config{Embedded: &store.Embedded{Dir: EtcdDir(to)}, Log: quiet})
+	s, err = store.Open(ctx, store.Config{Etcd: embedded.Config{Dir: EtcdDir(to)}, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestSaveFails(t *testing.T) {
 		"source fails": {func(context.Context, io.Writer) error { return broken }, broken},
 		"half a snapshot": {
 			func(_ context.Context, w io.Writer) error { _, err := w.Write(make([]byte, 8192)); return err },
-			store.ErrNotSnapshot,
+			embedded.ErrNotSnapshot,
 		},
 		"no data directory": {FromDir(dir, quiet), os.ErrNotExist},
 	} {

@@ -6,21 +6,18 @@ import (
 	"strconv"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/bowsprit/bowsprit/internal/storage/format"
 )
 
 // Compact forgets the history before rev. Reads and watches at or after rev are not disturbed.
 func (s *Store) Compact(ctx context.Context, rev int64) error {
-	ctx, cancel := s.bounded(ctx)
-	defer cancel()
-	_, err := s.client.Compact(ctx, rev)
-	if errors.Is(err, rpctypes.ErrCompacted) { // another replica was faster
+	err := s.backend.Compact(ctx, rev)
+	if errors.Is(err, ErrCompacted) { // another replica was faster
 		return nil
 	}
-	return readError(err)
+	return err
 }
 
 // Horizon returns the oldest readable revision, between one and two compaction intervals old; 0 before the second tick.
@@ -42,10 +39,10 @@ const compactKey = "compact_rev_key"
 // tick compacts to the revision of the previous tick. So between one and two intervals of history remain, for the pages
 // of lists and for watches that have lost their connection.
 func (s *Store) tick(ctx context.Context) error {
-	if s.embedded {
-		return s.compactAlone(ctx)
+	if s.shared {
+		return s.compactTogether(ctx)
 	}
-	return s.compactTogether(ctx)
+	return s.compactAlone(ctx)
 }
 
 func (s *Store) compactAlone(ctx context.Context) error {
@@ -66,15 +63,16 @@ func (s *Store) compactAlone(ctx context.Context) error {
 // remember. One succeeds and compacts to the revision of its previous round; the others remember the new version.
 func (s *Store) compactTogether(ctx context.Context) error {
 	c := &s.compactor
-	bound, cancel := s.bounded(ctx)
-	defer cancel()
-	resp, err := s.client.Txn(bound).
-		If(clientv3.Compare(clientv3.Version(compactKey), "=", c.version)).
-		Then(clientv3.OpPut(compactKey, strconv.FormatInt(c.next, 10))).
-		Else(clientv3.OpGet(compactKey)).
-		Commit()
+	resp, err := s.backend.Commit(ctx, &etcdserverpb.TxnRequest{
+		Compare: []*etcdserverpb.Compare{{
+			Key: []byte(compactKey), Target: etcdserverpb.Compare_VERSION, Result: etcdserverpb.Compare_EQUAL,
+			TargetUnion: &etcdserverpb.Compare_Version{Version: c.version},
+		}},
+		Success: []*etcdserverpb.RequestOp{put(compactKey, strconv.AppendInt(nil, c.next, 10), 0)},
+		Failure: []*etcdserverpb.RequestOp{look(compactKey)},
+	})
 	if err != nil {
-		return readError(err)
+		return err
 	}
 	cut := c.next
 	c.next = resp.Header.Revision
@@ -94,8 +92,7 @@ func (s *Store) compactTogether(ctx context.Context) error {
 	return s.Compact(ctx, cut)
 }
 
-// careEvery maintains etcd until the store is closed: it compacts history at each interval, and keeps the embedded
-// database small and writable.
+// careEvery compacts history at each interval and looks at the format mark of a shared etcd, until the store is closed.
 func (s *Store) careEvery(interval time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -103,17 +100,13 @@ func (s *Store) careEvery(interval time.Duration) {
 		<-s.done
 		cancel()
 	})
-	var cut, look, mark <-chan time.Time
+	var cut, mark <-chan time.Time
 	if interval > 0 {
 		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		cut = tick.C
 	}
-	if s.embedded {
-		tick := time.NewTicker(roomInterval)
-		defer tick.Stop()
-		look = tick.C
-	} else {
+	if s.shared {
 		tick := time.NewTicker(formatInterval)
 		defer tick.Stop()
 		mark = tick.C
@@ -125,18 +118,12 @@ func (s *Store) careEvery(interval time.Duration) {
 			return
 		case <-cut:
 			err = s.tick(ctx)
-		case <-look:
-			err = s.makeRoom(ctx)
 		case <-mark:
 			if err = s.lookAtFormat(ctx); !errors.Is(err, format.ErrNewer) {
 				err = nil // the next look is soon; requests report an unreachable etcd
 			}
-		case <-s.room.wanted:
-			err = s.makeRoom(ctx)
-		case <-s.tooMuch():
-			err = s.forgetPast(ctx)
 		}
-		if err != nil && !ended(ctx, err) {
+		if err != nil && !Ended(ctx, err) {
 			s.log.Warn("care of etcd failed; it is tried again later", "error", err)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -38,27 +37,28 @@ var (
 	ErrGaveUp = errors.New("has given up")
 	// ErrClosed: Close was called.
 	ErrClosed = errors.New("the store is closed")
+	// ErrNoDatabase: the backend has no database, and so no snapshots.
+	ErrNoDatabase = errors.New("the store has no database")
+	// ErrLeaseLost: etcd has lost the lease for a key; nothing was written. The store then requests another lease.
+	ErrLeaseLost = errors.New("etcd has lost a lease")
 )
 
-// errLeaseLost: etcd has lost the lease for a key; nothing was written.
-var errLeaseLost = errors.New("etcd has lost a lease")
-
-// readError translates the error of a read.
-func readError(err error) error {
+// ReadError translates the error of a read by etcd's client.
+func ReadError(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, rpctypes.ErrCompacted), errors.Is(err, mvcc.ErrCompacted):
+	case errors.Is(err, rpctypes.ErrCompacted):
 		return ErrCompacted
-	case errors.Is(err, rpctypes.ErrFutureRev), errors.Is(err, mvcc.ErrFutureRev):
+	case errors.Is(err, rpctypes.ErrFutureRev):
 		return ErrFuture
 	}
 	return fmt.Errorf("etcd: %w", err)
 }
 
-// writeError translates the error of a transaction. Every error that does not prove a refusal before the log is
-// uncertain: if a write was falsely reported as failed, the caller would repeat it.
-func writeError(err error) error {
+// WriteError translates the error of a transaction by etcd's client. Every error that does not prove a refusal before
+// the log is uncertain: if a write was falsely reported as failed, the caller would repeat it.
+func WriteError(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -69,7 +69,7 @@ func writeError(err error) error {
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return ErrNoSpace
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
-		return errLeaseLost
+		return ErrLeaseLost
 	case errors.Is(err, rpctypes.ErrTooManyRequests), errors.Is(err, rpctypes.ErrPermissionDenied),
 		errors.Is(err, rpctypes.ErrInvalidAuthToken), errors.Is(err, rpctypes.ErrUserEmpty),
 		errors.Is(err, rpctypes.ErrAuthFailed):
@@ -78,7 +78,7 @@ func writeError(err error) error {
 	return fmt.Errorf("%w: etcd: %w", ErrUncertain, err)
 }
 
-// ended reports whether err only means that ctx has ended.
-func ended(ctx context.Context, err error) bool {
+// Ended reports whether err only means that ctx has ended.
+func Ended(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err()))
 }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/bowsprit/bowsprit/internal/storage/format"
 )
@@ -46,9 +46,7 @@ func (s *Store) MarkFormat(ctx context.Context, version string) error {
 
 func (s *Store) markFormatLocked(ctx context.Context) error {
 	for {
-		bound, cancel := s.bounded(ctx)
-		swapped, err := s.tryMark(bound)
-		cancel()
+		swapped, err := s.tryMark(ctx)
 		if err != nil || swapped {
 			return err
 		}
@@ -57,31 +55,31 @@ func (s *Store) markFormatLocked(ctx context.Context) error {
 
 // tryMark writes the mark if necessary, and reports whether it is valid then. If not, another server was faster.
 func (s *Store) tryMark(ctx context.Context) (bool, error) {
-	resp, err := s.client.Get(ctx, s.formatKey())
+	there, err := s.backend.Range(ctx, Span{Start: []byte(s.formatKey())})
 	if err != nil {
-		return false, fmt.Errorf("the format of the data in etcd: %w", readError(err))
+		return false, fmt.Errorf("the format of the data in etcd: %w", err)
 	}
 	var revision int64
-	if len(resp.Kvs) > 0 {
-		written, err := format.Parse(resp.Kvs[0].Value)
+	if len(there.Keys) > 0 {
+		written, err := format.Parse(there.Keys[0].Value)
 		if err != nil {
 			return false, fmt.Errorf("%s in etcd: %w", s.formatKey(), err)
 		}
 		if err := written.Known("the data in etcd below " + s.prefix); err != nil {
 			return false, err
 		}
-		revision = resp.Kvs[0].ModRevision
+		revision = there.Keys[0].ModRevision
 		if written.Format == format.Current {
 			s.mark.revision.Store(revision)
 			return true, nil
 		}
 	}
-	swap, err := s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(s.formatKey()), "=", revision)).
-		Then(clientv3.OpPut(s.formatKey(), string(format.Of(s.mark.version).Text()))).
-		Commit()
+	swap, err := s.backend.Commit(ctx, &etcdserverpb.TxnRequest{
+		Compare: []*etcdserverpb.Compare{modified(s.formatKey(), etcdserverpb.Compare_EQUAL, revision)},
+		Success: []*etcdserverpb.RequestOp{put(s.formatKey(), format.Of(s.mark.version).Text(), 0)},
+	})
 	if err != nil {
-		return false, fmt.Errorf("note the format of the data in etcd: %w", writeError(err))
+		return false, fmt.Errorf("note the format of the data in etcd: %w", err)
 	}
 	if swap.Succeeded {
 		s.mark.revision.Store(swap.Header.Revision)
@@ -91,7 +89,7 @@ func (s *Store) tryMark(ctx context.Context) (bool, error) {
 
 // marked returns the revision that the mark must have for a write to be made; 0 if it does not matter.
 func (s *Store) marked() int64 {
-	if s.embedded {
+	if !s.shared {
 		return 0
 	}
 	return s.mark.revision.Load()
@@ -106,9 +104,9 @@ func (s *Store) lookAtFormat(ctx context.Context) error {
 		return nil
 	}
 	err := s.markFormatLocked(ctx)
-	if r, shared := s.backend.(*remote); shared && errors.Is(err, format.ErrNewer) {
+	if s.shared && errors.Is(err, format.ErrNewer) {
 		err = fmt.Errorf("store: a server of a later version was started on this etcd: %w", err)
-		r.fault.fail(err)
+		s.backend.Fail(err)
 	}
 	return err
 }

@@ -6,9 +6,9 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// gather collects events between two sends.
-type gather struct {
-	prefix string
+// Gather collects a watch's events between two sends. Only one goroutine uses it.
+type Gather struct {
+	Prefix string // of the keys to collect
 	batch  WatchBatch
 	bytes  int
 }
@@ -16,22 +16,30 @@ type gather struct {
 // gatherLimit bounds the bytes of values that a watch holds for a busy receiver.
 const gatherLimit = 8 << 20
 
-func (g *gather) full() bool   { return g.bytes >= gatherLimit }
-func (g *gather) empty() bool  { return g.batch.Revision == 0 }
-func (g *gather) reset()       { g.batch, g.bytes = WatchBatch{}, 0 }
-func (g *gather) at(rev int64) { g.batch.Revision = max(g.batch.Revision, rev) }
-func (g *gather) foreign(k []byte) bool {
-	return len(k) < len(g.prefix) || string(k[:len(g.prefix)]) != g.prefix
-}
+// Full reports whether the receiver must take the batch before more events are added.
+func (g *Gather) Full() bool { return g.bytes >= gatherLimit }
 
-func (g *gather) add(e *mvccpb.Event) {
-	g.at(e.Kv.ModRevision)
+// Empty reports whether there is nothing to send.
+func (g *Gather) Empty() bool { return g.batch.Revision == 0 }
+
+// Batch returns the collected events. After it is sent, Reset begins the next one.
+func (g *Gather) Batch() WatchBatch { return g.batch }
+
+// Reset begins the next batch.
+func (g *Gather) Reset() { g.batch, g.bytes = WatchBatch{}, 0 }
+
+// At records that all changes up to rev have been added.
+func (g *Gather) At(rev int64) { g.batch.Revision = max(g.batch.Revision, rev) }
+
+// Add adds an event. It keeps the event's key and value, and ignores keys outside of Prefix.
+func (g *Gather) Add(e *mvccpb.Event) {
+	g.At(e.Kv.ModRevision)
 	if g.foreign(e.Kv.Key) {
 		return
 	}
 	// etcd's index holds these bytes as long as the key exists; like values, they are never written to.
 	key := unsafe.String(unsafe.SliceData(e.Kv.Key), len(e.Kv.Key))
-	ev := Event{Key: key[len(g.prefix):], Revision: e.Kv.ModRevision}
+	ev := Event{Key: key[len(g.Prefix):], Revision: e.Kv.ModRevision}
 	if e.Type == mvccpb.Event_DELETE {
 		ev.Deleted = true
 	} else {
@@ -39,4 +47,8 @@ func (g *gather) add(e *mvccpb.Event) {
 	}
 	g.bytes += len(ev.Value)
 	g.batch.Events = append(g.batch.Events, ev)
+}
+
+func (g *Gather) foreign(k []byte) bool {
+	return len(k) < len(g.Prefix) || string(k[:len(g.Prefix)]) != g.Prefix
 }

@@ -2,12 +2,8 @@ package store
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
-
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // leases hands out etcd leases for keys that expire. A separate lease for each key would cost etcd more than the key
@@ -25,7 +21,7 @@ type lease struct {
 	granting sync.Mutex // held while etcd is asked; other callers wait for the lease
 
 	// Guarded by granting:
-	id    clientv3.LeaseID
+	id    int64     // 0 before the first
 	until time.Time // end of its use for new keys
 	keys  int
 }
@@ -44,7 +40,7 @@ func newLeases() *leases {
 }
 
 // lease returns a lease that lasts at least ttl from now.
-func (s *Store) lease(ctx context.Context, ttl time.Duration) (clientv3.LeaseID, error) {
+func (s *Store) lease(ctx context.Context, ttl time.Duration) (int64, error) {
 	ttl = max(ttl.Round(time.Second), time.Second)
 	l := s.leases.of(ttl)
 	l.granting.Lock()
@@ -57,29 +53,13 @@ func (s *Store) lease(ctx context.Context, ttl time.Duration) (clientv3.LeaseID,
 	if err := s.usable(ctx); err != nil {
 		return 0, err
 	}
-	ctx, cancel := s.bounded(ctx)
-	defer cancel()
 	longer := min(ttl/leaseShare, leaseMost).Truncate(time.Second)
-	granted, err := s.grant(ctx, int64((ttl+longer)/time.Second))
-	if errors.Is(err, rpctypes.ErrNoSpace) {
-		s.room.refused()
-		return 0, ErrNoSpace
-	}
+	id, err := s.backend.Grant(ctx, int64((ttl+longer)/time.Second))
 	if err != nil {
-		return 0, readError(err) // an unused lease is harmless
+		return 0, err // an unused lease is harmless
 	}
-	l.id, l.until, l.keys = granted.ID, now.Add(longer), 1
-	return l.id, nil
-}
-
-// grant requests a lease. A second request, of another member, leaves one that is not used.
-func (s *Store) grant(ctx context.Context, seconds int64) (*clientv3.LeaseGrantResponse, error) {
-	if s.guards == nil {
-		return s.client.Grant(ctx, seconds)
-	}
-	return hedge(ctx, s.guards.suspect, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
-		return s.client.Grant(ctx, seconds)
-	})
+	l.id, l.until, l.keys = id, now.Add(longer), 1
+	return id, nil
 }
 
 func (ls *leases) of(ttl time.Duration) *lease {

@@ -19,15 +19,15 @@ type Record struct {
 // Get returns the record of key at some moment after the call began. It returns ErrNotFound if the key does not exist.
 func (s *Store) Get(ctx context.Context, key string) (Record, error) {
 	ctx, done := s.begin(ctx, "get", key)
-	kvs, _, _, err := s.read(ctx, []byte(s.prefix+key), nil, 0, 0)
+	found, err := s.read(ctx, Span{Start: []byte(s.prefix + key)})
 	done.end(ctx, err)
-	if err == nil && len(kvs) == 0 {
+	if err == nil && len(found.Keys) == 0 {
 		err = ErrNotFound
 	}
 	if err != nil {
 		return Record{}, fmt.Errorf("get %s: %w", key, err)
 	}
-	return s.record(kvs[0]), nil
+	return s.record(found.Keys[0]), nil
 }
 
 // RangeOptions select the records of Range.
@@ -58,29 +58,26 @@ func (s *Store) Range(ctx context.Context, o RangeOptions) (Range, error) {
 		start = append([]byte(s.prefix+o.After), 0)
 	}
 	ctx, done := s.begin(ctx, "list", o.Prefix)
-	kvs, more, rev, err := s.read(ctx, start, end, int64(o.Limit), o.Revision)
+	found, err := s.read(ctx, Span{Start: start, End: end, Limit: int64(o.Limit), Revision: o.Revision})
 	done.end(ctx, err)
 	if err != nil {
 		return Range{}, fmt.Errorf("range %s: %w", o.Prefix, err)
 	}
-	r := Range{Records: make([]Record, len(kvs)), Revision: rev, More: more}
+	r := Range{Records: make([]Record, len(found.Keys)), Revision: found.Revision, More: found.More}
 	if o.Revision > 0 {
 		r.Revision = o.Revision
 	}
-	for i, kv := range kvs {
+	for i, kv := range found.Keys {
 		r.Records[i] = s.record(kv)
 	}
 	return r, nil
 }
 
-func (s *Store) read(ctx context.Context, start, end []byte, limit, rev int64) ([]*mvccpb.KeyValue, bool, int64,
-	error) {
+func (s *Store) read(ctx context.Context, of Span) (Found, error) {
 	if err := s.usable(ctx); err != nil {
-		return nil, false, 0, err
+		return Found{}, err
 	}
-	ctx, cancel := s.bounded(ctx)
-	defer cancel()
-	return s.backend.read(ctx, start, end, limit, rev)
+	return s.backend.Range(ctx, of)
 }
 
 func (s *Store) record(kv *mvccpb.KeyValue) Record {
@@ -91,4 +88,4 @@ func (s *Store) record(kv *mvccpb.KeyValue) Record {
 
 // Revision returns the store's revision at a moment after the call began: every write that was acknowledged before the
 // call, by any process, is at or below it.
-func (s *Store) Revision(ctx context.Context) (int64, error) { return s.backend.revision(ctx) }
+func (s *Store) Revision(ctx context.Context) (int64, error) { return s.backend.Revision(ctx) }

@@ -1,3 +1,5 @@
+//go:build moving
+
 package store
 
 import (

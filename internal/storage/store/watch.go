@@ -31,17 +31,17 @@ func (s *Store) Watch(ctx context.Context, from int64) <-chan WatchBatch {
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
 		ended := make(chan error, 1) // the watch sends once and must not block
-		go func() { ended <- s.backend.watch(inner, s.prefix, from, out) }()
+		go func() { ended <- s.backend.Watch(inner, s.prefix, from, out) }()
 		var err error
 		select {
 		case err = <-ended:
 		case <-s.done:
 			cancel()
 			<-ended
-		case <-s.backend.failed():
+		case <-s.backend.Failed():
 			cancel()
 			<-ended
-			err = s.backend.failure()
+			err = s.backend.Failure()
 		}
 		if err == nil || ctx.Err() != nil {
 			return
@@ -61,4 +61,4 @@ func (s *Store) Watch(ctx context.Context, from int64) <-chan WatchBatch {
 // RequestProgress makes running watches report when they have passed rev, even without changes under the prefix. It
 // does not block. A caller that waits for a revision needs it, because other users of an external etcd advance the
 // revision too.
-func (s *Store) RequestProgress(rev int64) { s.backend.requestProgress(rev) }
+func (s *Store) RequestProgress(rev int64) { s.backend.RequestProgress(rev) }

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // Options holds conditions and effects of a write beyond its own key; the zero value has none and costs nothing.
@@ -38,7 +36,7 @@ type Sequence struct {
 	Seen int64  // the writer has seen everything up to this revision
 }
 
-// Writer writes with options. Its methods correspond to those of Store.
+// Writer writes with options. Its methods correspond to the methods of Store.
 type Writer struct {
 	store   *Store
 	options Options
@@ -121,14 +119,8 @@ func (w Writer) swap(ctx context.Context, verb string, c Change) (newRev int64, 
 	ctx, done := w.store.begin(ctx, verb, c.Key)
 	defer func() { done.end(ctx, err) }()
 	newRev, found, err = w.try(ctx, c)
-	for range lostGuards {
-		if !errors.Is(err, errGuardLost) {
-			break
-		}
-		newRev, found, err = w.try(ctx, c)
-	}
 	// etcd may have lost remembered leases: they were revoked, or a backup was restored.
-	if errors.Is(err, errLeaseLost) {
+	if errors.Is(err, ErrLeaseLost) {
 		w.store.leases.forget()
 		newRev, found, err = w.try(ctx, c)
 	}
@@ -150,54 +142,47 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 		return 0, false, err
 	}
 	key := s.prefix + c.Key
-	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", c.Revision)}
-	var looks []clientv3.Op // reads to find the failed condition: the fences, then the key, and the format mark last
+	conditions := []*etcdserverpb.Compare{modified(key, etcdserverpb.Compare_EQUAL, c.Revision)}
+	// looks find the failed condition: the fences, then the key, and the format mark last.
+	var looks []*etcdserverpb.RequestOp
 	for _, name := range w.options.UnlessFenced {
-		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(fencePrefix+name), "=", 0))
-		looks = append(looks, clientv3.OpGet(fencePrefix+name, clientv3.WithKeysOnly()))
+		conditions = append(conditions, missing(fencePrefix+name))
+		looks = append(looks, look(fencePrefix+name))
 	}
 	if turn := w.options.Sequence; turn.Name != "" {
-		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(turnPrefix+turn.Name), "<", turn.Seen+1))
-		looks = append(looks, clientv3.OpGet(turnPrefix+turn.Name, clientv3.WithKeysOnly()))
+		conditions = append(conditions, modified(turnPrefix+turn.Name, etcdserverpb.Compare_LESS, turn.Seen+1))
+		looks = append(looks, look(turnPrefix+turn.Name))
 	}
 	// If the key must not exist and there is no other condition, the cause is known without a read.
 	if c.Revision > 0 || len(looks) > 0 || len(w.options.Also) > 0 {
-		looks = append(looks, clientv3.OpGet(key, clientv3.WithKeysOnly()))
+		looks = append(looks, look(key))
 	}
 	for _, also := range w.options.Also {
-		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(s.prefix+also.Key), "=", also.Revision))
+		conditions = append(conditions, modified(s.prefix+also.Key, etcdserverpb.Compare_EQUAL, also.Revision))
 	}
-	own, marked := looks, s.marked()
+	own, marked := len(looks), s.marked()
 	if marked > 0 {
-		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(s.formatKey()), "=", marked))
-		looks = append(looks, clientv3.OpGet(s.formatKey(), clientv3.WithKeysOnly()))
+		conditions = append(conditions, modified(s.formatKey(), etcdserverpb.Compare_EQUAL, marked))
+		looks = append(looks, look(s.formatKey()))
 	}
 
-	ctx, cancel := s.bounded(ctx)
-	defer cancel()
-	out, err := s.transact(ctx, transaction{conditions: conditions, effects: effects, looks: looks})
-	if errors.Is(err, errGuardLost) {
+	resp, err := s.backend.Commit(ctx, &etcdserverpb.TxnRequest{Compare: conditions, Success: effects, Failure: looks})
+	switch {
+	case errors.Is(err, ErrNoSpace):
+		return w.happened(ctx, c)
+	case err != nil:
 		return 0, false, err
-	}
-	if err != nil {
-		if err = writeError(err); errors.Is(err, ErrNoSpace) {
-			s.room.refused()
-			return w.happened(ctx, c)
-		}
-		return 0, false, err
-	}
-	s.backend.saw(out.seen)
-	if out.succeeded {
-		s.wrote(out.revision)
-		return out.revision, false, nil
+	case resp.Succeeded:
+		s.wrote(resp.Header.Revision)
+		return resp.Header.Revision, false, nil
 	}
 	if marked > 0 {
-		kvs := out.looks[len(own)].GetResponseRange().GetKvs()
+		kvs := resp.Responses[own].GetResponseRange().GetKvs()
 		if len(kvs) == 0 || kvs[0].ModRevision != marked {
 			return 0, false, errFormatChanged
 		}
 	}
-	found, err = w.refusal(c, out.looks[:len(own)])
+	found, err = w.refusal(c, resp.Responses[:own])
 	return 0, found, err
 }
 
@@ -220,25 +205,13 @@ func (w Writer) refusal(c Change, looks []*etcdserverpb.ResponseOp) (found bool,
 	return found || len(looks) == 0, nil
 }
 
-// lostGuards is how often a write begins again because etcd has lost its guard: once is enough, unless etcd is restored
-// meanwhile.
-const lostGuards = 3
-
-// transact makes a transaction: one time, or with a guard as often as it takes where there are several members.
-func (s *Store) transact(ctx context.Context, t transaction) (outcome, error) {
-	if s.guards == nil {
-		return once(ctx, s.client, t)
-	}
-	return s.guards.transact(ctx, t)
-}
-
 // Written returns the revision of the last write that this Store has acknowledged, 0 before the first.
 func (s *Store) Written() int64 { return s.written.Load() }
 
-func (s *Store) wrote(rev int64) { raise(&s.written, rev) }
+func (s *Store) wrote(rev int64) { Raise(&s.written, rev) }
 
-// raise sets of to the maximum of its value and rev.
-func raise(of *atomic.Int64, rev int64) {
+// Raise sets of to the maximum of its value and rev.
+func Raise(of *atomic.Int64, rev int64) {
 	for {
 		last := of.Load()
 		if last >= rev || of.CompareAndSwap(last, rev) {
@@ -252,7 +225,8 @@ func raise(of *atomic.Int64, rev int64) {
 // that means the key space, which contains the write if it took effect. raft's read index has hung on a busy machine
 // while the alarm was being raised.
 func (w Writer) happened(ctx context.Context, c Change) (newRev int64, found bool, err error) {
-	kvs, _, _, err := w.store.backend.read(ctx, []byte(w.store.prefix+c.Key), nil, 0, 0)
+	there, err := w.store.backend.Range(ctx, Span{Start: []byte(w.store.prefix + c.Key)})
+	kvs := there.Keys
 	switch {
 	case err != nil:
 		return 0, false, fmt.Errorf("%w: %w", ErrUncertain, err)
@@ -266,43 +240,40 @@ func (w Writer) happened(ctx context.Context, c Change) (newRev int64, found boo
 }
 
 // effects returns the operations of the transaction: the change, the fence, the turn, the changes of other keys.
-func (w Writer) effects(ctx context.Context, c Change) ([]clientv3.Op, error) {
+func (w Writer) effects(ctx context.Context, c Change) ([]*etcdserverpb.RequestOp, error) {
 	key := w.store.prefix + c.Key
-	ops := make([]clientv3.Op, 1, 3+len(w.options.Also))
+	ops := make([]*etcdserverpb.RequestOp, 1, 3+len(w.options.Also))
 	switch {
 	case c.Remove:
-		ops[0] = clientv3.OpDelete(key)
+		ops[0] = remove(key)
 	case w.options.TTL > 0:
 		id, err := w.store.lease(ctx, w.options.TTL)
 		if err != nil {
 			return nil, err
 		}
-		ops[0] = clientv3.OpPut(key, text(c.Value), clientv3.WithLease(id))
+		ops[0] = put(key, c.Value, id)
 	default:
-		ops[0] = clientv3.OpPut(key, text(c.Value))
+		ops[0] = put(key, c.Value, 0)
 	}
 	if w.options.RaiseFence != "" {
 		id, err := w.store.lease(ctx, fenceTTL)
 		if err != nil {
 			return nil, err
 		}
-		ops = append(ops, clientv3.OpPut(fencePrefix+w.options.RaiseFence, "", clientv3.WithLease(id)))
+		ops = append(ops, put(fencePrefix+w.options.RaiseFence, nil, id))
 	}
 	if turn := w.options.Sequence; turn.Name != "" {
-		ops = append(ops, clientv3.OpPut(turnPrefix+turn.Name, ""))
+		ops = append(ops, put(turnPrefix+turn.Name, nil, 0))
 	}
 	for _, also := range w.options.Also {
 		if key := w.store.prefix + also.Key; also.Remove {
-			ops = append(ops, clientv3.OpDelete(key))
+			ops = append(ops, remove(key))
 		} else {
-			ops = append(ops, clientv3.OpPut(key, text(also.Value)))
+			ops = append(ops, put(key, also.Value, 0))
 		}
 	}
 	return ops, nil
 }
-
-// text returns value as a string without a copy; clientv3 copies it anyway.
-func text(value []byte) string { return unsafe.String(unsafe.SliceData(value), len(value)) }
 
 // The keys of fences and turns, outside the prefix of objects, and the lifetime of fences.
 const (
@@ -316,8 +287,8 @@ func (s *Store) usable(ctx context.Context) error {
 	select {
 	case <-s.done:
 		return ErrClosed
-	case <-s.backend.failed():
-		return s.backend.failure()
+	case <-s.backend.Failed():
+		return s.backend.Failure()
 	default:
 		return ctx.Err()
 	}

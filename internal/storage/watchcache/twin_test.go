@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
 )
 
 func testContext(t testing.TB) context.Context {
@@ -32,7 +33,7 @@ func openCompacted(t testing.TB, interval time.Duration) *store.Store {
 	s, err := store.Open(testContext(t),
 		store.Config{
 			CompactInterval: interval,
-			Embedded:        &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true},
+			Etcd:            embedded.Config{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true},
 			Log:             slog.New(slog.DiscardHandler),
 		})
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/storage/store/external"
 )
 
 // create writes an object and returns its revision.
@@ -414,7 +416,7 @@ func TestExternal(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	server, err := store.Open(ctx, store.Config{Prefix: "/theirs", Log: slog.New(slog.DiscardHandler),
-		Embedded: &store.Embedded{
+		Etcd: embedded.Config{
 			Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true, ListenClientURL: "http://127.0.0.1:0",
 		}})
 	if err != nil {
@@ -424,7 +426,7 @@ func TestExternal(t *testing.T) {
 	open := func() (*store.Store, *View) {
 		s, err := store.Open(ctx,
 			store.Config{
-				External: &store.External{Endpoints: []string{server.ClientURL()}}, Log: slog.New(slog.DiscardHandler),
+				Etcd: external.Config{Endpoints: []string{server.ClientURL()}}, Log: slog.New(slog.DiscardHandler),
 			})
 		if err != nil {
 			t.Fatal(err)

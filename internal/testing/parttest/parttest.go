@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -101,11 +100,6 @@ func OpenStore(t *testing.T, c store.Config) *store.Store {
 	}
 	t.Cleanup(func() { st.Close() })
 	return st
-}
-
-// Embedded returns the configuration of the test's own etcd, which other stores can use.
-func Embedded(t *testing.T) *store.Embedded {
-	return &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true, ListenClientURL: "http://127.0.0.1:0"}
 }
 
 // Call returns a call of a controller named test.

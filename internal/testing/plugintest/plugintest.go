@@ -15,12 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/pod-security-admission/admission/api/load"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/pod-security-admission/admission/api/load"
 	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
@@ -31,6 +30,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -214,7 +214,7 @@ func Find(t *testing.T, name string, c plugin.Config) *plugin.Plugin {
 func Open(t *testing.T, stored []json.RawMessage) (*store.Store, *watchcache.View) {
 	t.Helper()
 	s, err := store.Open(t.Context(),
-		store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
+		store.Config{Prefix: "/registry", Etcd: embedded.Config{Dir: t.TempDir(), NoSync: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ package cluster
 // history while thousands of pods start, and minutes at rest.
 const historyOfSimulation = 4_000
 
-// History returns the value of store.Embedded.History; 0 means the default. A simulated pod is written three times
+// History returns the value of embedded.Config.History; 0 means the default. A simulated pod is written three times
 // until it is ready, and its owners are written often too: without a limit, after ten thousand pods half of etcd's
 // database was history.
 func History(simulated bool) int64 {

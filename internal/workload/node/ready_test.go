@@ -15,6 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/testing/controltest"
+	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 	"github.com/bowsprit/bowsprit/testserver"
 )
@@ -35,7 +36,7 @@ func TestReadiness(t *testing.T) {
 		t.Errorf("a server that simulates nothing: %s", text)
 	}
 
-	st := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})
+	st := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)})
 	other := parttest.Start(t, st) // writes as another server would
 	other.Create(leases, "kube-system", `{"metadata":{"name":"bowsprit-controllers","namespace":"kube-system"},
 		"spec":{"holderIdentity":"gone","leaseDurationSeconds":3600}}`)

@@ -13,6 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/external"
+	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -45,8 +47,8 @@ func TestStoredByKubeAPIServer(t *testing.T) {
 // TestKey checks that a key is visible to all servers that share the etcd until it is withdrawn.
 func TestKey(t *testing.T) {
 	t.Parallel()
-	etcd := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})
-	shared := parttest.OpenStore(t, store.Config{External: &store.External{Endpoints: []string{etcd.ClientURL()}}})
+	etcd := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)})
+	shared := parttest.OpenStore(t, store.Config{Etcd: external.Config{Endpoints: []string{etcd.ClientURL()}}})
 	one, another := parttest.Start(t, shared), parttest.Start(t, etcd)
 	key := presence.Key{View: one.View, Store: shared, Prefix: presence.Peers, Name: "a"}
 	for range 2 { // written, and renewed

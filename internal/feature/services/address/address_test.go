@@ -34,6 +34,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
@@ -57,7 +58,7 @@ func start(t testing.TB, n int, ranges, ports string, plugins ...admit.Plugin) [
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	st, err := store.Open(t.Context(),
-		store.Config{Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: log})
+		store.Config{Etcd: embedded.Config{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

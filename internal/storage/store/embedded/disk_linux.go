@@ -1,4 +1,4 @@
-package store
+package embedded
 
 import "golang.org/x/sys/unix"
 

@@ -1,11 +1,8 @@
-package store
+package embedded
 
-import (
-	"context"
-	"sync/atomic"
-)
+import "sync/atomic"
 
-// past is how much history the embedded etcd has, if Embedded.History bounds that.
+// past is how much history the embedded etcd has, if Config.History bounds that.
 type past struct {
 	most int64         // 0 means no bound
 	cut  atomic.Int64  // the revision at which history starts, or is about to
@@ -27,17 +24,4 @@ func (p *past) note(rev int64) {
 	case p.full <- struct{}{}:
 	default:
 	}
-}
-
-// tooMuch returns the channel that signals that history must be cut; nil if it has no bound.
-func (s *Store) tooMuch() <-chan struct{} {
-	if l, ok := s.backend.(*local); ok {
-		return l.past.full
-	}
-	return nil
-}
-
-// forgetPast compacts history to past.cut. Horizon stays: the following pages of lists are in memory.
-func (s *Store) forgetPast(ctx context.Context) error {
-	return s.Compact(ctx, s.backend.(*local).past.cut.Load())
 }

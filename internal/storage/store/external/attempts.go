@@ -1,19 +1,21 @@
-package store
+package external
 
 import (
 	"context"
 	"errors"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
-// attempts are those of one guarded transaction.
+// attempts are the attempts of one guarded transaction.
 type attempts struct {
 	guards *guards
 	own    *guard
 	mark   string
-	t      transaction
+	t      *pb.TxnRequest
 	looks  int // of the transaction, before the one at the guard
 
 	answers chan answer
@@ -23,12 +25,12 @@ type attempts struct {
 }
 
 type answer struct {
-	outcome
+	*pb.TxnResponse
 	err error
 }
 
 // run sends attempts until the outcome is known. It returns the guard unless its state is not known.
-func (a *attempts) run(ctx context.Context) (outcome, error) {
+func (a *attempts) run(ctx context.Context) (*pb.TxnResponse, error) {
 	a.answers = make(chan answer, maxAttempts) // no attempt waits for a caller that has gone
 	next := time.NewTimer(hedgeAfter)
 	defer next.Stop()
@@ -45,18 +47,18 @@ func (a *attempts) run(ctx context.Context) (outcome, error) {
 			if failed = err; a.sent < maxAttempts {
 				next.Reset(attemptPause << min(a.sent-1, 5))
 			} else if a.open == 0 {
-				return outcome{}, failed
+				return nil, failed
 			}
 		case <-next.C:
 			if a.sent == 1 {
-				a.guards.suspect()
+				a.guards.etcd.suspect()
 			}
 			if a.sent < maxAttempts {
 				a.send(ctx)
 				next.Reset(hedgeAfter << max(0, a.sent-8))
 			}
 		case <-ctx.Done():
-			return outcome{}, errors.Join(ctx.Err(), failed)
+			return nil, errors.Join(ctx.Err(), failed)
 		}
 	}
 }
@@ -65,67 +67,67 @@ func (a *attempts) send(ctx context.Context) {
 	a.sent++
 	a.open++
 	go func() {
-		out, err := once(ctx, a.guards.client, a.t)
+		out, err := a.guards.etcd.once(ctx, a.t)
 		a.answers <- answer{out, err}
 	}()
 }
 
 // look judges one answer. It is not done if the attempt may still take place, or another one has to be sent; err is the
 // reason then.
-func (a *attempts) look(ctx context.Context, got answer) (done bool, out outcome, err error) {
+func (a *attempts) look(ctx context.Context, got answer) (done bool, out *pb.TxnResponse, err error) {
 	if got.err != nil {
-		switch written := writeError(got.err); {
-		case errors.Is(written, ErrUncertain):
+		switch written := store.WriteError(got.err); {
+		case errors.Is(written, store.ErrUncertain):
 			a.unsure++
-			return false, outcome{}, got.err
-		case errors.Is(written, ErrNoSpace): // etcd may have applied it all the same: see Writer.happened
+			return false, nil, got.err
+		case errors.Is(written, store.ErrNoSpace): // etcd may have applied it all the same: see Writer.happened
 			if a.open > 0 || a.unsure > 0 {
-				return true, outcome{}, errors.New(got.err.Error()) // uncertain
+				return true, nil, errors.New(got.err.Error()) // uncertain
 			}
-			return true, outcome{}, got.err
+			return true, nil, got.err
 		default:
 			a.guards.lost(got.err)
-			out, err := a.refused(ctx, outcome{}, got.err)
+			out, err := a.refused(ctx, nil, got.err)
 			return true, out, err
 		}
 	}
-	if got.succeeded {
-		return true, a.tookPlace(got.revision, got.seen), nil
+	if got.Succeeded {
+		return true, a.tookPlace(got.Header.Revision), nil
 	}
-	kvs := got.looks[a.looks].GetResponseRange().GetKvs()
-	got.looks = got.looks[:a.looks]
+	kvs := got.Responses[a.looks].GetResponseRange().GetKvs()
+	got.Responses = got.Responses[:a.looks]
 	switch {
 	case len(kvs) > 0 && string(kvs[0].Value) == a.mark:
-		return true, a.tookPlace(kvs[0].ModRevision, got.seen), nil
+		return true, a.tookPlace(kvs[0].ModRevision), nil
 	case len(kvs) == 0 || kvs[0].ModRevision != a.own.rev:
 		a.guards.lost(errGuardLost)
-		return true, outcome{}, errGuardLost
+		return true, nil, errGuardLost
 	}
-	out, err = a.refused(ctx, got.outcome, nil)
+	out, err = a.refused(ctx, got.TxnResponse, nil)
 	return true, out, err
 }
 
-// tookPlace is the outcome of an attempt that did, at a revision.
-func (a *attempts) tookPlace(rev, seen int64) outcome {
+// tookPlace is the response to an attempt that did, at a revision.
+func (a *attempts) tookPlace(rev int64) *pb.TxnResponse {
 	a.own.rev = rev
 	a.guards.put(a.own)
-	return outcome{succeeded: true, revision: rev, seen: seen}
+	return &pb.TxnResponse{Succeeded: true, Header: &pb.ResponseHeader{Revision: rev}}
 }
 
 // refused makes a refusal final: no other attempt takes place after it.
-func (a *attempts) refused(ctx context.Context, out outcome, refusal error) (outcome, error) {
+func (a *attempts) refused(ctx context.Context, out *pb.TxnResponse, refusal error) (*pb.TxnResponse, error) {
 	if a.open == 0 && a.unsure == 0 {
 		a.guards.put(a.own)
 		return out, refusal
 	}
 	end := "-" + a.mark
-	resp, err := hedge(ctx, a.guards.suspect, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-		return a.guards.client.Txn(ctx).If(a.own.unchanged()).
-			Then(clientv3.OpPut(a.own.key, end, clientv3.WithIgnoreLease())).
-			Else(clientv3.OpGet(a.own.key)).Commit()
+	resp, err := a.guards.etcd.hedged(ctx, &pb.TxnRequest{
+		Compare: []*pb.Compare{a.own.unchanged()},
+		Success: []*pb.RequestOp{put(&pb.PutRequest{Key: []byte(a.own.key), Value: []byte(end), IgnoreLease: true})},
+		Failure: []*pb.RequestOp{a.own.look()},
 	})
 	if err != nil {
-		return outcome{}, err // the guard is not used again
+		return nil, err // the guard is not used again
 	}
 	if resp.Succeeded {
 		a.own.rev = resp.Header.Revision
@@ -136,9 +138,9 @@ func (a *attempts) refused(ctx context.Context, out outcome, refusal error) (out
 	switch {
 	case len(kvs) == 0:
 		a.guards.lost(errGuardLost)
-		return outcome{}, errGuardLost
+		return nil, errGuardLost
 	case string(kvs[0].Value) == a.mark:
-		return a.tookPlace(kvs[0].ModRevision, resp.Header.Revision), nil
+		return a.tookPlace(kvs[0].ModRevision), nil
 	}
 	a.own.rev = kvs[0].ModRevision // an earlier attempt of the put above
 	a.guards.put(a.own)

@@ -1,46 +1,21 @@
-package store
+package external
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// transaction is one write: its effects take place if all conditions hold, else it looks.
-type transaction struct {
-	conditions     []clientv3.Cmp
-	effects, looks []clientv3.Op
-}
-
-// outcome is the result of a transaction.
-type outcome struct {
-	succeeded bool
-	revision  int64 // of the effects, if it succeeded
-	seen      int64 // the store's revision in the answer
-	looks     []*etcdserverpb.ResponseOp
-}
-
-// once sends a transaction one time.
-func once(ctx context.Context, client *clientv3.Client, t transaction) (outcome, error) {
-	resp, err := client.Txn(ctx).If(t.conditions...).Then(t.effects...).Else(t.looks...).Commit()
-	if err != nil {
-		return outcome{}, err
-	}
-	return outcome{
-		succeeded: resp.Succeeded, revision: resp.Header.Revision, seen: resp.Header.Revision, looks: resp.Responses,
-	}, nil
-}
-
-// A guard makes a transaction safe to send several times, to several members, of which any may be paused and apply it
+// A guard makes a transaction safe to send several times, to several members. Any member may be paused and apply it
 // later. It is a key of this process with a value for each write:
 //
 //   - The transaction has the condition that the guard's mod revision is still the known one, and puts the write's mark
@@ -56,21 +31,31 @@ type guard struct {
 	rev int64 // its mod revision
 }
 
-// guards are those of one process. The zero lease is none.
+// cluster is the etcd that guards are in.
+type cluster interface {
+	// once sends a transaction one time, hedged as often as it takes.
+	once(ctx context.Context, t *pb.TxnRequest) (*pb.TxnResponse, error)
+	hedged(ctx context.Context, t *pb.TxnRequest) (*pb.TxnResponse, error)
+	grant(ctx context.Context, seconds int64) (lease int64, err error)
+	revoke(ctx context.Context, lease int64) error
+	// suspect reports that a member may not answer.
+	suspect()
+}
+
+// guards are the guards of one process. The lease 0 means none.
 type guards struct {
-	client  *clientv3.Client
-	suspect func() // members that may not answer
-	log     *slog.Logger
-	prefix  string
-	marks   atomic.Int64
-	off     atomic.Bool // etcd does not let this user write guards
+	etcd   cluster
+	log    *slog.Logger
+	prefix string
+	marks  atomic.Int64
+	off    atomic.Bool // etcd does not let this user write guards
 
 	granting sync.Mutex // held while etcd grants the lease
 	mu       struct {
 		sync.Mutex
 		free  []*guard
 		made  int
-		lease clientv3.LeaseID
+		lease int64
 		until time.Time // when the lease is no longer given out
 	}
 }
@@ -92,14 +77,14 @@ const (
 // will be.
 var errGuardLost = errors.New("etcd has lost the guard of a write")
 
-func newGuards(client *clientv3.Client, suspect func(), log *slog.Logger) *guards {
-	return &guards{client: client, suspect: suspect, log: log, prefix: guardPrefix + uuid.NewString() + "/"}
+func newGuards(etcd cluster, log *slog.Logger) *guards {
+	return &guards{etcd: etcd, log: log, prefix: guardPrefix + uuid.NewString() + "/"}
 }
 
-// transact makes a transaction at most once, with as many attempts as it takes.
-func (g *guards) transact(ctx context.Context, t transaction) (outcome, error) {
+// commit makes a transaction at most once, with as many attempts as it takes.
+func (g *guards) commit(ctx context.Context, t *pb.TxnRequest) (*pb.TxnResponse, error) {
 	if g.off.Load() {
-		return once(ctx, g.client, t)
+		return g.etcd.once(ctx, t)
 	}
 	own, err := g.take(ctx)
 	switch {
@@ -108,30 +93,42 @@ func (g *guards) transact(ctx context.Context, t transaction) (outcome, error) {
 			g.log.Warn("etcd's user may not write below "+guardPrefix+"; a write waits for the member that it was sent to",
 				"error", err)
 		}
-		return once(ctx, g.client, t)
+		return g.etcd.once(ctx, t)
 	case err != nil:
-		return outcome{}, err
+		return nil, err
 	}
 	lease, err := g.leased(ctx)
 	if err != nil {
 		g.put(own)
-		return outcome{}, err
+		return nil, err
 	}
 	mark := strconv.FormatInt(g.marks.Add(1), 36)
-	w := &attempts{guards: g, own: own, mark: mark, looks: len(t.looks)}
-	w.t = transaction{
-		conditions: append(t.conditions[:len(t.conditions):len(t.conditions)], own.unchanged()),
-		effects: append(t.effects[:len(t.effects):len(t.effects)],
-			clientv3.OpPut(own.key, mark, clientv3.WithLease(lease))),
-		looks: append(t.looks[:len(t.looks):len(t.looks)], clientv3.OpGet(own.key)),
+	w := &attempts{guards: g, own: own, mark: mark, looks: len(t.Failure)}
+	w.t = &pb.TxnRequest{
+		Compare: append(slices.Clip(t.Compare), own.unchanged()),
+		Success: append(slices.Clip(t.Success),
+			put(&pb.PutRequest{Key: []byte(own.key), Value: []byte(mark), Lease: lease})),
+		Failure: append(slices.Clip(t.Failure), own.look()),
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	return w.run(ctx)
 }
 
-func (g *guard) unchanged() clientv3.Cmp {
-	return clientv3.Compare(clientv3.ModRevision(g.key), "=", g.rev)
+// unchanged is the condition that the guard is as this process knows it.
+func (g *guard) unchanged() *pb.Compare {
+	return &pb.Compare{
+		Key: []byte(g.key), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: g.rev},
+	}
+}
+
+// look reads the guard.
+func (g *guard) look() *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(g.key)}}}
+}
+
+func put(r *pb.PutRequest) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: r}}
 }
 
 // take returns a guard that no other write has.
@@ -151,9 +148,10 @@ func (g *guards) take(ctx context.Context) (*guard, error) {
 		return nil, err
 	}
 	// A late attempt must not overwrite a mark, so it finds the key.
-	resp, err := hedge(ctx, g.suspect, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-		return g.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(own.key), "=", 0)).
-			Then(clientv3.OpPut(own.key, "", clientv3.WithLease(lease))).Else(clientv3.OpGet(own.key)).Commit()
+	resp, err := g.etcd.hedged(ctx, &pb.TxnRequest{
+		Compare: []*pb.Compare{own.unchanged()}, // it does not exist
+		Success: []*pb.RequestOp{put(&pb.PutRequest{Key: []byte(own.key), Lease: lease})},
+		Failure: []*pb.RequestOp{own.look()},
 	})
 	if err != nil {
 		g.lost(err)
@@ -187,7 +185,7 @@ func (g *guards) lost(err error) {
 }
 
 // leased returns the lease of guards.
-func (g *guards) leased(ctx context.Context) (clientv3.LeaseID, error) {
+func (g *guards) leased(ctx context.Context) (int64, error) {
 	g.granting.Lock()
 	defer g.granting.Unlock()
 	g.mu.Lock()
@@ -196,16 +194,14 @@ func (g *guards) leased(ctx context.Context) (clientv3.LeaseID, error) {
 	if lease != 0 && time.Now().Before(until) {
 		return lease, nil
 	}
-	granted, err := hedge(ctx, g.suspect, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
-		return g.client.Grant(ctx, int64(guardTTL/time.Second))
-	})
+	lease, err := g.etcd.grant(ctx, int64(guardTTL/time.Second))
 	if err != nil {
 		return 0, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.mu.lease, g.mu.until = granted.ID, time.Now().Add(guardTTL/2)
-	return granted.ID, nil
+	g.mu.lease, g.mu.until = lease, time.Now().Add(guardTTL/2)
+	return lease, nil
 }
 
 // close has etcd delete the guards. An attempt that is under way does not take place then.
@@ -221,5 +217,5 @@ func (g *guards) close() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), checkWait)
 	defer cancel()
-	_, _ = g.client.Revoke(ctx, lease) // else they end with the lease
+	_ = g.etcd.revoke(ctx, lease) // else they end with the lease
 }

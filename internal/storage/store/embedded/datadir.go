@@ -1,4 +1,4 @@
-package store
+package embedded
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+
+	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
 // lockDataDir creates dir and locks it for this process. etcd itself would wait silently and without limit until
@@ -21,7 +23,7 @@ func lockDataDir(dir string) (*fileutil.LockedFile, error) {
 	lock, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_WRONLY|os.O_CREATE, 0o600)
 	switch {
 	case errors.Is(err, fileutil.ErrLocked):
-		return nil, fmt.Errorf("store: data directory %s is %w; stop it, or choose another --data-dir", dir, ErrInUse)
+		return nil, fmt.Errorf("store: data directory %s is %w; stop it, or choose another --data-dir", dir, store.ErrInUse)
 	case err != nil:
 		return nil,
 			fmt.Errorf(

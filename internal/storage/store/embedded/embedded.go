@@ -1,4 +1,4 @@
-package store
+package embedded
 
 import (
 	"cmp"
@@ -12,20 +12,29 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
-	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/fault"
+)
+
+var (
+	_ store.Opener     = Config{}
+	_ store.Backend    = (*local)(nil)
+	_ store.Maintainer = (*local)(nil)
 )
 
 // local is an etcd server with one member inside this process.
 //
 // Reads and watches access the server's key space directly, bypassing raft. That is linearizable only for this setup.
 // The member is alone, so no other member can have committed anything. It applies an entry to the key space after the
-// entry is in the fsynced log and before it acknowledges the write. And openEmbedded returns after the whole log has
+// entry is in the fsynced log and before it acknowledges the write. And Config.Open returns after the whole log has
 // been applied. So every acknowledged write is in the key space. Measured: a read costs 2 µs instead of the 60 µs of
 // raft's read index.
 //
@@ -33,32 +42,56 @@ import (
 // only, which every read of a view makes, returns the highest revision visible to any client so far (saw), unless other
 // programs write through ListenClientURL.
 type local struct {
-	etcd  *embed.Etcd
-	lock  *fileutil.LockedFile
-	fault *fault
-	dir   string
-	quota int64 // bytes
+	etcd   *embed.Etcd
+	client *clientv3.Client // calls etcd's functions directly
+	kv     etcdserverpb.KVServer
+	lock   *fileutil.LockedFile
+	fault  *fault.Fault
+	log    *slog.Logger
+	dir    string
+	quota  int64 // bytes
 
 	alone bool         // only this Store writes
 	seen  atomic.Int64 // the highest revision in any response, or in a batch of a watch
 	past  past
+	room  room
+
+	stop context.CancelFunc // of care
+	wg   sync.WaitGroup     // care's
 }
 
-// openEmbedded starts the server in a separate goroutine. If etcd gives up on damaged files (log Fatal or Panic, or a
-// fault in mapped memory), only that goroutine ends, not the process.
-func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *clientv3.Client, error) {
+// Open implements store.Opener. It starts the server in a separate goroutine. If etcd gives up on damaged files (log
+// Fatal or Panic, or a fault in mapped memory), only that goroutine ends, not the process.
+func (c Config) Open(ctx context.Context, e store.Environment) (store.Backend, error) {
 	cfg, err := etcdConfig(c)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	lock, err := lockDataDir(c.Dir)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	smallSegments()
-	fault := newFault()
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(etcdLogger(log, fault))
+	failure := fault.New()
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(fault.Logger(e.Log, failure))
+	server, err := start(ctx, c, cfg, failure)
+	if err == nil {
+		l := &local{
+			etcd: server, lock: lock, fault: failure, log: e.Log, dir: c.Dir, quota: cfg.QuotaBackendBytes,
+			alone: c.ListenClientURL == "", past: past{most: c.History}, room: room{wanted: make(chan struct{}, 1)},
+		}
+		l.begin()
+		return l, nil
+	}
+	lock.Close()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("store: start of the embedded etcd in %s was interrupted: %w", c.Dir, ctx.Err())
+	}
+	return nil, startError(c, err)
+}
 
+// start starts the server, and returns when it leads.
+func start(ctx context.Context, c Config, cfg *embed.Config, failure *fault.Fault) (*embed.Etcd, error) {
 	type started struct {
 		etcd *embed.Etcd
 		err  error
@@ -66,9 +99,9 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 	result := make(chan started, 1) // the receiver may have given up
 	go func() {
 		debug.SetPanicOnFault(true)
-		defer func() { fault.recovered(recover()) }()
+		defer func() { failure.Recovered(recover()) }()
 		if err := checkFiles(c.Dir); err != nil {
-			fault.fail(damageError{err})
+			failure.Fail(damageError{err})
 			return
 		}
 		if c.FirstRevision > 0 {
@@ -79,40 +112,33 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 		}
 		e, err := embed.StartEtcd(cfg)
 		if err == nil {
-			err = becomeLeader(ctx, e.Server, fault)
+			err = becomeLeader(ctx, e.Server, failure)
 		}
 		if err != nil && e != nil {
-			fault.stopping.Store(true)
+			failure.Stop()
 			e.Close()
 		}
 		result <- started{e, err}
 	}()
-	var r started
 	select {
-	case r = <-result:
-	case <-fault.c:
-		r.err = fault.err()
+	case r := <-result:
+		return r.etcd, r.err
+	case <-failure.Done():
+		return nil, failure.Err()
 	case <-ctx.Done():
-		r.err = ctx.Err()
+		return nil, ctx.Err()
 	}
-	if r.err == nil {
-		l := &local{etcd: r.etcd, lock: lock, fault: fault, dir: c.Dir, quota: cfg.QuotaBackendBytes,
-			alone: c.ListenClientURL == "", past: past{most: c.History}}
-		return l, l.client(), nil
-	}
-	lock.Close()
-	if ctx.Err() != nil {
-		return nil, nil, fmt.Errorf("store: start of the embedded etcd in %s was interrupted: %w", c.Dir, ctx.Err())
-	}
-	return nil, nil, startError(c, r.err)
 }
 
-// client returns the client for writes. From here on saw covers every revision visible to any client.
-func (l *local) client() *clientv3.Client {
+// begin makes the started server usable. From here on saw covers every revision visible to any client.
+func (l *local) begin() {
 	rev := l.etcd.Server.KV().Rev()
 	l.saw(rev)
 	l.past.begin(rev)
-	return v3client.New(l.etcd.Server)
+	l.client, l.kv = v3client.New(l.etcd.Server), v3rpc.NewQuotaKVServer(l.etcd.Server)
+	ctx, cancel := context.WithCancel(context.Background())
+	l.stop = cancel
+	l.wg.Go(func() { l.care(ctx) })
 }
 
 // checkFiles finds damage that etcd would not survive or report.
@@ -129,7 +155,7 @@ func checkFiles(dir string) error {
 var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = 16 << 20 })
 
 // etcdConfig returns the settings of a small single-member server.
-func etcdConfig(c Embedded) (*embed.Config, error) {
+func etcdConfig(c Config) (*embed.Config, error) {
 	if c.Dir == "" {
 		return nil, errors.New("store: the embedded etcd has no data directory")
 	}
@@ -143,7 +169,7 @@ func etcdConfig(c Embedded) (*embed.Config, error) {
 	cfg.ListenPeerUrls, cfg.ListenClientUrls = nil, nil
 	cfg.EnableGRPCGateway = false
 	if c.ListenClientURL != "" {
-		if err := CheckListenURL(c.ListenClientURL); err != nil {
+		if err := store.CheckListenURL(c.ListenClientURL); err != nil {
 			return nil, fmt.Errorf("store: %w", err)
 		}
 		u, err := url.Parse(c.ListenClientURL)
@@ -168,27 +194,17 @@ func etcdConfig(c Embedded) (*embed.Config, error) {
 	return cfg, nil
 }
 
-func (l *local) read(ctx context.Context, start, end []byte, limit, rev int64) ([]*mvccpb.KeyValue, bool, int64,
-	error) {
-	ask := limit
-	if limit > 0 {
-		ask++ // one more shows whether more follow, without counting them all as etcd's Range request does
-	}
-	r, err := l.etcd.Server.KV().Range(ctx, start, end, mvcc.RangeOptions{Limit: ask, Rev: rev})
-	if err != nil {
-		return nil, false, 0, readError(err)
-	}
-	l.saw(r.Rev)
-	if limit > 0 && int64(len(r.KVs)) > limit {
-		return r.KVs[:limit], true, r.Rev, nil
-	}
-	return r.KVs, false, r.Rev, nil
+// Check implements store.Backend. Unlike Range it reads through raft, so it fails when raft is stuck.
+func (l *local) Check(ctx context.Context) error {
+	_, err := l.client.Get(ctx, "/", clientv3.WithCountOnly())
+	return store.ReadError(err)
 }
 
-func (l *local) revision(context.Context) (int64, error) {
+// Revision implements store.Backend.
+func (l *local) Revision(context.Context) (int64, error) {
 	select {
-	case <-l.fault.c:
-		return 0, l.failure()
+	case <-l.fault.Done():
+		return 0, l.Failure()
 	default:
 		if l.alone {
 			return l.seen.Load(), nil
@@ -197,23 +213,24 @@ func (l *local) revision(context.Context) (int64, error) {
 	}
 }
 
-func (l *local) saw(rev int64) { raise(&l.seen, rev) }
+// saw records a revision that a client can see: later results of Revision are not lower.
+func (l *local) saw(rev int64) { store.Raise(&l.seen, rev) }
 
-// watch follows the whole key space, not only the prefix. So every revision arrives, and progress requests are
-// unnecessary. Other keys exist only if another program writes through ListenClientURL.
-func (l *local) watch(ctx context.Context, prefix string, from int64, out chan<- WatchBatch) error {
+// Watch implements store.Backend. It follows the whole key space, not only the prefix. So every revision arrives, and
+// progress requests are unnecessary. Other keys exist only if another program writes through ListenClientURL.
+func (l *local) Watch(ctx context.Context, prefix string, from int64, out chan<- store.WatchBatch) error {
 	stream := l.etcd.Server.KV().NewWatchStream()
 	defer stream.Close()
 	if _, err := stream.Watch(ctx, 0, []byte{0}, []byte{}, from); err != nil {
 		return fmt.Errorf("etcd: %w", err)
 	}
-	g := gather{prefix: prefix}
+	g := store.Gather{Prefix: prefix}
 	for {
 		in, send := stream.Chan(), out
-		if g.full() {
+		if g.Full() {
 			in = nil
 		}
-		if g.empty() {
+		if g.Empty() {
 			send = nil
 		}
 		select {
@@ -221,47 +238,65 @@ func (l *local) watch(ctx context.Context, prefix string, from int64, out chan<-
 			return nil
 		case r := <-in:
 			if r.CompactRevision != 0 {
-				return ErrCompacted
+				return store.ErrCompacted
 			}
 			for _, e := range r.Events {
-				g.add(e)
+				g.Add(e)
 			}
-			l.saw(g.batch.Revision)
+			rev := g.Batch().Revision
+			l.saw(rev)
 			if l.alone {
-				l.past.note(g.batch.Revision)
+				l.past.note(rev)
 			}
-		case send <- g.batch:
-			g.reset()
+		case send <- g.Batch():
+			g.Reset()
 		}
 	}
 }
 
-func (l *local) requestProgress(int64)   {}
-func (l *local) failed() <-chan struct{} { return l.fault.c }
+// RequestProgress implements store.Backend: a watch receives every revision anyway.
+func (l *local) RequestProgress(int64) {}
 
-// failure explains why etcd gave up, and the remedy. The process ends with this error.
-func (l *local) failure() error {
-	err := l.fault.err()
+// Shared implements store.Backend. Other programs that write through ListenClientURL do so on their own account.
+func (l *local) Shared() bool { return false }
+
+// Maintainer implements store.Backend.
+func (l *local) Maintainer() store.Maintainer { return l }
+
+// Failed implements store.Backend.
+func (l *local) Failed() <-chan struct{} { return l.fault.Done() }
+
+// Fail implements store.Backend.
+func (l *local) Fail(reason error) { l.fault.Fail(reason) }
+
+// Failure implements store.Backend: it explains why etcd gave up, and the remedy. The process ends with this error.
+func (l *local) Failure() error {
+	err := l.fault.Err()
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("store: the embedded etcd in %s %w: %w; nothing that was acknowledged is lost: "+
-		"remove the cause, such as a full disk, and start again", l.dir, ErrGaveUp, err)
+		"remove the cause, such as a full disk, and start again", l.dir, store.ErrGaveUp, err)
 }
 
-func (l *local) clientURL() string {
+// ClientURL implements store.Backend.
+func (l *local) ClientURL() string {
 	if len(l.etcd.Clients) == 0 {
 		return ""
 	}
 	return "http://" + l.etcd.Clients[0].Addr().String()
 }
 
-func (l *local) close() error {
+// Close implements store.Backend.
+func (l *local) Close() error {
+	l.stop()
+	l.wg.Wait()
+	l.client.Close()
 	defer l.lock.Close()
-	if err := l.failure(); err != nil {
+	if err := l.Failure(); err != nil {
 		return err // some of etcd's goroutines have ended; stopping would wait for them forever
 	}
-	l.fault.stopping.Store(true)
+	l.fault.Stop()
 	if l.alone {
 		l.etcd.Close()
 		return nil

@@ -1,4 +1,4 @@
-package store
+package embedded
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 )
 
 // startError explains why etcd did not start, and the remedy. etcd gives its reasons as text only.
-func startError(c Embedded, err error) error {
+func startError(c Config, err error) error {
 	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	switch {
 	case c.ListenClientURL != "" && says("listen "):

@@ -1,4 +1,4 @@
-package store
+package external
 
 import (
 	"context"
@@ -10,14 +10,16 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
 // progressRetry is the interval for repeating an unanswered progress request: etcd drops it while a watch catches up.
 const progressRetry = 100 * time.Millisecond
 
-// watch follows the prefix. The client resumes by itself after a lost connection. watch resumes when the client's
-// channel ends, because the member has no leader (on one side of a partition) or has stopped.
-func (r *remote) watch(ctx context.Context, prefix string, from int64, out chan<- WatchBatch) error {
+// Watch implements store.Backend: it follows the prefix. The client resumes by itself after a lost connection. Watch
+// resumes when the client's channel ends, because the member has no leader (on one side of a partition) or has stopped.
+func (r *remote) Watch(ctx context.Context, prefix string, from int64, out chan<- store.WatchBatch) error {
 	nudge := make(chan struct{}, 1)
 	r.mu.Lock()
 	r.mu.nudges[nudge] = true
@@ -28,10 +30,10 @@ func (r *remote) watch(ctx context.Context, prefix string, from int64, out chan<
 		r.mu.Unlock()
 	}()
 	f := &follow{
-		remote: r, nudge: nudge, out: out, next: from, gather: gather{prefix: prefix}, patience: stalledAfter,
+		remote: r, nudge: nudge, out: out, next: from, gather: store.Gather{Prefix: prefix}, patience: stalledAfter,
 	}
 	for ctx.Err() == nil {
-		if err := f.stream(ctx); errors.Is(err, ErrCompacted) {
+		if err := f.stream(ctx); errors.Is(err, store.ErrCompacted) {
 			return err
 		}
 		select {
@@ -46,9 +48,9 @@ func (r *remote) watch(ctx context.Context, prefix string, from int64, out chan<
 type follow struct {
 	remote *remote
 	nudge  chan struct{}
-	out    chan<- WatchBatch
+	out    chan<- store.WatchBatch
 	next   int64 // the first revision not yet seen
-	gather gather
+	gather store.Gather
 
 	streams  int           // number of streams so far
 	patience time.Duration // allowed silence of the stream after a progress request
@@ -73,16 +75,16 @@ func (f *follow) stream(ctx context.Context) error {
 	ctx = metadata.AppendToOutgoingContext(clientv3.WithRequireLeader(ctx), "bowsprit-stream", strconv.Itoa(f.streams))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	responses := f.remote.client.Watch(ctx, f.gather.prefix, clientv3.WithPrefix(), clientv3.WithRev(f.next),
+	responses := f.remote.client.Watch(ctx, f.gather.Prefix, clientv3.WithPrefix(), clientv3.WithRev(f.next),
 		clientv3.WithFragment(), clientv3.WithProgressNotify())
 	retry := time.NewTimer(progressRetry)
 	defer retry.Stop()
 	for {
 		in, send := responses, f.out
-		if f.gather.full() {
+		if f.gather.Full() {
 			in, f.silent = nil, time.Time{} // our own receiver is busy
 		}
-		if f.gather.empty() {
+		if f.gather.Empty() {
 			send = nil
 		}
 		select {
@@ -95,19 +97,19 @@ func (f *follow) stream(ctx context.Context) error {
 			f.silent, f.patience = time.Time{}, stalledAfter
 			if err := resp.Err(); err != nil {
 				if errors.Is(err, rpctypes.ErrCompacted) {
-					return ErrCompacted
+					return store.ErrCompacted
 				}
 				return err
 			}
 			for _, e := range resp.Events {
-				f.gather.add((*mvccpb.Event)(e))
+				f.gather.Add((*mvccpb.Event)(e))
 			}
 			if resp.IsProgressNotify() && resp.Header.Revision >= f.next {
-				f.gather.at(resp.Header.Revision)
+				f.gather.At(resp.Header.Revision)
 			}
-			f.next = max(f.next, f.gather.batch.Revision+1)
-		case send <- f.gather.batch:
-			f.gather.reset()
+			f.next = max(f.next, f.gather.Batch().Revision+1)
+		case send <- f.gather.Batch():
+			f.gather.Reset()
 		case <-f.nudge:
 			f.ask(ctx)
 			retry.Reset(progressRetry)
@@ -146,16 +148,9 @@ func (f *follow) ask(ctx context.Context) {
 	_ = f.remote.client.RequestProgress(ctx) // repeated until the response arrives
 }
 
-func (r *remote) requestProgress(rev int64) {
-	for {
-		old := r.wanted.Load()
-		if old >= rev {
-			break
-		}
-		if r.wanted.CompareAndSwap(old, rev) {
-			break
-		}
-	}
+// RequestProgress implements store.Backend.
+func (r *remote) RequestProgress(rev int64) {
+	store.Raise(&r.wanted, rev)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for n := range r.mu.nudges {

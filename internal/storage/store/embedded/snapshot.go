@@ -1,4 +1,4 @@
-package store
+package embedded
 
 import (
 	"bytes"
@@ -17,24 +17,22 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/storage/durable"
 	"github.com/bowsprit/bowsprit/internal/storage/format"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/fault"
 )
 
-// Snapshot writes the whole of etcd, of every prefix, at one revision to w. The format is etcd's: the database file
-// followed by its SHA-256, readable by etcdutl. Reads and writes continue meanwhile.
-func (s *Store) Snapshot(ctx context.Context, w io.Writer) (written int64, err error) {
-	if err := s.usable(ctx); err != nil {
-		return 0, err
-	}
+// Snapshot implements store.Maintainer.
+func (l *local) Snapshot(ctx context.Context, w io.Writer) (written int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r, err := s.client.Snapshot(ctx)
+	r, err := l.client.Snapshot(ctx)
 	if err != nil {
-		return 0, readError(err)
+		return 0, store.ReadError(err)
 	}
 	defer r.Close()
 	written, err = io.Copy(w, r)
 	if err != nil {
-		return written, readError(err)
+		return written, store.ReadError(err)
 	}
 	return written, nil
 }
@@ -44,7 +42,7 @@ type SnapshotInfo struct {
 	Revision int64
 	Keys     int   // of all prefixes
 	Size     int64 // of the database, bytes
-	// Format is the highest recorded format (Store.MarkFormat), zero if there is none.
+	// Format is the highest recorded format (store.Store.MarkFormat), zero if there is none.
 	Format format.Mark
 }
 
@@ -103,7 +101,7 @@ func checkSum(file string) error {
 
 // RestoreOptions configures the restoration of a snapshot to a data directory.
 type RestoreOptions struct {
-	// Dir is the data directory of the embedded etcd (Embedded.Dir). It must be empty or missing.
+	// Dir is the data directory of the embedded etcd (Config.Dir). It must be empty or missing.
 	Dir string
 	// BumpRevision is added to the revision, and all history counts as compacted. Clients that have seen revisions
 	// after the snapshot then list again, instead of waiting for revisions that come again with other contents.
@@ -122,7 +120,7 @@ func RestoreSnapshot(file string, o RestoreOptions) (info SnapshotInfo, err erro
 	if fileutil.Exist(o.Dir) && !fileutil.DirEmpty(o.Dir) {
 		return info, fmt.Errorf("%s is not empty; move it away, or choose another --data-dir", o.Dir)
 	}
-	cfg, err := etcdConfig(Embedded{Dir: o.Dir})
+	cfg, err := etcdConfig(Config{Dir: o.Dir})
 	if err != nil {
 		return info, err
 	}
@@ -140,11 +138,11 @@ func RestoreSnapshot(file string, o RestoreOptions) (info SnapshotInfo, err erro
 	for _, u := range cfg.AdvertisePeerUrls {
 		peers = append(peers, u.String())
 	}
-	fault := newFault()
+	failure := fault.New()
 	restored := make(chan error, 1) // etcd gives up by ending the goroutine
 	go func() {
 		defer close(restored)
-		restored <- snapshot.NewV3(etcdLogger(slog.New(slog.DiscardHandler), fault)).Restore(snapshot.RestoreConfig{
+		restored <- snapshot.NewV3(fault.Logger(slog.New(slog.DiscardHandler), failure)).Restore(snapshot.RestoreConfig{
 			SnapshotPath: file, Name: cfg.Name, OutputDataDir: filepath.Join(part, "etcd"),
 			PeerURLs: peers, InitialCluster: cfg.InitialCluster, InitialClusterToken: cfg.InitialClusterToken,
 			RevisionBump: o.BumpRevision, MarkCompacted: o.BumpRevision > 0,
@@ -152,7 +150,7 @@ func RestoreSnapshot(file string, o RestoreOptions) (info SnapshotInfo, err erro
 	}()
 	err, finished := <-restored
 	if !finished {
-		err = fault.err()
+		err = failure.Err()
 	}
 	if err != nil {
 		return info, fmt.Errorf("restore %s: %w", file, err)

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package store
+package embedded
 
 // diskFree is not implemented on this system.
 func diskFree(string) (free int64, ok bool) { return 0, false }

@@ -1,4 +1,4 @@
-package store
+package embedded
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/bowsprit/bowsprit/internal/storage/store/fault"
 )
 
 // raftStatus returns raft's own status; etcd's applied and committed indexes are ahead of it.
@@ -27,7 +29,7 @@ var errNoLeader = fmt.Errorf("etcd has done nothing for %s and does not lead", l
 //
 // Otherwise the first election would take 0.1 to 1.1 s, or the process would have to tick raft hundreds of times a
 // second for its whole life.
-func becomeLeader(ctx context.Context, server *etcdserver.EtcdServer, fault *fault) error {
+func becomeLeader(ctx context.Context, server *etcdserver.EtcdServer, failure *fault.Fault) error {
 	id := uint64(server.MemberID())
 	look := time.NewTicker(500 * time.Microsecond)
 	defer look.Stop()
@@ -56,8 +58,8 @@ func becomeLeader(ctx context.Context, server *etcdserver.EtcdServer, fault *fau
 			return errNoLeader
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-fault.c:
-			return fault.err()
+		case <-failure.Done():
+			return failure.Err()
 		}
 	}
 	stuck.Reset(leaderTimeout)
@@ -68,7 +70,7 @@ func becomeLeader(ctx context.Context, server *etcdserver.EtcdServer, fault *fau
 		return firstRead(ctx, server.LinearizableReadNotify)
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-fault.c:
-		return fault.err()
+	case <-failure.Done():
+		return failure.Err()
 	}
 }

@@ -1,4 +1,4 @@
-package store
+package external
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -14,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
@@ -23,7 +22,24 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/fault"
 )
+
+var (
+	_ store.Opener     = Config{}
+	_ store.Backend    = (*remote)(nil)
+	_ store.Maintainer = (*remote)(nil)
+)
+
+// requestTimeout bounds a request, so that a lost request returns an error.
+const requestTimeout = 10 * time.Second
+
+// checkTimeout bounds Check, as kube-apiserver bounds its check of etcd: probes are less patient than writers.
+const checkTimeout = 2 * time.Second
+
+// maxRequestBytes is beyond each cluster's own limit, which decides.
+const maxRequestBytes = 16 << 20
 
 // connectTimeout bounds Open while etcd does not respond.
 const connectTimeout = 10 * time.Second
@@ -31,11 +47,15 @@ const connectTimeout = 10 * time.Second
 // remote is an etcd cluster elsewhere.
 type remote struct {
 	client    *clientv3.Client
+	kv        etcdserverpb.KVClient // of client, with the client's retries
 	members   *members
 	guards    *guards // nil with a single endpoint, behind which there is no other member to send a write to
 	prefix    string
 	revisions shared
-	fault     *fault // set for data of an unknown format; a lost cluster may come back
+	fault     *fault.Fault // set for data of an unknown format; a lost cluster may come back
+
+	// full is set when etcd has refused a write for lack of space, until it accepts writes again.
+	full atomic.Bool
 
 	wanted atomic.Int64 // the highest argument of requestProgress
 	mu     struct {
@@ -44,16 +64,15 @@ type remote struct {
 	}
 }
 
-func openExternal(
-	ctx context.Context, c External, prefix string, tracing trace.TracerProvider, log *slog.Logger,
-) (*remote, *clientv3.Client, error) {
+// Open implements store.Opener.
+func (c Config) Open(ctx context.Context, e store.Environment) (store.Backend, error) {
 	if len(c.Endpoints) == 0 {
-		return nil, nil, errors.New("store: external etcd has no endpoints; name them with --etcd-servers")
+		return nil, errors.New("store: external etcd has no endpoints; name them with --etcd-servers")
 	}
 	names := strings.Join(c.Endpoints, ", ")
 	tlsConfig, err := clientTLS(c)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:            c.Endpoints,
@@ -61,18 +80,19 @@ func openExternal(
 		DialTimeout:          connectTimeout,
 		DialKeepAliveTime:    10 * time.Second, // gRPC's minimum
 		DialKeepAliveTimeout: 3 * time.Second,
-		MaxCallSendMsgSize:   16 << 20, // the cluster's own limit decides
-		Logger:               etcdLogger(log, newFault()),
-		DialOptions:          append(dialOptions(tracing), c.dialOptions()...),
+		MaxCallSendMsgSize:   maxRequestBytes,
+		Logger:               fault.Logger(e.Log, fault.New()),
+		DialOptions:          append(dialOptions(e.Tracing), c.dialOptions()...),
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("store: etcd at %s: %w; check --etcd-servers", names, err)
+		return nil, fmt.Errorf("store: etcd at %s: %w; check --etcd-servers", names, err)
 	}
 	r := &remote{
-		client: client, members: newMembers(client, c.Endpoints, log), prefix: prefix, fault: newFault(),
+		client: client, kv: clientv3.RetryKVClient(client), members: newMembers(client, c.Endpoints, e.Log),
+		prefix: e.Prefix, fault: fault.New(),
 	}
 	if len(c.Endpoints) > 1 {
-		r.guards = newGuards(client, r.members.suspect, log)
+		r.guards = newGuards(r, e.Log)
 	}
 	r.mu.nudges = map[chan struct{}]bool{}
 	r.revisions.fetch = r.fetchRevision
@@ -82,18 +102,18 @@ func openExternal(
 	if err := r.connect(bound); err != nil {
 		client.Close()
 		if ctx.Err() != nil {
-			return nil, nil, fmt.Errorf("store: connecting to etcd at %s was interrupted: %w", names, ctx.Err())
+			return nil, fmt.Errorf("store: connecting to etcd at %s was interrupted: %w", names, ctx.Err())
 		}
-		return nil, nil,
+		return nil,
 			fmt.Errorf(
 				"store: etcd at %s does not answer: %w; check --etcd-servers, that it runs, and its certificates",
 				names, err)
 	}
-	return r, client, nil
+	return r, nil
 }
 
 // dialOptions have connections opened by Dial.
-func (c *External) dialOptions() []grpc.DialOption {
+func (c Config) dialOptions() []grpc.DialOption {
 	if c.Dial == nil {
 		return nil
 	}
@@ -136,7 +156,7 @@ func (r *remote) connect(ctx context.Context) error {
 	}
 }
 
-func clientTLS(c External) (*tls.Config, error) {
+func clientTLS(c Config) (*tls.Config, error) {
 	if c.CAFile == "" && c.CertFile == "" && c.KeyFile == "" {
 		return nil, nil
 	}
@@ -162,38 +182,66 @@ func clientTLS(c External) (*tls.Config, error) {
 	return config, nil
 }
 
-func (r *remote) read(ctx context.Context, start, end []byte, limit, rev int64) ([]*mvccpb.KeyValue, bool, int64,
-	error) {
-	opts := []clientv3.OpOption{clientv3.WithLimit(limit), clientv3.WithRev(rev)}
-	if end != nil {
-		opts = append(opts, clientv3.WithRange(string(end)))
+// Range implements store.Backend.
+func (r *remote) Range(ctx context.Context, of store.Span) (store.Found, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	opts := []clientv3.OpOption{clientv3.WithLimit(of.Limit), clientv3.WithRev(of.Revision)}
+	if of.End != nil {
+		opts = append(opts, clientv3.WithRange(string(of.End)))
 	}
-	resp, err := hedge(ctx, r.members.suspect, func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return r.client.Get(ctx, string(start), opts...)
+	resp, err := hedge(ctx, r.suspect, func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return r.client.Get(ctx, string(of.Start), opts...)
 	})
 	if err != nil {
-		return nil, false, 0, readError(err)
+		return store.Found{}, store.ReadError(err)
 	}
-	return resp.Kvs, resp.More, resp.Header.Revision, nil
+	return store.Found{Keys: resp.Kvs, More: resp.More, Revision: resp.Header.Revision}, nil
 }
 
-// saw has no effect: an external etcd is always queried for its revision.
-func (r *remote) saw(int64) {}
+// Check implements store.Backend.
+func (r *remote) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	_, err := r.client.Get(ctx, r.prefix, clientv3.WithCountOnly())
+	return store.ReadError(err)
+}
 
-// revision shares requests between callers: see shared.
-func (r *remote) revision(ctx context.Context) (int64, error) { return r.revisions.get(ctx) }
+// Revision implements store.Backend. Requests are shared between callers: see shared.
+func (r *remote) Revision(ctx context.Context) (int64, error) { return r.revisions.get(ctx) }
 
 func (r *remote) fetchRevision(ctx context.Context) (int64, error) {
-	resp, err := hedge(ctx, r.members.suspect, func(ctx context.Context) (*clientv3.GetResponse, error) {
+	resp, err := hedge(ctx, r.suspect, func(ctx context.Context) (*clientv3.GetResponse, error) {
 		return r.client.Get(ctx, r.prefix, clientv3.WithCountOnly()) // a key that does not exist
 	})
 	if err != nil {
-		return 0, readError(err)
+		return 0, store.ReadError(err)
 	}
 	return resp.Header.Revision, nil
 }
 
-func (r *remote) failed() <-chan struct{} { return r.fault.c }
-func (r *remote) failure() error          { return r.fault.err() }
-func (r *remote) clientURL() string       { return "" }
-func (r *remote) close() error            { r.members.close(); return r.failure() }
+// Failed implements store.Backend.
+func (r *remote) Failed() <-chan struct{} { return r.fault.Done() }
+
+// Failure implements store.Backend.
+func (r *remote) Failure() error { return r.fault.Err() }
+
+// Fail implements store.Backend.
+func (r *remote) Fail(reason error) { r.fault.Fail(reason) }
+
+// Shared implements store.Backend.
+func (r *remote) Shared() bool { return true }
+
+// ClientURL implements store.Backend.
+func (r *remote) ClientURL() string { return "" }
+
+// Maintainer implements store.Backend.
+func (r *remote) Maintainer() store.Maintainer { return r }
+
+// Close implements store.Backend.
+func (r *remote) Close() error {
+	r.guards.close()
+	r.client.Close()
+	r.members.close()
+	return r.Failure()
+}

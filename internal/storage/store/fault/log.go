@@ -1,4 +1,4 @@
-package store
+package fault
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// etcdLogger passes etcd's warnings and errors on to log. When etcd logs Fatal or Panic, fault keeps the reason and
+// Logger passes etcd's warnings and errors on to log. When etcd logs Fatal or Panic, fault keeps the reason and
 // only the goroutine ends: an embedded server must not end its host process, and etcd has not acknowledged unfinished
 // work.
-func etcdLogger(log *slog.Logger, fault *fault) *zap.Logger {
+func Logger(log *slog.Logger, fault *Fault) *zap.Logger {
 	core := &logCore{log: log.With("component", "etcd"), fault: fault}
 	return zap.New(core, zap.WithFatalHook(giveUp{}), zap.WithPanicHook(giveUp{}))
 }
@@ -25,7 +25,7 @@ func (giveUp) OnWrite(*zapcore.CheckedEntry, []zapcore.Field) { runtime.Goexit()
 // logCore is a zapcore.Core that writes to slog.
 type logCore struct {
 	log    *slog.Logger
-	fault  *fault
+	fault  *Fault
 	fields []zapcore.Field
 }
 
@@ -54,7 +54,7 @@ func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 		if reason, ok := enc.Fields["error"].(string); ok {
 			why += ": " + reason
 		}
-		c.fault.set(why)
+		c.fault.Set(why)
 		level = slog.LevelError
 	case c.fault.stopping.Load(), expected(e.Message, enc.Fields["error"]):
 		level = slog.LevelDebug
@@ -79,7 +79,7 @@ func expected(message string, reason any) bool {
 	for _, m := range []string{
 		"Running http and grpc server on single port",
 		"simple token is not cryptographically signed",
-		"cannot campaign at term", // see becomeLeader
+		"cannot campaign at term", // the embedded etcd leads at once
 		"is unpromotable and can not campaign",
 		"bootstrap failed", // Open returns this error
 		// After a restart etcd retries without a pause until the first entries of its log have been applied.
