@@ -1,6 +1,4 @@
-//go:build moving
-
-package store
+package store_test
 
 import (
 	"context"
@@ -8,15 +6,17 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
+
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 )
 
 // collect reads a watch until it has passed rev.
-func collect(t *testing.T, watch <-chan WatchBatch, rev int64) []Event {
+func collect(t *testing.T, watch <-chan store.WatchBatch, rev int64) []store.Event {
 	t.Helper()
-	var all []Event
+	var all []store.Event
 	var last int64
 	for last < rev {
 		b, ok := <-watch
@@ -40,8 +40,8 @@ func collect(t *testing.T, watch <-chan WatchBatch, rev int64) []Event {
 
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	forEachMode(t, func(t *testing.T, s *Store) {
-		ctx, cancel := context.WithCancel(testContext(t))
+	forEachMode(t, func(t *testing.T, s *store.Store) {
+		ctx, cancel := context.WithCancel(etcdtest.Context(t))
 		defer cancel()
 		early := s.Watch(ctx, 2) // etcd begins with revision 1
 		r1, err := s.Create(ctx, "a/1", []byte("x"))
@@ -56,7 +56,7 @@ func TestWatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []Event{
+		want := []store.Event{
 			{Key: "a/1", Value: []byte("x"), Revision: r1, Created: r1},
 			{Key: "a/1", Value: []byte("y"), Revision: r2, Created: r1},
 			{Key: "a/1", Revision: r3, Deleted: true},
@@ -80,7 +80,7 @@ func TestWatch(t *testing.T) {
 		if err := s.Compact(ctx, r3); err != nil {
 			t.Fatal(err)
 		}
-		if b := <-s.Watch(ctx, r2); !errors.Is(b.Err, ErrCompacted) {
+		if b := <-s.Watch(ctx, r2); !errors.Is(b.Err, store.ErrCompacted) {
 			t.Errorf("watch of compacted history: %+v", b)
 		}
 		cancel()
@@ -95,8 +95,8 @@ func TestWatch(t *testing.T) {
 // Many changes, more than etcd's channels hold, reach a receiver that reads slowly, without a gap.
 func TestWatchBusy(t *testing.T) {
 	t.Parallel()
-	forEachMode(t, func(t *testing.T, s *Store) {
-		ctx := testContext(t)
+	forEachMode(t, func(t *testing.T, s *store.Store) {
+		ctx := etcdtest.Context(t)
 		start, err := s.Revision(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -130,12 +130,9 @@ func TestWatchBusy(t *testing.T) {
 // it waiting for ever.
 func TestWatchProgress(t *testing.T) {
 	t.Parallel()
-	forEachMode(t, func(t *testing.T, s *Store) {
-		ctx := testContext(t)
-		other := &Store{
-			prefix: "/other/", backend: s.backend, client: s.client, leases: newLeases(),
-			background: background{done: make(chan struct{})},
-		}
+	forEachMode(t, func(t *testing.T, s *store.Store) {
+		ctx := etcdtest.Context(t)
+		other := s.Beside("/other/")
 		start, err := s.Revision(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -154,42 +151,10 @@ func TestWatchProgress(t *testing.T) {
 	})
 }
 
-// TestWatchResumes checks that a watch continues without a gap after etcd goes away and comes back at the same address
-// with the same data.
-func TestWatchResumes(t *testing.T) {
-	t.Parallel()
-	ctx := testContext(t)
-	server := open(t, Embedded{ListenClientURL: "http://127.0.0.1:0"})
-	dir, url := server.backend.(*local).etcd.Config().Dir, server.ClientURL()
-	s := connect(t, server)
-	r1, err := s.Create(ctx, "k/1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	watch := s.Watch(ctx, r1)
-	if got := collect(t, watch, r1); len(got) != 1 {
-		t.Errorf("%v", got)
-	}
-	server.Close()
-	hurry, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-	if _, err := s.Create(hurry, "k/lost", nil); !errors.Is(err, ErrUncertain) {
-		t.Errorf("write without a server: %v", err)
-	}
-	cancel()
-	server = open(t, Embedded{Dir: dir, ListenClientURL: url})
-	r2, err := server.Create(ctx, "k/2", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := collect(t, watch, r2); len(got) != 1 || got[0].Key != "k/2" {
-		t.Errorf("after the restart: %v", got)
-	}
-}
-
 func TestCompactor(t *testing.T) {
 	t.Parallel()
-	ctx := testContext(t)
-	s := open(t, Embedded{})
+	ctx := etcdtest.Context(t)
+	s := etcdtest.Open(t, embedded.Config{})
 	create := func(key string) int64 {
 		rev, err := s.Create(ctx, key, nil)
 		if err != nil {
@@ -198,13 +163,13 @@ func TestCompactor(t *testing.T) {
 		return rev
 	}
 	tick := func() {
-		if err := s.tick(ctx); err != nil {
+		if err := s.Tick(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
 	readable := func(rev int64) bool {
-		_, err := s.Range(ctx, RangeOptions{Revision: rev})
-		if err != nil && !errors.Is(err, ErrCompacted) {
+		_, err := s.Range(ctx, store.RangeOptions{Revision: rev})
+		if err != nil && !errors.Is(err, store.ErrCompacted) {
 			t.Fatal(err)
 		}
 		return err == nil
@@ -230,129 +195,9 @@ func TestCompactor(t *testing.T) {
 	}
 }
 
-// TestHistoryIsBounded checks that with a bound the older half of history is compacted when there is twice as much,
-// once the watch has received it; but not if other programs may read it.
-func TestHistoryIsBounded(t *testing.T) {
-	t.Parallel()
-	const most = 20
-	for _, test := range []struct {
-		name         string
-		with         Embedded
-		watched, cut bool
-	}{
-		{"bounded", Embedded{History: most}, true, true},
-		{"not watched", Embedded{History: most}, false, false},
-		{"not bounded", Embedded{}, true, false},
-		{"reached by others", Embedded{History: most, ListenClientURL: "http://127.0.0.1:0"}, true, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			ctx := testContext(t)
-			s := open(t, test.with)
-			first, err := s.Create(ctx, "k", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var seen <-chan WatchBatch
-			if test.watched {
-				seen = s.Watch(ctx, 1)
-			}
-			last := first
-			for n := 0; n < 20*most; n++ {
-				if last, err = s.Update(ctx, "k", nil, last); err != nil {
-					t.Fatal(err)
-				}
-				for rev := int64(0); test.watched && rev < last; {
-					b := <-seen
-					if rev = b.Revision; b.Err != nil {
-						t.Fatal(b.Err)
-					}
-				}
-				_, err := s.Range(ctx, RangeOptions{Revision: first})
-				if err != nil && !errors.Is(err, ErrCompacted) {
-					t.Fatal(err)
-				}
-				if err == nil {
-					continue
-				}
-				if began := first - 1; !test.cut || last-began < 2*most { // when the store was opened
-					t.Fatalf("%d is gone at %d", first, last)
-				}
-				if _, err := s.Range(ctx, RangeOptions{Revision: last - most + 1}); err != nil {
-					t.Fatal(err)
-				}
-				if s.Horizon() != 0 {
-					t.Error("the horizon is that of the interval")
-				}
-				return
-			}
-			if test.cut {
-				t.Errorf("%d is there at %d", first, last)
-			}
-		})
-	}
-}
-
-// TestShared checks that no caller gets the result of a request that began before its call.
-func TestShared(t *testing.T) {
-	t.Parallel()
-	var clock, flights atomic.Int64
-	s := &shared{fetch: func(context.Context) (int64, error) {
-		flights.Add(1)
-		return clock.Load(), nil
-	}}
-	var wg sync.WaitGroup
-	for range 32 {
-		wg.Go(func() {
-			for range 500 {
-				before := clock.Add(1)
-				if got, err := s.get(context.Background()); err != nil || got < before {
-					t.Errorf("got %d, %v; before the call it was %d", got, err, before)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	t.Logf("%d requests for %d callers", flights.Load(), 32*500)
-
-	// Callers that arrive during a request share the next.
-	block, started := make(chan struct{}), make(chan struct{}, 8)
-	s = &shared{fetch: func(context.Context) (int64, error) {
-		started <- struct{}{}
-		<-block
-		return 1, nil
-	}}
-	wg.Go(func() { s.get(context.Background()) })
-	<-started
-	var queued sync.WaitGroup
-	for range 10 {
-		queued.Add(1)
-		wg.Go(func() {
-			s.mu.Lock()
-			if s.next == nil {
-				s.next = &flight{done: make(chan struct{})}
-			}
-			s.mu.Unlock()
-			queued.Done()
-			s.get(context.Background())
-		})
-	}
-	queued.Wait()
-	canceled, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := s.get(canceled); !errors.Is(err, context.Canceled) {
-		t.Errorf("a caller that gave up: %v", err)
-	}
-	close(block)
-	wg.Wait()
-	if len(started) > 1 {
-		t.Errorf("%d more requests for those who waited, want 1", len(started))
-	}
-}
-
 func BenchmarkWatch(b *testing.B) {
-	s, err := Open(b.Context(),
-		Config{Embedded: &Embedded{Dir: b.TempDir() + "/etcd", NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+	etcd := embedded.Config{Dir: b.TempDir() + "/etcd", NoSync: true}
+	s, err := store.Open(b.Context(), store.Config{Etcd: etcd, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,6 +1,4 @@
-//go:build moving
-
-package store
+package embedded
 
 import (
 	"io"
@@ -10,15 +8,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
 // TestHalfOpenClients closes a store while clients of its etcd have begun a handshake and do not go on. The data is
 // closed, too: it can be opened again at once.
 func TestHalfOpenClients(t *testing.T) {
 	t.Parallel()
-	e := Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true, ListenClientURL: "http://127.0.0.1:0"}
-	config := Config{Embedded: &e, Log: slog.New(slog.DiscardHandler)}
-	s, err := Open(testContext(t), config)
+	e := Config{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true, ListenClientURL: "http://127.0.0.1:0"}
+	config := store.Config{Etcd: e, Log: slog.New(slog.DiscardHandler)}
+	s, err := store.Open(testContext(t), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestHalfOpenClients(t *testing.T) {
 	case <-time.After(time.Minute): // etcd waits for two
 		t.Fatal("the store waits for clients that do not go on")
 	}
-	if s, err = Open(testContext(t), config); err != nil {
+	if s, err = store.Open(testContext(t), config); err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()

@@ -1,14 +1,7 @@
-//go:build moving
-
-package store
+package embedded
 
 import (
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,14 +16,14 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 
-	"github.com/bowsprit/bowsprit/internal/testing/freeport"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/fault"
 )
 
 // refused opens a store that must not open, and returns the error's text.
-func refused(t *testing.T, c Config, want ...string) {
+func refused(t *testing.T, c store.Opener, want ...string) {
 	t.Helper()
-	c.Log = slog.New(slog.DiscardHandler)
-	s, err := Open(testContext(t), c)
+	s, err := store.Open(testContext(t), store.Config{Etcd: c, Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		s.Close()
 		t.Fatal("the store opened")
@@ -53,12 +46,6 @@ func TestOpenRefused(t *testing.T) {
 	if err := os.WriteFile(file, []byte("no key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	key := filepath.Join(dir, "key.pem")
-	private, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	der, _ := x509.MarshalPKCS8PrivateKey(private)
-	if err := os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -70,69 +57,47 @@ func TestOpenRefused(t *testing.T) {
 		Config
 		want []string
 	}{
-		"nothing":      {Config{}, []string{"neither"}},
-		"both":         {Config{Embedded: &Embedded{}, External: &External{}}, []string{"both"}},
-		"no directory": {Config{Embedded: &Embedded{}}, []string{"no data directory"}},
-		"file as directory": {Config{Embedded: &Embedded{Dir: file}},
+		"no directory": {Config{}, []string{"no data directory"}},
+		"file as directory": {Config{Dir: file},
 			[]string{file, "cannot be made", "choose another"}},
-		"below a file": {Config{Embedded: &Embedded{Dir: file + "/x"}}, []string{file, "cannot be made"}},
-		"wrong URL": {Config{Embedded: &Embedded{Dir: filepath.Join(dir, "a"), ListenClientURL: "localhost"}},
+		"below a file": {Config{Dir: file + "/x"}, []string{file, "cannot be made"}},
+		"wrong URL": {Config{Dir: filepath.Join(dir, "a"), ListenClientURL: "localhost"},
 			[]string{"localhost", "such as"}},
 		"busy port": {
-			Config{Embedded: &Embedded{Dir: filepath.Join(dir, "b"), NoSync: true, ListenClientURL: url}},
+			Config{Dir: filepath.Join(dir, "b"), NoSync: true, ListenClientURL: url},
 			[]string{url, "address already in use", "choose another"},
 		},
-		"no endpoints": {Config{External: &External{}}, []string{"--etcd-servers"}},
-		"certificate alone": {Config{External: &External{Endpoints: []string{url}, CertFile: file}},
-			[]string{"together"}},
-		"CA is missing": {Config{External: &External{Endpoints: []string{url}, CAFile: file + "x"}},
-			[]string{file + "x", "no such file", "--etcd-cafile"}},
-		"CA is none": {Config{External: &External{Endpoints: []string{url}, CAFile: file}},
-			[]string{file, "--etcd-cafile"}},
-		"certificate is key": {Config{External: &External{Endpoints: []string{url}, CertFile: key, KeyFile: key}},
-			[]string{key, "--etcd-certfile"}},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, c.Config, c.want...) })
-	}
-}
-
-func TestOpenUnreachable(t *testing.T) {
-	t.Parallel()
-	address := freeport.Address(t)
-	ctx, cancel := context.WithTimeout(testContext(t), time.Second)
-	defer cancel()
-	_, err := Open(ctx,
-		Config{External: &External{Endpoints: []string{"http://" + address}}, Log: slog.New(slog.DiscardHandler)})
-	if err == nil || !strings.Contains(err.Error(), address) {
-		t.Errorf("%v", err)
 	}
 }
 
 func TestLocked(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "etcd")
-	s := open(t, Embedded{Dir: dir})
-	refused(t, Config{Embedded: &Embedded{Dir: dir}}, dir, "in use by another process", "stop it")
+	s, _ := open(t, Config{Dir: dir})
+	refused(t, Config{Dir: dir}, dir, "in use by another process", "stop it")
 	if _, err := s.Create(testContext(t), "k", []byte("v")); err != nil {
 		t.Errorf("the first user is disturbed: %v", err)
 	}
 	s.Close()
-	open(t, Embedded{Dir: dir})
+	open(t, Config{Dir: dir})
 }
 
 // TestLockedByEtcd runs a plain etcd, which ignores our lock file, on our directory.
 func TestLockedByEtcd(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "etcd")
-	open(t, Embedded{Dir: dir}).Close()
+	s, _ := open(t, Config{Dir: dir})
+	s.Close()
 	segments, _ := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
 	lock, err := fileutil.TryLockFile(segments[0], os.O_RDWR, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused(t, Config{Embedded: &Embedded{Dir: dir}}, dir, "in use by another etcd")
+	refused(t, Config{Dir: dir}, dir, "in use by another etcd")
 	lock.Close()
-	open(t, Embedded{Dir: dir})
+	open(t, Config{Dir: dir})
 }
 
 func TestRestart(t *testing.T) {
@@ -141,11 +106,11 @@ func TestRestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "etcd")
 	var last int64
 	for round := range 4 {
-		s := open(t, Embedded{Dir: dir})
+		s, _ := open(t, Config{Dir: dir})
 		if rev, err := s.Revision(ctx); err != nil || last > 0 && rev != last {
 			t.Errorf("revision after restart: %d, %v; want %d", rev, err, last)
 		}
-		r, err := s.Range(ctx, RangeOptions{Prefix: "a/"})
+		r, err := s.Range(ctx, store.RangeOptions{Prefix: "a/"})
 		if err != nil || len(r.Records) != round*10 {
 			t.Errorf("round %d: %d records, %v", round, len(r.Records), err)
 		}
@@ -160,13 +125,13 @@ func TestRestart(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Errorf("second close: %v", err)
 		}
-		if _, err := s.Create(ctx, "late", nil); !errors.Is(err, ErrClosed) {
+		if _, err := s.Create(ctx, "late", nil); !errors.Is(err, store.ErrClosed) {
 			t.Errorf("create after close: %v", err)
 		}
-		if _, err := s.Get(ctx, "late"); !errors.Is(err, ErrClosed) {
+		if _, err := s.Get(ctx, "late"); !errors.Is(err, store.ErrClosed) {
 			t.Errorf("get after close: %v", err)
 		}
-		if err := s.Check(ctx); !errors.Is(err, ErrClosed) {
+		if err := s.Check(ctx); !errors.Is(err, store.ErrClosed) {
 			t.Errorf("check after close: %v", err)
 		}
 		if _, ok := <-s.Watch(ctx, 1); ok {
@@ -180,7 +145,7 @@ func TestRestartLong(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	dir := filepath.Join(t.TempDir(), "etcd")
-	s := open(t, Embedded{Dir: dir})
+	s, _ := open(t, Config{Dir: dir})
 	const writers, each = 16, 400
 	var wg sync.WaitGroup
 	for w := range writers {
@@ -194,8 +159,8 @@ func TestRestartLong(t *testing.T) {
 	}
 	wg.Wait()
 	s.Close()
-	s = open(t, Embedded{Dir: dir})
-	if r, err := s.Range(ctx, RangeOptions{Prefix: "k/"}); err != nil || len(r.Records) != writers*each {
+	s, _ = open(t, Config{Dir: dir})
+	if r, err := s.Range(ctx, store.RangeOptions{Prefix: "k/"}); err != nil || len(r.Records) != writers*each {
 		t.Errorf("%d records, %v", len(r.Records), err)
 	}
 	if segments, _ := filepath.Glob(filepath.Join(dir, "member", "snap", "*.snap")); len(segments) == 0 {
@@ -217,7 +182,7 @@ func filled(t *testing.T, copyRunning bool) (dir string, keys int) {
 		}
 	})
 	dir = filepath.Join(root, "etcd")
-	s := open(t, Embedded{Dir: dir})
+	s, _ := open(t, Config{Dir: dir})
 	keys = 500
 	for i := range keys {
 		if _, err := s.Create(testContext(t), fmt.Sprintf("k/%03d", i), make([]byte, 1000)); err != nil {
@@ -238,13 +203,13 @@ func filled(t *testing.T, copyRunning bool) (dir string, keys int) {
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	dir, keys := filled(t, true)
-	s, err := Open(testContext(t),
-		Config{Embedded: &Embedded{Dir: dir, NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+	s, err := store.Open(testContext(t),
+		store.Config{Etcd: Config{Dir: dir, NoSync: true}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	r, err := s.Range(testContext(t), RangeOptions{Prefix: "k/"})
+	r, err := s.Range(testContext(t), store.RangeOptions{Prefix: "k/"})
 	if err != nil || len(r.Records) != keys {
 		t.Errorf("%d records, %v; want %d", len(r.Records), err, keys)
 	}
@@ -287,8 +252,8 @@ func TestDamaged(t *testing.T) {
 			if err := harm(dir); err != nil {
 				t.Fatal(err)
 			}
-			s, err := Open(testContext(t),
-				Config{Embedded: &Embedded{Dir: dir, NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+			s, err := store.Open(testContext(t),
+				store.Config{Etcd: Config{Dir: dir, NoSync: true}, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Log(err)
 				if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), dir) ||
@@ -299,7 +264,7 @@ func TestDamaged(t *testing.T) {
 			}
 			// Opening may succeed only if nothing was lost: etcd can rebuild the database from the log.
 			defer s.Close()
-			r, err := s.Range(testContext(t), RangeOptions{Prefix: "k/"})
+			r, err := s.Range(testContext(t), store.RangeOptions{Prefix: "k/"})
 			if err != nil || len(r.Records) != keys {
 				t.Errorf("opened with %d records of %d, %v", len(r.Records), keys, err)
 			}
@@ -314,7 +279,7 @@ func TestLogBehindDatabase(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "etcd")
 	log := filepath.Join(dir, "member", "wal")
 	fill := func(name string) {
-		s := open(t, Embedded{Dir: dir})
+		s, _ := open(t, Config{Dir: dir})
 		for i := range 50 {
 			if _, err := s.Create(testContext(t), fmt.Sprintf("%s/%d", name, i), []byte("{}")); err != nil {
 				t.Fatal(err)
@@ -333,8 +298,8 @@ func TestLogBehindDatabase(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(log), os.CopyFS(log, os.DirFS(old))); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Open(testContext(t),
-		Config{Embedded: &Embedded{Dir: dir, NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+	_, err := store.Open(testContext(t),
+		store.Config{Etcd: Config{Dir: dir, NoSync: true}, Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "the log is older than the database") ||
 		!strings.Contains(err.Error(), "restore it from a backup") {
 		t.Errorf("opened with %v", err)
@@ -361,7 +326,7 @@ func TestStartErrors(t *testing.T) {
 		"listen tcp 127.0.0.1:2379: bind: address already in use":            "cannot listen on http://127.0.0.1:2379",
 		"walpb: crc mismatch: expected: 1 computed: 2 cannot parse anything": "is damaged or not readable",
 	} {
-		err := startError(Embedded{Dir: "/data/etcd", ListenClientURL: "http://127.0.0.1:2379"}, errors.New(text))
+		err := startError(Config{Dir: "/data/etcd", ListenClientURL: "http://127.0.0.1:2379"}, errors.New(text))
 		damaged := strings.Contains(err.Error(), "is damaged")
 		if !strings.Contains(err.Error(), want) || damaged != (want == "is damaged or not readable") {
 			t.Errorf("%q becomes %q", text, err)
@@ -372,28 +337,21 @@ func TestStartErrors(t *testing.T) {
 // TestFault checks that the store fails when etcd gives up while it runs, and that the process does not end.
 func TestFault(t *testing.T) {
 	t.Parallel()
-	f := newFault()
-	lg := etcdLogger(slog.New(slog.DiscardHandler), f)
+	f := fault.New()
+	lg := fault.Logger(slog.New(slog.DiscardHandler), f)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		lg.Fatal("disk is full")
 	}()
 	<-ended
-	if err := f.err(); err == nil || err.Error() != "disk is full" {
+	if err := f.Err(); err == nil || err.Error() != "disk is full" {
 		t.Errorf("fault: %v", err)
 	}
-	s, err := Open(testContext(t),
-		Config{
-			Embedded: &Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true},
-			Log:      slog.New(slog.DiscardHandler),
-		})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, l := openLogged(t, Config{}, slog.New(slog.DiscardHandler))
 	watch := s.Watch(testContext(t), 1)
-	s.backend.(*local).fault.set("disk is full")
-	defer func() { s.backend.(*local).etcd.Close() }()
+	l.fault.Set("disk is full")
+	defer func() { l.etcd.Close() }()
 	<-s.Failed()
 	if b := <-watch; b.Err == nil {
 		t.Error("the watch goes on")

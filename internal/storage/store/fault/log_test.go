@@ -1,6 +1,4 @@
-//go:build moving
-
-package store
+package fault
 
 import (
 	"errors"
@@ -17,7 +15,7 @@ import (
 func TestEtcdLog(t *testing.T) {
 	t.Parallel()
 	var log logtest.Log
-	etcd := etcdLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})), newFault())
+	etcd := Logger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})), New())
 	etcd.Info("started")
 	etcd.Warn("failed to lock file", zap.String("path", "0.wal"),
 		zap.Error(errors.New("fileutil: file already locked")))

@@ -1,6 +1,4 @@
-//go:build moving
-
-package store
+package embedded
 
 import (
 	"reflect"
@@ -14,13 +12,13 @@ import (
 // linker compares only its name; the result shows whether the signature still matches raftStatus.
 func TestPrivateSymbolOfEtcd(t *testing.T) {
 	t.Parallel()
-	const advice = "etcd has changed (*EtcdServer).raftStatus, to which store/leader.go links: " +
+	const advice = "etcd has changed (*EtcdServer).raftStatus, to which store/embedded/leader.go links: " +
 		"docs/design/embedded-etcd.md says what to do"
-	s := open(t, Embedded{})
+	s, l := open(t, Config{})
 	if _, err := s.Create(testContext(t), "k/a", []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	server := s.backend.(*local).etcd.Server
+	server := l.etcd.Server
 	status := raftStatus(server)
 	if status.ID != uint64(server.MemberID()) || status.Lead != status.ID || status.Applied == 0 ||
 		status.Applied > status.GetCommit() || status.GetCommit() < server.AppliedIndex() {

@@ -1,6 +1,4 @@
-//go:build moving
-
-package store
+package external
 
 import (
 	"bytes"
@@ -10,11 +8,13 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"path/filepath"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 )
 
 // TestHedge checks that a read without a response goes to the next member, and that a failed read does not.
@@ -170,15 +170,16 @@ func (p *pausable) answers() int {
 // the pause is detected. When the member is back, it is used again.
 func TestPausedMember(t *testing.T) {
 	t.Parallel()
-	etcd := open(t, Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), ListenClientURL: "http://127.0.0.1:0"})
+	etcd := etcdtest.Open(t, etcdtest.Config(t))
 	var members []*pausable
 	var urls []string
 	for range 3 {
 		m := newPausable(t, etcd.ClientURL())
 		members, urls = append(members, m), append(urls, m.url())
 	}
-	ctx := testContext(t)
-	s, err := Open(ctx, Config{External: &External{Endpoints: urls}, Log: slog.New(slog.DiscardHandler)})
+	ctx := etcdtest.Context(t)
+	k := &keep{Config: Config{Endpoints: urls}}
+	s, err := store.Open(ctx, store.Config{Etcd: k, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +198,7 @@ func TestPausedMember(t *testing.T) {
 		member.pause(true)
 		// Slow reads detect the pause. On a busy machine the client may give up the connection first: then no read is
 		// slow.
-		for quick := 0; len(s.client.Endpoints()) == len(urls) && quick < 1000; quick++ {
+		for quick := 0; len(k.opened.client.Endpoints()) == len(urls) && quick < 1000; quick++ {
 			began := time.Now()
 			if _, err := s.Get(ctx, "k/first"); err != nil {
 				t.Fatalf("member %d is paused, read: %v", i, err)
@@ -222,7 +223,7 @@ func TestPausedMember(t *testing.T) {
 			}
 		}
 		member.pause(false)
-		for len(s.client.Endpoints()) != len(urls) {
+		for len(k.opened.client.Endpoints()) != len(urls) {
 			if ctx.Err() != nil {
 				t.Fatal("the member that is back is not used")
 			}

@@ -1,6 +1,4 @@
-//go:build moving
-
-package store
+package external
 
 import (
 	"context"
@@ -12,17 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // faulty is an etcd in memory that loses and delays requests and answers.
 type faulty struct {
-	clientv3.KV
-	clientv3.Lease
-
 	mu      sync.Mutex
 	random  *rand.Rand
 	calm    bool
@@ -33,26 +27,16 @@ type faulty struct {
 	lates   int // requests that were applied after their caller had gone
 }
 
-func (f *faulty) Grant(context.Context, int64) (*clientv3.LeaseGrantResponse, error) {
-	return &clientv3.LeaseGrantResponse{ID: 1}, nil
+func (f *faulty) grant(context.Context, int64) (int64, error) { return 1, nil }
+func (f *faulty) revoke(context.Context, int64) error         { return nil }
+func (f *faulty) suspect()                                    {}
+
+func (f *faulty) hedged(ctx context.Context, t *pb.TxnRequest) (*pb.TxnResponse, error) {
+	return hedge(ctx, f.suspect, func(ctx context.Context) (*pb.TxnResponse, error) { return f.once(ctx, t) })
 }
 
-func (f *faulty) Txn(ctx context.Context) clientv3.Txn { return &faultyTxn{etcd: f, ctx: ctx} }
-
-type faultyTxn struct {
-	etcd       *faulty
-	ctx        context.Context
-	conditions []clientv3.Cmp
-	then, els  []clientv3.Op
-}
-
-func (t *faultyTxn) If(c ...clientv3.Cmp) clientv3.Txn  { t.conditions = c; return t }
-func (t *faultyTxn) Then(o ...clientv3.Op) clientv3.Txn { t.then = o; return t }
-func (t *faultyTxn) Else(o ...clientv3.Op) clientv3.Txn { t.els = o; return t }
-
-// Commit applies the transaction now, later or never, and answers, fails or is silent.
-func (t *faultyTxn) Commit() (*clientv3.TxnResponse, error) {
-	f := t.etcd
+// once applies the transaction now, later or never, and answers, fails or is silent.
+func (f *faulty) once(ctx context.Context, t *pb.TxnRequest) (*pb.TxnResponse, error) {
 	f.mu.Lock()
 	fate, delay := f.random.IntN(12), time.Duration(f.random.IntN(20_000))*time.Millisecond
 	if f.calm {
@@ -62,15 +46,15 @@ func (t *faultyTxn) Commit() (*clientv3.TxnResponse, error) {
 	case 0: // it takes place, and nobody says so
 		f.applyLocked(t)
 		f.mu.Unlock()
-		<-t.ctx.Done()
-		return nil, t.ctx.Err()
+		<-ctx.Done()
+		return nil, ctx.Err()
 	case 1, 2, 3: // a paused member: it takes place when its caller may have gone
-		done := make(chan *clientv3.TxnResponse, 1)
+		done := make(chan *pb.TxnResponse, 1)
 		f.late.Go(func() { // under the lock, so that none begins after the test has set calm and waits
 			time.Sleep(delay)
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if t.ctx.Err() != nil {
+			if ctx.Err() != nil {
 				f.lates++
 			}
 			done <- f.applyLocked(t)
@@ -79,8 +63,8 @@ func (t *faultyTxn) Commit() (*clientv3.TxnResponse, error) {
 		select {
 		case resp := <-done:
 			return resp, nil
-		case <-t.ctx.Done():
-			return nil, t.ctx.Err()
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	case 4: // the connection breaks before
 		f.mu.Unlock()
@@ -94,59 +78,59 @@ func (t *faultyTxn) Commit() (*clientv3.TxnResponse, error) {
 	return f.applyLocked(t), nil
 }
 
-func (f *faulty) applyLocked(t *faultyTxn) *clientv3.TxnResponse {
-	resp := &clientv3.TxnResponse{Succeeded: true}
-	for _, condition := range t.conditions {
-		c := condition.GetCompare()
+func (f *faulty) applyLocked(t *pb.TxnRequest) *pb.TxnResponse {
+	resp := &pb.TxnResponse{Succeeded: true}
+	for _, c := range t.Compare {
 		kv := f.keys[string(c.Key)]
 		if kv == nil {
 			kv = &mvccpb.KeyValue{}
 		}
 		switch want := c.TargetUnion.(type) {
-		case *etcdserverpb.Compare_ModRevision:
+		case *pb.Compare_ModRevision:
 			resp.Succeeded = resp.Succeeded && kv.ModRevision == want.ModRevision
-		case *etcdserverpb.Compare_CreateRevision:
+		case *pb.Compare_CreateRevision:
 			resp.Succeeded = resp.Succeeded && kv.CreateRevision == want.CreateRevision
 		default:
 			panic("unknown condition")
 		}
 	}
-	ops := t.els
+	ops := t.Failure
 	if resp.Succeeded {
-		ops = t.then
+		ops = t.Success
 	}
 	changed := false
 	for _, op := range ops {
-		changed = changed || op.IsPut() || op.IsDelete() && f.keys[string(op.KeyBytes())] != nil
+		changed = changed || op.GetRequestPut() != nil || f.keys[string(op.GetRequestDeleteRange().GetKey())] != nil
 	}
 	if changed {
 		f.rev++
 	}
 	for _, op := range ops {
-		key, one := string(op.KeyBytes()), &etcdserverpb.ResponseOp{}
-		switch {
-		case op.IsPut():
+		one := &pb.ResponseOp{}
+		switch op := op.Request.(type) {
+		case *pb.RequestOp_RequestPut:
+			key := string(op.RequestPut.Key)
 			created := f.rev
 			if old := f.keys[key]; old != nil {
 				created = old.CreateRevision
 			}
-			value := string(op.ValueBytes())
+			value := string(op.RequestPut.Value)
 			f.keys[key] = &mvccpb.KeyValue{
 				Key: []byte(key), Value: []byte(value), ModRevision: f.rev, CreateRevision: created,
 			}
 			f.applied[value] = append(f.applied[value], f.rev)
-		case op.IsDelete():
-			delete(f.keys, key)
-		case op.IsGet():
-			found := &etcdserverpb.RangeResponse{}
-			if kv := f.keys[key]; kv != nil {
+		case *pb.RequestOp_RequestDeleteRange:
+			delete(f.keys, string(op.RequestDeleteRange.Key))
+		case *pb.RequestOp_RequestRange:
+			found := &pb.RangeResponse{}
+			if kv := f.keys[string(op.RequestRange.Key)]; kv != nil {
 				found.Kvs = []*mvccpb.KeyValue{kv}
 			}
-			one.Response = &etcdserverpb.ResponseOp_ResponseRange{ResponseRange: found}
+			one.Response = &pb.ResponseOp_ResponseRange{ResponseRange: found}
 		}
 		resp.Responses = append(resp.Responses, one)
 	}
-	resp.Header = &etcdserverpb.ResponseHeader{Revision: f.rev}
+	resp.Header = &pb.ResponseHeader{Revision: f.rev}
 	return resp
 }
 
@@ -161,11 +145,10 @@ func TestGuardedWrites(t *testing.T) {
 				random: rand.New(rand.NewPCG(seed, 6)), keys: map[string]*mvccpb.KeyValue{},
 				applied: map[string][]int64{}, rev: 1,
 			}
-			client := &clientv3.Client{KV: f, Lease: f}
-			g := newGuards(client, func() {}, slog.New(slog.DiscardHandler))
+			g := newGuards(f, slog.New(slog.DiscardHandler))
 			type write struct {
 				value string
-				out   outcome
+				out   *pb.TxnResponse
 				err   error
 			}
 			var mu sync.Mutex
@@ -186,17 +169,22 @@ func TestGuardedWrites(t *testing.T) {
 							rev = 0
 						}
 						value := fmt.Sprint("w", writer, ".", n)
-						w := transaction{
-							conditions: []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", rev)},
-							// The deletion of a key has a mark, too, so that it can be counted.
-							effects: []clientv3.Op{clientv3.OpPut(key, value)},
-							looks:   []clientv3.Op{clientv3.OpGet(key)},
+						w := &pb.TxnRequest{
+							Compare: []*pb.Compare{(&guard{key: key, rev: rev}).unchanged()},
+							Success: []*pb.RequestOp{put(&pb.PutRequest{Key: []byte(key), Value: []byte(value)})},
+							Failure: []*pb.RequestOp{(&guard{key: key}).look()},
 						}
+						// The deletion of a key has a mark, too, so that it can be counted.
 						if rev > 0 && random.IntN(2) == 0 {
-							w.effects = []clientv3.Op{clientv3.OpDelete(key), clientv3.OpPut("deleted", value)}
+							w.Success = []*pb.RequestOp{
+								{Request: &pb.RequestOp_RequestDeleteRange{
+									RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key)},
+								}},
+								put(&pb.PutRequest{Key: []byte("deleted"), Value: []byte(value)}),
+							}
 						}
 						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+random.IntN(20))*time.Second)
-						out, err := g.transact(ctx, w)
+						out, err := g.commit(ctx, w)
 						cancel()
 						mu.Lock()
 						all = append(all, write{value, out, err})
@@ -218,14 +206,15 @@ func TestGuardedWrites(t *testing.T) {
 					if len(at) > 1 {
 						t.Errorf("seed %d: %s without an answer took place at %v", seed, w.value, at)
 					}
-				case w.out.succeeded:
+				case w.out.Succeeded:
 					acknowledged++
-					if len(at) != 1 || at[0] != w.out.revision {
-						t.Errorf("seed %d: %s is acknowledged at %d and took place at %v", seed, w.value, w.out.revision, at)
+					if len(at) != 1 || at[0] != w.out.Header.Revision {
+						t.Errorf("seed %d: %s is acknowledged at %d and took place at %v", seed, w.value,
+							w.out.Header.Revision, at)
 					}
 				default:
 					refusals++
-					if len(at) != 0 || len(w.out.looks) != 1 {
+					if len(at) != 0 || len(w.out.Responses) != 1 {
 						t.Errorf("seed %d: %s is refused and took place at %v", seed, w.value, at)
 					}
 				}

@@ -1,6 +1,4 @@
-//go:build moving
-
-package store
+package embedded
 
 import (
 	"context"

@@ -1,9 +1,10 @@
-//go:build unix && moving
+//go:build unix
 
-package store
+package external
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,11 +17,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/testing/counter"
+	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
@@ -116,8 +118,8 @@ func startMembers(t *testing.T) (all []*os.Process, urls []string) {
 // acknowledged write once, at the revision of its answer, and no refused one.
 func TestStoppedMember(t *testing.T) {
 	processes, urls := startMembers(t)
-	ctx := testContext(t)
-	s, err := Open(ctx, Config{External: &External{Endpoints: urls}, Log: slog.New(slog.DiscardHandler)})
+	ctx := etcdtest.Context(t)
+	s, err := store.Open(ctx, store.Config{Etcd: Config{Endpoints: urls}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +167,8 @@ func TestStoppedMember(t *testing.T) {
 						acknowledged[value] = at
 					}
 					mu.Unlock()
-				case errors.Is(err, ErrExists), errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):
+				case errors.Is(err, store.ErrExists), errors.Is(err, store.ErrConflict),
+					errors.Is(err, store.ErrNotFound):
 					done[i].Add()
 					mu.Lock()
 					refused[value] = true
@@ -177,7 +180,7 @@ func TestStoppedMember(t *testing.T) {
 				rev = 0
 				if entry, err := s.Get(ctx, key); err == nil {
 					rev = entry.Revision
-				} else if !errors.Is(err, ErrNotFound) {
+				} else if !errors.Is(err, store.ErrNotFound) {
 					t.Errorf("writer %d reads: %v", i, err)
 					return
 				}
