@@ -140,7 +140,7 @@ func (d *definitions) update(ctx context.Context, name string, change func(objec
 	if err != nil {
 		return err
 	}
-	call.Subresource = "status"
+	call = call.Under("status")
 	_, err = d.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
 		func(obj object.Object) (object.Object, error) {
 			return obj, change(obj)

@@ -140,7 +140,7 @@ func (g *collector) update(ctx context.Context, it item, change func(meta object
 	if err != nil {
 		return err
 	}
-	call.Metadata = true
+	call = call.MetadataOnly()
 	_, err = g.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
 		func(obj object.Object) (object.Object, error) {
 			meta, _ := obj["metadata"].(object.Object)

@@ -315,7 +315,7 @@ func updateStatus[T any](ctx context.Context, c Config, of statusOf, change func
 	if err != nil {
 		return err
 	}
-	call.Subresource = "status"
+	call = call.Under("status")
 	_, err = c.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: of.controller},
 		func(obj object.Object) (object.Object, error) {
 			var typed T

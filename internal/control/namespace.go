@@ -218,7 +218,7 @@ func (n *namespaces) update(ctx context.Context, name, subresource string, chang
 	if err != nil {
 		return err
 	}
-	call.Subresource = subresource
+	call = call.Under(subresource)
 	_, err = n.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
 		func(ns object.Object) (object.Object, error) {
 			return ns, change(ns)

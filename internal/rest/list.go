@@ -19,7 +19,9 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request, c *verb.Call)
 	if err != nil {
 		return err
 	}
-	c.SkipUnreadable = skipsUnreadable(query)
+	if skipsUnreadable(query) {
+		c = c.SkippingUnreadable()
+	}
 	page, err := s.verbs.List(r.Context(), c, options)
 	if err != nil {
 		return err

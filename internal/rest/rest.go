@@ -56,13 +56,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, info *request
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) error {
-	c, err := s.verbs.Resolve(r.Context(), info, who)
+	by := verb.Client{User: who, Agent: r.UserAgent(), Audit: request.RecordOf(r.Context())}
+	scope := request.ScopeOf(r.Context())
+	if scope != nil {
+		by.Visible = scope.Visible
+	}
+	c, err := s.verbs.Resolve(r.Context(), info, by)
 	if err != nil {
 		return err
 	}
-	c.Agent, c.Audit = r.UserAgent(), request.RecordOf(r.Context())
-	if scope := request.ScopeOf(r.Context()); scope != nil {
-		c.Visible, scope.Explain = scope.Visible, request.AsksWhy(r)
+	if scope != nil {
+		scope.Explain = request.AsksWhy(r)
 	}
 	serve, err := s.route(c, info)
 	switch {
@@ -82,7 +86,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, info *request.Inf
 		return err
 	}
 	if c.Version.Sensitive != nil {
-		if err := s.conceal(r, c); err != nil {
+		if c, err = s.conceal(r, c); err != nil {
 			return err
 		}
 	}
@@ -105,13 +109,15 @@ func noteDeprecated(ctx context.Context, c *verb.Call) {
 	}
 }
 
-// conceal determines the sensitive fields that the caller may not read, and keeps them out of the audit log.
-func (s *Server) conceal(r *http.Request, c *verb.Call) error {
-	if err := s.verbs.Conceal(r.Context(), c); err != nil {
-		return err
+// conceal returns the call without the sensitive fields that the caller may not read, and keeps these fields out of the
+// audit log.
+func (s *Server) conceal(r *http.Request, c *verb.Call) (*verb.Call, error) {
+	c, err := s.verbs.Conceal(r.Context(), c)
+	if err != nil {
+		return nil, err
 	}
 	if scope := request.ScopeOf(r.Context()); scope != nil {
 		scope.Audit = c.Audit
 	}
-	return nil
+	return c, nil
 }

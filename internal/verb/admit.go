@@ -54,9 +54,7 @@ func (ad *admission) admissionAttributes(
 			return ad.convert.Convert(ctx, c.Resource, from, to, obj)
 		},
 		Normalize: func(v *catalog.Version, obj object.Object) error {
-			in := *c
-			in.Version = v
-			_, err := in.normalize(obj)
+			_, err := c.In(v).normalize(obj)
 			return err
 		},
 	}

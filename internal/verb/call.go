@@ -13,7 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
-// Call is one request to one resource.
+// Call is one request to one resource. It does not change: the methods that return a call return a changed copy.
 type Call struct {
 	Snapshot    *catalog.Snapshot
 	Resource    *catalog.Resource
@@ -120,6 +120,69 @@ func (c *Call) storage() *catalog.Version {
 		return c.Version
 	}
 	return c.Resource.Storage
+}
+
+// Named returns a copy of the call for another object of its resource.
+func (c *Call) Named(namespace, name string) *Call {
+	out := *c
+	out.Namespace, out.Name = namespace, name
+	return &out
+}
+
+// Under returns a copy of the call for a subresource of its object, "" for the object itself.
+func (c *Call) Under(subresource string) *Call {
+	out := *c
+	out.Subresource = subresource
+	return &out
+}
+
+// In returns a copy of the call in another version of its resource.
+func (c *Call) In(v *catalog.Version) *Call {
+	out := *c
+	out.Version = v
+	return &out
+}
+
+// Of returns a copy of the call for another resource, in its storage version and without a subresource.
+func (c *Call) Of(r *catalog.Resource) *Call {
+	out := *c
+	out.Resource, out.Version, out.Subresource = r, r.Storage, ""
+	return &out
+}
+
+// MetadataOnly returns a copy of the call that changes only metadata.
+func (c *Call) MetadataOnly() *Call {
+	out := *c
+	out.Metadata = true
+	return &out
+}
+
+// SkippingUnreadable returns a copy of the call for a list that omits unreadable objects.
+func (c *Call) SkippingUnreadable() *Call {
+	out := *c
+	out.SkipUnreadable = true
+	return &out
+}
+
+// at returns a copy of the call with another state of the catalog.
+func (c *Call) at(s *catalog.Snapshot) *Call {
+	out := *c
+	out.Snapshot = s
+	return &out
+}
+
+// approved returns a copy of the call for the writes of an action that admission has approved.
+func (c *Call) approved() *Call {
+	out := *c
+	out.admitted = true
+	return &out
+}
+
+// inStored returns a copy of the call in an object's stored version, which the write keeps.
+func (c *Call) inStored(v *catalog.Version) *Call {
+	out := *c
+	out.Version, out.asStored = v, true
+	return &out
 }
 
 // Call returns an in-process call, as user who, for the named resource in its storage version. It returns an error if

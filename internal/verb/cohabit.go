@@ -32,9 +32,7 @@ func (ad *admission) showCohabiting(c *Call, a *admit.Attributes) {
 		if v != other {
 			return own(v, obj)
 		}
-		in := *c
-		in.Resource, in.Version = twin, other
-		_, err := in.normalize(obj)
+		_, err := c.Of(twin).In(other).normalize(obj)
 		return err
 	}
 }

@@ -84,9 +84,7 @@ func (c *Call) inVersionOf(obj object.Object) *Call {
 	if v == nil || v.New == nil || v == c.Version || object.String(obj, "kind") != c.Resource.Kind {
 		return nil
 	}
-	other := *c
-	other.Version = v
-	return &other
+	return c.In(v)
 }
 
 // normalize prunes and defaults an object of the call's version. It returns the problems of its fields in the form

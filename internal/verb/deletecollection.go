@@ -36,9 +36,7 @@ func (v *Verbs) DeleteAll(ctx context.Context, c *Call, entries []*watchcache.En
 	for range min(deleters, len(entries)) {
 		wg.Go(func() {
 			for e := range work {
-				one := *c
-				one.Namespace, one.Name = e.Namespace, e.Name
-				if _, err := v.Delete(ctx, &one, o); err != nil && !apierrors.IsNotFound(err) {
+				if _, err := v.Delete(ctx, c.Named(e.Namespace, e.Name), o); err != nil && !apierrors.IsNotFound(err) {
 					cancel(err)
 				}
 			}

@@ -104,9 +104,7 @@ func (r *Reader) inStoredVersion(c *Call, e *watchcache.Entry) *Call {
 		return c
 	}
 	if v := c.version(e.APIVersion); v != nil {
-		one := *c
-		one.Version, one.asStored = v, true
-		return &one
+		return c.inStored(v)
 	}
 	return c
 }

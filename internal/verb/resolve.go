@@ -11,22 +11,33 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
+// Client is the client's part of a call.
+type Client struct {
+	User user.Info
+	// Agent is the client's program name, the default field manager.
+	Agent string
+	// Audit records details of the request; nil if nothing is recorded.
+	Audit request.Record
+	// Visible limits the objects that a list or watch shows; nil shows all.
+	Visible request.Visibility
+}
+
 // Resolve finds the resource that a request names. Another replica may just have created an unknown resource, so
 // Resolve catches up with the log and looks again.
-func (r *Reader) Resolve(ctx context.Context, info *request.Info, who user.Info) (*Call, error) {
-	c := r.lookup(info, who)
+func (r *Reader) Resolve(ctx context.Context, info *request.Info, by Client) (*Call, error) {
+	c := r.lookup(info, by)
 	if c == nil {
 		if _, err := r.view.Fresh(ctx); err != nil {
 			return nil, err
 		}
-		if c = r.lookup(info, who); c == nil {
+		if c = r.lookup(info, by); c == nil {
 			return nil, NotServed()
 		}
 	}
 	return c, nil
 }
 
-func (r *Reader) lookup(info *request.Info, who user.Info) *Call {
+func (r *Reader) lookup(info *request.Info, by Client) *Call {
 	snap := r.catalog.Snapshot()
 	res, ver := snap.Served(info.Group, info.Version, info.Resource)
 	if res == nil {
@@ -34,7 +45,8 @@ func (r *Reader) lookup(info *request.Info, who user.Info) *Call {
 	}
 	c := &Call{
 		Snapshot: snap, Resource: res, Version: ver, Namespace: info.Namespace, Name: info.Name,
-		Subresource: info.Subresource, Verb: info.Verb, User: who,
+		Subresource: info.Subresource, Verb: info.Verb, User: by.User, Agent: by.Agent, Audit: by.Audit,
+		Visible: by.Visible,
 	}
 	switch {
 	case res.Namespaced && c.Namespace == "" && info.Verb != "list" && info.Verb != "watch" &&

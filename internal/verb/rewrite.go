@@ -19,9 +19,8 @@ const rewriters = 2
 // webhook calls and without admission. Rewrite skips objects already stored in this form, and objects written or
 // deleted since the entries were read. It returns the number of objects written.
 func (v *Verbs) Rewrite(ctx context.Context, c *Call, entries []*watchcache.Entry) (written int, err error) {
-	in := *c
-	in.Version = c.Resource.Storage
-	shown, err := v.allInVersion(ctx, &in, entries)
+	c = c.In(c.Resource.Storage)
+	shown, err := v.allInVersion(ctx, c, entries)
 	if err != nil {
 		return 0, err
 	}
@@ -33,9 +32,7 @@ func (v *Verbs) Rewrite(ctx context.Context, c *Call, entries []*watchcache.Entr
 	for range min(rewriters, len(entries)) {
 		wg.Go(func() {
 			for i := range work {
-				one := in
-				one.Namespace, one.Name = entries[i].Namespace, entries[i].Name
-				did, err := v.rewrite(ctx, &one, entries[i], shown[i])
+				did, err := v.rewrite(ctx, c.Named(entries[i].Namespace, entries[i].Name), entries[i], shown[i])
 				if err != nil {
 					cancel(err)
 				} else if did {

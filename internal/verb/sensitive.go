@@ -9,18 +9,20 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Conceal determines the fields that the user may not read. From then on reads of the call mask these fields, writes
+// Conceal returns a copy of the call that hides the fields that the user may not read: reads mask these fields, writes
 // keep masked values, and the audit log masks them for all users. A call in process shows nothing to a client and does
 // not need Conceal.
-func (v *Verbs) Conceal(ctx context.Context, c *Call) (err error) {
-	c.Secrecy, err = secrecy.Of(ctx, c.Version, v.admission.authorizer, c.User, request.Info{
+func (v *Verbs) Conceal(ctx context.Context, c *Call) (*Call, error) {
+	out := *c
+	var err error
+	out.Secrecy, err = secrecy.Of(ctx, c.Version, v.admission.authorizer, c.User, request.Info{
 		Verb: c.Verb, Group: c.Resource.Group, Version: c.Version.Name, Namespace: c.Namespace,
 		Resource: c.Resource.Plural, Name: c.Name,
 	})
-	if c.Secrecy.Fields != nil && c.Audit != nil {
-		c.Audit = secrecy.NewRecord(c.Audit, c.Secrecy.Fields)
+	if out.Secrecy.Fields != nil && c.Audit != nil {
+		out.Audit = secrecy.NewRecord(c.Audit, out.Secrecy.Fields)
 	}
-	return err
+	return &out, err
 }
 
 // unmask restores the stored values of masked fields in the client's object.

@@ -22,16 +22,14 @@ type Answer func(
 
 // Virtual returns the call for the virtual kind behind a POST. For a subresource that kind differs from the parent's.
 // Virtual returns an error if no Answer is registered.
-func (v *Verbs) Virtual(c *Call) (of *Call, err error) {
+func (v *Verbs) Virtual(c *Call) (*Call, error) {
 	if v.answer(c) == nil {
 		return nil, NotServed()
 	}
-	in := *c
-	if c.Subresource != "" {
-		in.Resource = c.Resource.Subresource(c.Subresource).Virtual
-		in.Version, in.Subresource = in.Resource.Storage, ""
+	if c.Subresource == "" {
+		return c, nil
 	}
-	return &in, nil
+	return c.Of(c.Resource.Subresource(c.Subresource).Virtual), nil
 }
 
 func (v *Verbs) answer(c *Call) Answer { return v.answers[c.Target()] }
@@ -50,9 +48,7 @@ func (v *Verbs) Answer(ctx context.Context, c, of *Call, body decode.Body, o met
 	if c.Subresource == "" { // below an object, its metadata may name the intended object
 		objectmeta.WipeSystemFields(object.Meta(obj))
 	}
-	by := *of
-	by.Subresource = c.Subresource
-	own, err := v.tracker.ownership(ctx, &by)
+	own, err := v.tracker.ownership(ctx, of.Under(c.Subresource))
 	if err != nil {
 		return nil, err
 	}

@@ -406,7 +406,7 @@ func (a *aggregator) report(ctx context.Context, name string, s *state) error {
 	if err != nil {
 		return err
 	}
-	call.Subresource = "status"
+	call = call.Under("status")
 	_, err = a.host.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: manager},
 		func(obj object.Object) (object.Object, error) {
 			if object.String(object.Map(obj, "metadata"), "uid") != e.UID {

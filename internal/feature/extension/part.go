@@ -66,13 +66,12 @@ func Part(kinds []*Kind) (part.Part, error) {
 func connection(p Path) rest.Connection {
 	return rest.Connection{Serve: func(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, _ any,
 	) error {
-		whole := *c
-		whole.Subresource = ""
-		e, err := v.Get(r.Context(), &whole, "")
+		whole := c.Under("")
+		e, err := v.Get(r.Context(), whole, "")
 		if err != nil {
 			return err
 		}
-		obj, err := v.Object(&whole, e)
+		obj, err := v.Object(whole, e)
 		if err != nil {
 			return err
 		}

@@ -106,7 +106,7 @@ func (c *conditions) write(ctx context.Context, name string, want flowcontrolv1.
 	if err != nil {
 		return err
 	}
-	call.Subresource = "status"
+	call = call.Under("status")
 	data, err := json.Marshal(map[string]any{
 		"apiVersion": flowcontrolv1.SchemeGroupVersion.String(), "kind": "FlowSchema",
 		"metadata": map[string]any{"name": name},

@@ -341,7 +341,7 @@ func TestCondition(t *testing.T) {
 		t.Error("a condition that is right is written again")
 	}
 	call := s.Call(resource(schemas), "", "mine")
-	call.Subresource = "status"
+	call = call.Under("status")
 	if _, err := s.Verbs.Update(t.Context(), call, metav1.UpdateOptions{},
 		func(obj object.Object) (object.Object, error) {
 			conditions := object.Map(obj, "status")["conditions"].([]any)
@@ -377,7 +377,7 @@ func TestTruce(t *testing.T) {
 			t.Fatalf("write %d: looks again in %s", i, again)
 		}
 		call := s.Call(resource(schemas), "", "mine")
-		call.Subresource = "status"
+		call = call.Under("status")
 		if _, err := s.Verbs.Update(t.Context(), call, metav1.UpdateOptions{},
 			func(obj object.Object) (object.Object, error) {
 				for _, each := range object.Map(obj, "status")["conditions"].([]any) {

@@ -31,9 +31,7 @@ func named(c *verb.Call) (about *verb.Call, scheme, port string, err error) {
 	if !valid {
 		return nil, "", "", apierrors.NewBadRequest(fmt.Sprintf("invalid %s request %q", c.Resource.Singular, c.Name))
 	}
-	to := *c
-	to.Name = name
-	return &to, scheme, port, nil
+	return c.Named(c.Namespace, name), scheme, port, nil
 }
 
 // pod returns the pod that the call is about.

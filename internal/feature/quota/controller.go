@@ -106,7 +106,7 @@ func (q *quotas) update(ctx context.Context, key string, set func(object.Object)
 	if err != nil {
 		return err
 	}
-	call.Subresource = "status"
+	call = call.Under("status")
 	_, err = q.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
 		func(obj object.Object) (object.Object, error) {
 			return obj, set(obj)

@@ -39,9 +39,7 @@ func bindingAction() verb.Action {
 			}
 			if c.Resource.Virtual { // POST bindings
 				pods := c.Snapshot.Resource("", "pods")
-				pod := *c
-				pod.Resource, pod.Version, pod.Name, pod.Subresource = pods, pods.Storage, b.Name, "binding"
-				c = &pod
+				c = c.Of(pods).Named(c.Namespace, b.Name).Under("binding")
 			}
 			return bind(ctx, v, c, b, o)
 		},

@@ -180,12 +180,10 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// deleteEvicted deletes the pod, after it has noted in its status why.
+// deleteEvicted sets the pod's condition DisruptionTarget and deletes the pod.
 func (ev *eviction) deleteEvicted(ctx context.Context, o metav1.DeleteOptions) error {
-	on := *ev.call
 	if len(o.DryRun) == 0 {
-		on.Subresource = "status"
-		noted, err := ev.Edit(ctx, &on, metav1.UpdateOptions{},
+		marked, err := ev.Edit(ctx, ev.call.Under("status"), metav1.UpdateOptions{},
 			func(e *watchcache.Entry, old object.Object) (object.Object, error) {
 				if err := verb.CheckPreconditions(ev.call, o.Preconditions, e); err != nil {
 					return nil, err
@@ -201,11 +199,10 @@ func (ev *eviction) deleteEvicted(ctx context.Context, o metav1.DeleteOptions) e
 			return err
 		}
 		if o.Preconditions != nil && o.Preconditions.ResourceVersion != nil {
-			o = atRevision(o, object.String(object.Meta(noted.Object), "resourceVersion"))
+			o = atRevision(o, object.String(object.Meta(marked.Object), "resourceVersion"))
 		}
 	}
-	on.Subresource = ""
-	_, err := ev.Delete(ctx, &on, o)
+	_, err := ev.Delete(ctx, ev.call.Under(""), o)
 	return err
 }
 
@@ -251,7 +248,7 @@ func (ev *eviction) spend(ctx context.Context, budget *policyv1.PodDisruptionBud
 	if err != nil {
 		return err
 	}
-	call.Subresource = "status"
+	call = call.Under("status")
 	_, err = ev.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
 		func(current object.Object) (object.Object, error) {
 			b := &policyv1.PodDisruptionBudget{}

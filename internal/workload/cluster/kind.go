@@ -185,7 +185,7 @@ func (k Kind[T, P]) edit(
 	if err != nil {
 		return nil, err
 	}
-	call.Subresource = to.Subresource
+	call = call.Under(to.Subresource)
 	return c.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: c.Manager},
 		func(raw object.Object) (object.Object, error) {
 			if to.UID != "" && object.String(raw, "metadata", "uid") != to.UID {
@@ -213,7 +213,7 @@ func (k Kind[T, P]) call(c *Cluster, namespace, name string) (*verb.Call, error)
 	call, err := c.Verbs.Call(k.GroupResource(), namespace, name, c.User)
 	if err == nil && call.Version.Name != k.Version {
 		if v := call.Resource.Version(k.Version); v != nil {
-			call.Version = v
+			call = call.In(v)
 		}
 	}
 	return call, err

@@ -71,7 +71,7 @@ func (c *Cluster) Rescale(ctx context.Context, of Scalable, replicas int32) erro
 	if err != nil {
 		return err
 	}
-	call.Subresource = "scale"
+	call = call.Under("scale")
 	patch := decode.Patch{
 		Type: types.MergePatchType, Data: fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas),
 	}
@@ -98,8 +98,8 @@ func (c *Cluster) scaleCall(of Scalable) (*verb.Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	if call.Version = v; v.Scale == nil {
+	if v.Scale == nil {
 		return nil, fmt.Errorf("%s does not implement the scale subresource", call.GroupResource())
 	}
-	return call, nil
+	return call.In(v), nil
 }

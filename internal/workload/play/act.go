@@ -221,8 +221,7 @@ func (p *player) call(ctx context.Context, w write) (*verb.Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	call.Version, call.Subresource = v, w.subresource
-	return call, nil
+	return call.In(v).Under(w.subresource), nil
 }
 
 // another returns a user by name, and the request attributes of impersonating that user.

@@ -122,7 +122,7 @@ func (p *player) mark(ctx context.Context, e *watchcache.Entry, condition object
 		return false, err
 	}
 	if call.Resource.HasSubresource(call.Version, "status") {
-		call.Subresource = "status"
+		call = call.Under("status")
 	}
 	condition["lastTransitionTime"] = p.Now().UTC().Format(time.RFC3339)
 	_, err = p.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: p.Manager},

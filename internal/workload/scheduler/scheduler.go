@@ -269,7 +269,7 @@ func (s *scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) erro
 	if err != nil {
 		return err
 	}
-	call.Subresource = "binding"
+	call = call.Under("binding")
 	act := s.Verbs.Action(call)
 	return act.Run(ctx, s.Verbs, call, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},

@@ -92,7 +92,7 @@ func update(ctx context.Context, h *part.Host, r *certificatesv1.CertificateSign
 	if err != nil {
 		return err
 	}
-	call.Subresource = subresource
+	call = call.Under(subresource)
 	_, err = h.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: manager},
 		func(obj object.Object) (object.Object, error) {
 			if object.String(obj, "metadata", "resourceVersion") != r.ResourceVersion {

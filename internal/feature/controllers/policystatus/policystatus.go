@@ -93,7 +93,7 @@ func (p *policyTypes) report(
 	if err != nil {
 		return err
 	}
-	call.Subresource = "status"
+	call = call.Under("status")
 	force := true
 	_, err = p.Verbs.Apply(ctx, call, decode.Patch{Type: types.ApplyYAMLPatchType, Data: body},
 		metav1.PatchOptions{FieldManager: policyManager, Force: &force})

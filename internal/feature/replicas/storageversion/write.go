@@ -56,7 +56,7 @@ func change(ctx context.Context, h *part.Host, name string, edit func(*status) b
 	if err != nil {
 		return err
 	}
-	c.Subresource = "status"
+	c = c.Under("status")
 	_, err = h.Verbs.Update(ctx, c, metav1.UpdateOptions{FieldManager: manager},
 		func(obj object.Object) (object.Object, error) {
 			v := &apiserverinternalv1alpha1.StorageVersion{}
