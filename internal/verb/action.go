@@ -55,11 +55,11 @@ func (v *Verbs) Act(ctx context.Context, c *Call, act *Action, body decode.Body,
 	if err := decode.Report(ctx, act.Kind, obj, problems, fieldValidation(o.FieldValidation)); err != nil {
 		return err
 	}
-	c.recordTyped(into, act.Kind)
+	recordTyped(c, into, act.Kind)
 	if err := objectmeta.MatchNamespace(obj, c.Namespace); err != nil {
 		return err
 	}
-	a := v.admission.askedOther(ctx, c, act.Kind, &o, obj)
+	a := v.admission.attributesOther(ctx, c, act.Kind, &o, obj)
 	if err := v.admission.chain.Mutate(ctx, a); err != nil {
 		return err
 	}
@@ -77,11 +77,11 @@ func (v *Verbs) Act(ctx context.Context, c *Call, act *Action, body decode.Body,
 	return act.Run(ctx, v, c.approved(), into, o)
 }
 
-// askedOther returns the admission attributes for the creation of obj, which has another kind than the call's resource.
-func (ad *admission) askedOther(
+// attributesOther returns the admission attributes for the creation of obj, which has another kind than the call's resource.
+func (ad *admission) attributesOther(
 	ctx context.Context, c *Call, kind schema.GroupVersionKind, o *metav1.CreateOptions, obj object.Object,
 ) *admit.Attributes {
-	a := ad.admissionAttributes(ctx, c, admit.Create, named(c, obj), o)
+	a := ad.attributes(ctx, c, admit.Create, named(c, obj), o)
 	a.Kind, a.Object = kind, obj
 	a.Convert = func(_ context.Context, obj object.Object, _, _ *catalog.Version) (object.Object, error) {
 		return obj, nil

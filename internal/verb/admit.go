@@ -39,9 +39,9 @@ func (ad *admission) mayCreate(ctx context.Context, c *Call) error {
 	})
 }
 
-// admissionAttributes returns the admission attributes of a write. options is a pointer to the operation's options
+// attributes returns the admission attributes of a write. options is a pointer to the operation's options
 // (metav1.CreateOptions, UpdateOptions or DeleteOptions), or nil. name is "" if it will be generated.
-func (ad *admission) admissionAttributes(
+func (ad *admission) attributes(
 	ctx context.Context, c *Call, op admit.Operation, name string, options any,
 ) *admit.Attributes {
 	a := &admit.Attributes{
@@ -54,7 +54,7 @@ func (ad *admission) admissionAttributes(
 			return ad.convert.Convert(ctx, c.Resource, from, to, obj)
 		},
 		Normalize: func(v *catalog.Version, obj object.Object) error {
-			_, err := c.In(v).normalize(obj)
+			_, err := normalize(c.In(v), obj)
 			return err
 		},
 	}
@@ -64,7 +64,13 @@ func (ad *admission) admissionAttributes(
 	if c.Resource.IsNamespace() {
 		a.Namespace = name // as in Kubernetes, the namespace of a namespace is its name
 	}
-	if c.through == "scale" {
+	return a
+}
+
+// attributesOf is admission.attributes for the write: of the object, or of its Scale.
+func (w *write) attributesOf(ctx context.Context, op admit.Operation, name string, options any) *admit.Attributes {
+	a := w.admission.attributes(ctx, w.call, op, name, options)
+	if w.scale {
 		a.Subresource, a.Kind = "scale", scale.Kind
 		a.Convert = func(_ context.Context, obj object.Object, _, _ *catalog.Version) (object.Object, error) {
 			return obj, nil
@@ -94,15 +100,15 @@ func optionsObject(options any) object.Object {
 }
 
 // mutate runs the mutating plugins on a.Object and normalizes their changes like a decoded object.
-func (ad *admission) mutate(ctx context.Context, c *Call, a *admit.Attributes) error {
+func (w *write) mutate(ctx context.Context, a *admit.Attributes) error {
 	before := managedFields(a.Object)
-	if err := ad.chain.Mutate(ctx, a); err != nil {
+	if err := w.admission.chain.Mutate(ctx, a); err != nil {
 		return err
 	}
 	if a.Object == nil {
 		return nil
 	}
-	if err := c.reform(a); err != nil {
+	if err := w.reform(a); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("object after mutating admission: %w", err))
 	}
 	// As in Kubernetes, a patch is the only write that admission receives with duplicate owners, so they are dropped
@@ -127,17 +133,17 @@ func (ad *admission) mutate(ctx context.Context, c *Call, a *admit.Attributes) e
 
 // reform normalizes an object after admission changed it. Edits by our own plugins keep the normal form, except for
 // defaults.
-func (c *Call) reform(a *admit.Attributes) error {
-	if !a.Changed() || c.through != "" {
+func (w *write) reform(a *admit.Attributes) error {
+	if !a.Changed() || w.scale {
 		return nil
 	}
-	if rules := c.Strategy(); !a.Replaced() && rules != nil && rules.Decode != nil {
+	if rules := w.call.Strategy(); !a.Replaced() && rules != nil && rules.Decode != nil {
 		if rules.Default != nil {
 			rules.Default(a.Object)
 		}
 		return nil
 	}
-	_, err := c.normalize(a.Object)
+	_, err := normalize(w.call, a.Object)
 	return err
 }
 
@@ -146,8 +152,8 @@ func managedFields(obj object.Object) any {
 	return meta["managedFields"]
 }
 
-// validateAdmission runs the validating plugins on a complete and valid object.
-func (ad *admission) validateAdmission(ctx context.Context, a *admit.Attributes, obj object.Object) error {
+// validate runs the validating plugins on a complete and valid object.
+func (ad *admission) validate(ctx context.Context, a *admit.Attributes, obj object.Object) error {
 	a.Object = obj
 	if a.Name == "" {
 		a.Name = object.String(object.Meta(obj), "name")
@@ -156,18 +162,17 @@ func (ad *admission) validateAdmission(ctx context.Context, a *admit.Attributes,
 	return ad.chain.Validate(ctx, a)
 }
 
-// validateUpdate is validateAdmission for an update. Admission may see the objects through a subresource.
-func (ad *admission) validateUpdate(
-	ctx context.Context, c *Call, a *admit.Attributes, obj, old object.Object,
-) (err error) {
-	if c.through == "scale" {
-		if obj, err = scale.Object(obj, c.Version.Scale); err != nil {
+// admitValid runs the validating plugins on a complete and valid update. Admission may receive the object's Scale.
+func (w *write) admitValid(ctx context.Context) (err error) {
+	obj, old := w.obj, w.old
+	if w.scale {
+		if obj, err = scale.Object(obj, w.call.Version.Scale); err != nil {
 			return err
 		}
-		if old, err = scale.Object(old, c.Version.Scale); err != nil {
+		if old, err = scale.Object(old, w.call.Version.Scale); err != nil {
 			return err
 		}
 	}
-	a.Old = old
-	return ad.validateAdmission(ctx, a, obj)
+	w.attributes.Old = old
+	return w.admission.validate(ctx, w.attributes, obj)
 }

@@ -61,41 +61,55 @@ func (l *allocations) assign(ctx context.Context, c *Call, obj, old object.Objec
 	return h.Assign(obj, old, dryRun)
 }
 
-// commit runs write, which turns old into obj (either may be nil), together with the changes to their records. write
-// fails with store.ErrTaken if another object has taken a property in the meantime.
-func (l *allocations) commit(
-	ctx context.Context, c *Call, old, obj object.Object, write func(also []store.Change) error,
-) error {
+// records are the changes of an object's allocation records in one write: in the object's transaction (also), ahead of
+// it and behind it. The zero value is a write without records.
+type records struct {
+	*allocations
+	also []store.Change
+	// written are the removals of the records written ahead of the transaction, for a write that fails.
+	written []store.Change
+	behind  []store.Change
+}
+
+// begin writes the records that precede the transaction that turns old into obj; either may be nil. The caller runs the
+// transaction with the changes in also, and then calls end. The error is store.ErrTaken if another object has taken a
+// property in the meantime.
+func (l *allocations) begin(ctx context.Context, c *Call, old, obj object.Object) (records, error) {
 	h := l.allocator(c)
 	if h == nil {
-		return write(nil)
+		return records{}, nil
 	}
 	ahead, also, behind, err := l.difference(ctx, h.Allocations(old), h.Allocations(obj))
 	if err != nil {
-		return err
+		return records{}, err
 	}
-	var done []store.Change
+	r := records{allocations: l, also: also, behind: behind}
 	for _, change := range ahead {
-		var revision int64
-		if revision, err = l.store.Create(ctx, change.Key, change.Value); err != nil {
+		revision, err := l.store.Create(ctx, change.Key, change.Value)
+		if err != nil {
 			if errors.Is(err, store.ErrExists) {
 				err = fmt.Errorf("%s: %w", change.Key, store.ErrTaken)
 			}
-			break
+			return records{}, r.end(ctx, err)
 		}
-		done = append(done, store.Change{Key: change.Key, Revision: revision})
+		r.written = append(r.written, store.Change{Key: change.Key, Revision: revision})
 	}
-	if err == nil {
-		if err = write(also); err == nil {
-			done = behind
-		}
-	}
-	if errors.Is(err, store.ErrUncertain) {
+	return r, nil
+}
+
+// end removes the records that the write has freed, or, if the transaction failed with err, the records written ahead of
+// it. It returns err.
+func (r records) end(ctx context.Context, err error) error {
+	removals := r.behind
+	switch {
+	case errors.Is(err, store.ErrUncertain):
 		return err // the object may have been written, with its records
+	case err != nil:
+		removals = r.written
 	}
-	for _, change := range done {
-		if _, err := l.store.Delete(context.WithoutCancel(ctx), change.Key, change.Revision); err != nil {
-			l.log.Warn("release of an address or port failed; retried by the repair loop", "record", change.Key,
+	for _, change := range removals {
+		if _, err := r.store.Delete(context.WithoutCancel(ctx), change.Key, change.Revision); err != nil {
+			r.log.Warn("release of an address or port failed; retried by the repair loop", "record", change.Key,
 				"error", err)
 		}
 	}

@@ -23,9 +23,10 @@ import (
 func (v *Verbs) Apply(
 	ctx context.Context, c *Call, patch decode.Patch, o metav1.PatchOptions,
 ) (*Result, error) {
-	c.applies = true
+	w := v.begin(c, o.DryRun)
+	w.apply = true
 	for {
-		res, err := v.Edit(ctx, c, updateOptionsOf(o),
+		res, err := w.edit(ctx, updateOptionsOf(o),
 			func(e *watchcache.Entry, old object.Object) (object.Object, error) {
 				obj, err := v.merge(ctx, c, old, patch, o)
 				if err == nil && (e.IsConverted() || e.APIVersion != c.APIVersion()) {
@@ -36,12 +37,14 @@ func (v *Verbs) Apply(
 					}
 					obj = runtime.DeepCopyJSON(obj)
 				}
-				return c.normalizeApplied(obj, err)
+				return normalizeApplied(c, obj, err)
 			})
 		if !apierrors.IsNotFound(err) || c.Subresource != "" {
 			return res, err
 		}
-		res, err = v.applyNew(ctx, c, patch, o)
+		missing := v.begin(c, o.DryRun)
+		missing.apply = true
+		res, err = missing.applyNew(ctx, patch, o)
 		if apierrors.IsAlreadyExists(err) || retry(err) {
 			continue // another client created it first: apply to its object
 		}
@@ -50,15 +53,15 @@ func (v *Verbs) Apply(
 }
 
 // applyNew creates an object by apply.
-func (v *Verbs) applyNew(
-	ctx context.Context, c *Call, patch decode.Patch, o metav1.PatchOptions,
-) (*Result, error) {
-	if c.Resource.Terminating {
-		return nil, terminating(c, "create")
+func (w *write) applyNew(ctx context.Context, patch decode.Patch, o metav1.PatchOptions) (*Result, error) {
+	if w.call.Resource.Terminating {
+		return nil, terminating(w.call, "create")
 	}
-	defer v.sequences.lock(c)()
-	v.sequences.refresh(c)
-	obj, err := c.normalizeApplied(v.merge(ctx, c, nil, patch, o))
+	defer w.sequences.lock(w.call)()
+	w.refresh()
+	c := w.call
+	merged, err := w.merge(ctx, c, nil, patch, o)
+	obj, err := normalizeApplied(c, merged, err)
 	if err != nil {
 		return nil, err
 	}
@@ -69,10 +72,10 @@ func (v *Verbs) applyNew(
 				fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 	}
 	delete(meta, "resourceVersion") // Kubernetes ignores a resourceVersion here
-	a := v.admission.admissionAttributes(ctx, c, admit.Create, c.Name,
+	w.attributes = w.admission.attributes(ctx, c, admit.Create, c.Name,
 		&metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
-	a.Object = obj
-	res, err := v.storeNew(ctx, c, a)
+	w.attributes.Object = obj
+	res, err := w.insert(ctx)
 	if err == nil {
 		res.Created = true
 	}
@@ -120,13 +123,13 @@ func sameButOwnership(a, b object.Object) bool {
 // normalizeApplied brings the result of merge into the form of a decoded object: defaults, and a name and a namespace
 // that agree with the path. A custom object gets only defaults and normalized metadata, because merge has already
 // refused fields unknown to the schema.
-func (c *Call) normalizeApplied(obj object.Object, err error) (object.Object, error) {
+func normalizeApplied(c *Call, obj object.Object, err error) (object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
 	if !c.Resource.Custom() {
-		if _, err := c.normalize(obj); err != nil {
-			if refused := c.refused(obj, err); refused != nil {
+		if _, err := normalize(c, obj); err != nil {
+			if refused := refusedQuantity(c, obj, err); refused != nil {
 				return nil, refused
 			}
 			return nil, apierrors.NewBadRequest(err.Error())

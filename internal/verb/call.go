@@ -10,7 +10,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/secrecy"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
-	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
 // Call is one request to one resource. It does not change: the methods that return a call return a changed copy.
@@ -37,15 +36,9 @@ type Call struct {
 	// Secrecy masks fields that the user may not read; set by Conceal.
 	Secrecy secrecy.Secrecy
 
-	inProcess bool           // made by Verbs.Call
-	admitted  bool           // admission approved the operation behind this write, and skips the write
-	applies   bool           // the write is a server-side apply
-	dryRun    bool           // the write stops before the commit
-	asStored  bool           // Version is the object's stored version, and the write keeps it
-	documents []string       // documents in the request's body, as sent (codec.Documents)
-	sequence  store.Sequence // orders writes to a kind with rules across objects; set by refresh
-	// through is the subresource whose kind replaces the object in admission ("scale"), usually "".
-	through string
+	inProcess bool // made by Reader.Call
+	admitted  bool // admission approved the operation behind this write, and skips the write
+	asStored  bool // Version is the object's stored version, and the write keeps it
 }
 
 // GroupResource returns the resource as errors name it.
@@ -59,7 +52,7 @@ func (c *Call) Kind() schema.GroupVersionKind {
 }
 
 // kindOf returns the kind that errors about obj name, taken from obj itself.
-func (c *Call) kindOf(obj object.Object) schema.GroupKind {
+func kindOf(c *Call, obj object.Object) schema.GroupKind {
 	apiVersion := object.String(obj, "apiVersion")
 	if c.Resource.Secondary {
 		apiVersion = c.Resource.APIVersion(c.Resource.Storage) // the error comes from the rules of that version
@@ -80,7 +73,7 @@ func (c *Call) Target() string {
 }
 
 // canonicalize brings a validated object into its stored form.
-func (c *Call) canonicalize(obj object.Object) {
+func canonicalize(c *Call, obj object.Object) {
 	delete(object.Meta(obj), "selfLink")
 	if rules := c.Strategy(); rules != nil && rules.Store != nil {
 		rules.Store(obj)
@@ -99,7 +92,7 @@ func (c *Call) key(name string) string {
 }
 
 // ttl returns the lifetime of the object after each write; 0 means no limit.
-func (c *Call) ttl() time.Duration {
+func ttl(c *Call) time.Duration {
 	if c.Resource.Strategy == nil {
 		return 0
 	}

@@ -32,7 +32,7 @@ func (ad *admission) showCohabiting(c *Call, a *admit.Attributes) {
 		if v != other {
 			return own(v, obj)
 		}
-		_, err := c.Of(twin).In(other).normalize(obj)
+		_, err := normalize(c.Of(twin).In(other), obj)
 		return err
 	}
 }

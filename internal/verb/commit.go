@@ -5,173 +5,144 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb/keeper"
 )
 
-// change is the effect of one write on one object.
-type change struct {
-	// entry is the stored entry; nil for a new object.
-	entry *watchcache.Entry
-	// old is the object of entry, and obj its replacement.
-	old, obj object.Object
-	name     string
-	// options are the store options of a write over entry.
-	options store.Options
-}
-
-// writer writes objects to the store.
-type writer struct {
-	*Reader
-	store       *store.Store
-	encoder     *encoder
-	allocations *allocations
-	admission   *admission
-	hooks       map[string]func(old, now object.Object)
-	keepers     keeper.Keepers
-	// lifecycle is the plugin that keeps new objects out of terminating namespaces; nil if it is disabled.
-	lifecycle admit.Mutator
-}
-
-// commit stores the object of a change, unless its bytes are already stored. If the object is too large, commit retries
-// without its managedFields.
-func (w *writer) commit(ctx context.Context, c *Call, ch change) (*Result, error) {
-	res, err := w.commitWhole(ctx, c, ch)
-	if errors.Is(err, store.ErrTooLarge) && c.untrack(ch.obj) {
-		return w.commitWhole(ctx, c, ch)
+// commit stores the object of the write, unless its bytes are already stored. If the object is too large, commit
+// retries without its managedFields.
+func (w *write) commit(ctx context.Context) (*Result, error) {
+	res, err := w.commitWhole(ctx)
+	if errors.Is(err, store.ErrTooLarge) && w.untrack() {
+		return w.commitWhole(ctx)
 	}
 	return res, err
 }
 
-func (w *writer) commitWhole(ctx context.Context, c *Call, ch change) (*Result, error) {
-	stored, err := w.encoder.toStorage(ctx, c, ch.obj)
+func (w *write) commitWhole(ctx context.Context) (*Result, error) {
+	stored, err := w.encoder.toStorage(ctx, w.call, w.obj)
 	if err != nil {
 		return nil, err
 	}
-	stored.Documents = w.encoder.storing.Keep(c.Resource, stored.JSON, c.documents, ch.entry.Documents())
-	if c.dryRun {
-		return w.dryCommit(ctx, c, ch, stored)
+	stored.Documents = w.encoder.storing.Keep(w.call.Resource, stored.JSON, w.documents, w.entry.Documents())
+	if w.dryRun {
+		return w.dryCommit(ctx, stored)
 	}
-	if ch.entry != nil && stored.Is(ch.entry.JSON(), ch.entry.Revision, ch.entry.Documents()...) {
-		if stale, err := w.encoder.stale(ctx, c, ch.entry); err != nil || !stale {
-			res := w.result(ctx, c, ch, stored, ch.entry.Revision)
-			w.recordChange(ctx, c, ch, ch.obj)
+	if w.entry != nil && stored.Is(w.entry.JSON(), w.entry.Revision, w.entry.Documents()...) {
+		if stale, err := w.encoder.stale(ctx, w.call, w.entry); err != nil || !stale {
+			res := w.result(ctx, stored, w.entry.Revision)
+			w.recordChange(ctx, w.obj)
 			return res, err
 		}
 	}
-	var revision int64
-	raw, err := w.encoder.persisted(ctx, c, ch.name, stored)
+	revision, err := w.put(ctx, stored)
 	if err != nil {
 		return nil, err
 	}
-	err = w.allocations.commit(ctx, c, ch.old, ch.obj, func(also []store.Change) (err error) {
-		kept := keeper.Change{Namespace: c.Namespace, Name: ch.name, Now: stored.JSON}
-		if ch.entry != nil {
-			kept.Revision = ch.entry.Revision
-		}
-		revision, err = w.keepers.Write(ctx, w.view.Collection(c.Resource.Prefix), kept, func() (int64, error) {
-			if ch.entry == nil {
-				return w.create(ctx, c, ch.name, raw, also)
-			}
-			o := ch.options
-			o.Also = also
-			return w.store.With(o).Update(ctx, c.key(ch.name), raw, ch.entry.Revision)
-		})
-		return err
-	})
-	if err != nil {
+	if w.entry != nil {
+		w.updated() // before waiting: clients with a watch may see the update already
+	}
+	if err := w.waitVisible(ctx, w.call, revision); err != nil {
 		return nil, err
 	}
-	if ch.entry != nil {
-		w.updated(c, ch.old, ch.obj) // before waiting: clients with a watch may see the update already
-	}
-	if err := w.waitVisible(ctx, c, revision); err != nil {
-		return nil, err
-	}
-	res := w.result(ctx, c, ch, stored, revision)
-	w.recordChange(ctx, c, ch, ch.obj)
+	res := w.result(ctx, stored, revision)
+	w.recordChange(ctx, w.obj)
 	return res, nil
 }
 
 // dryCommit replaces the transaction in a dry run.
-func (w *writer) dryCommit(ctx context.Context, c *Call, ch change, stored codec.Stored) (*Result, error) {
-	if ch.entry == nil {
+func (w *write) dryCommit(ctx context.Context, stored codec.Stored) (*Result, error) {
+	if w.entry == nil {
 		if _, err := w.view.Fresh(ctx); err != nil {
 			return nil, err
 		}
-		if w.view.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, ch.name) != nil {
+		if w.view.Collection(w.call.Resource.Prefix).Snapshot().Get(w.call.Namespace, w.name) != nil {
 			return nil, store.ErrExists
 		}
 	}
-	return w.dryResult(ctx, c, ch.obj, stored)
+	return w.dryResult(ctx, stored)
+}
+
+// put writes the encoded object and the changes of its records, in its keeper and then in one transaction, and returns
+// the revision of the transaction.
+func (w *write) put(ctx context.Context, stored codec.Stored) (int64, error) {
+	raw, err := w.encoder.persisted(ctx, w.call, w.name, stored)
+	if err != nil {
+		return 0, err
+	}
+	records, err := w.allocations.begin(ctx, w.call, w.old, w.obj)
+	if err != nil {
+		return 0, err
+	}
+	change := keeper.Change{Namespace: w.call.Namespace, Name: w.name, Now: stored.JSON}
+	if w.entry != nil {
+		change.Revision = w.entry.Revision
+	}
+	revision, err := w.keepers.Write(ctx, w.view.Collection(w.call.Resource.Prefix), change, func() (int64, error) {
+		if w.entry == nil {
+			return w.putNew(ctx, raw, records.also)
+		}
+		return w.store.With(w.options(records.also)).Update(ctx, w.call.key(w.name), raw, w.entry.Revision)
+	})
+	return revision, records.end(ctx, err)
 }
 
 // swap commits a change of an existing object. If the change empties the finalizers of a deleted object, swap removes
 // it.
-func (w *writer) swap(ctx context.Context, c *Call, ch change) (*Result, error) {
-	if !w.finished(c, ch.obj) {
-		return w.commit(ctx, c, ch)
+func (w *write) swap(ctx context.Context) (*Result, error) {
+	if !w.finished(w.call, w.obj) {
+		return w.commit(ctx)
 	}
-	if c.dryRun {
-		return &Result{Object: ch.obj, Deleted: true}, nil
+	if w.dryRun {
+		return &Result{Object: w.obj, Deleted: true}, nil
 	}
-	revision, err := w.erase(ctx, c, ch.old, ch.entry.Revision)
+	revision, err := w.erase(ctx, w.call, w.old, w.entry.Revision)
 	if err != nil {
 		return nil, err
 	}
-	w.recordChange(ctx, c, ch, nil)
-	if err := w.waitVisible(ctx, c, revision); err != nil {
+	w.recordChange(ctx, nil)
+	if err := w.waitVisible(ctx, w.call, revision); err != nil {
 		return nil, err
 	}
-	return &Result{Object: ch.obj, Deleted: true}, nil
+	return &Result{Object: w.obj, Deleted: true}, nil
 }
 
-// overwrite replaces the stored object in place, in the storage version, without the side effects of a change.
-func (w *writer) overwrite(ctx context.Context, c *Call, e *watchcache.Entry, obj object.Object) error {
-	raw, err := w.encoder.persisted(ctx, c, c.Name, codec.EncodeStored(obj, e.Documents()...))
+// drop deletes the object stored at the revision. The result carries the revision of the deletion.
+func (w *write) drop(ctx context.Context, obj object.Object, revision int64) (*Result, error) {
+	gone, err := w.erase(ctx, w.call, obj, revision)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = w.store.With(store.Options{TTL: c.ttl()}).Update(ctx, c.key(c.Name), raw, e.Revision)
-	return err
+	if w.call.Audit != nil {
+		w.call.Audit.Changed(obj, nil)
+	}
+	object.Meta(obj)["resourceVersion"] = strconv.FormatInt(gone, 10)
+	return &Result{Object: obj, Deleted: true}, w.waitVisible(ctx, w.call, gone)
+}
+
+// erase removes the object stored at the revision, together with its allocation records. obj is nil if the object is
+// unreadable. It returns the revision of the deletion.
+func (v *Verbs) erase(ctx context.Context, c *Call, obj object.Object, revision int64) (int64, error) {
+	records, err := v.allocations.begin(ctx, c, obj, nil)
+	if err != nil {
+		return 0, err
+	}
+	change := keeper.Change{Namespace: c.Namespace, Name: c.Name, Revision: revision}
+	gone, err := v.keepers.Write(ctx, v.view.Collection(c.Resource.Prefix), change, func() (int64, error) {
+		return v.store.With(store.Options{Also: records.also}).Delete(ctx, c.key(c.Name), revision)
+	})
+	return gone, records.end(ctx, err)
 }
 
 // waitVisible waits until the view shows a write that changes the set of served resources, so that the client's next
 // request finds it. Other writes need not wait: reads catch up by themselves.
-func (w *writer) waitVisible(ctx context.Context, c *Call, revision int64) error {
+func (v *Verbs) waitVisible(ctx context.Context, c *Call, revision int64) error {
 	if rules := c.Strategy(); rules == nil || !rules.Serial && !rules.VisibleOnReturn {
 		return nil
 	}
-	return w.view.WaitFor(ctx, revision)
-}
-
-// drop deletes the object stored at the revision. The result carries the revision of the deletion.
-func (w *writer) drop(ctx context.Context, c *Call, obj object.Object, revision int64) (*Result, error) {
-	gone, err := w.erase(ctx, c, obj, revision)
-	if err != nil {
-		return nil, err
-	}
-	if c.Audit != nil {
-		c.Audit.Changed(obj, nil)
-	}
-	object.Meta(obj)["resourceVersion"] = strconv.FormatInt(gone, 10)
-	return &Result{Object: obj, Deleted: true}, w.waitVisible(ctx, c, gone)
-}
-
-// erase removes the object stored at the revision, together with its allocation records.
-func (w *writer) erase(ctx context.Context, c *Call, obj object.Object, revision int64) (gone int64, err error) {
-	err = w.allocations.commit(ctx, c, obj, nil, func(also []store.Change) (err error) {
-		kept := keeper.Change{Namespace: c.Namespace, Name: c.Name, Revision: revision}
-		gone, err = w.keepers.Write(ctx, w.view.Collection(c.Resource.Prefix), kept, func() (int64, error) {
-			return w.store.With(store.Options{Also: also}).Delete(ctx, c.key(c.Name), revision)
-		})
-		return err
-	})
-	return gone, err
+	return v.view.WaitFor(ctx, revision)
 }
 
 // revisionOf returns the resourceVersion of a stored object.
@@ -180,18 +151,18 @@ func revisionOf(obj object.Object) int64 {
 	return revision
 }
 
-// updated calls the hook of the call's target after obj has replaced old.
-func (w *writer) updated(c *Call, old, obj object.Object) {
-	if len(w.hooks) == 0 || c.Resource.Custom() {
+// updated calls the hook of the call's target after the object has replaced the old one.
+func (w *write) updated() {
+	if len(w.hooks) == 0 || w.call.Resource.Custom() {
 		return
 	}
-	if hook := w.hooks[c.Target()]; hook != nil {
-		hook(old, obj)
+	if hook := w.hooks[w.call.Target()]; hook != nil {
+		hook(w.old, w.obj)
 	}
 }
 
 // finished reports whether nothing delays the removal of a deleted object any longer.
-func (w *writer) finished(c *Call, obj object.Object) bool {
+func (v *Verbs) finished(c *Call, obj object.Object) bool {
 	meta := object.Meta(obj)
 	if object.String(meta, "deletionTimestamp") == "" || len(object.Finalizers(obj)) > 0 {
 		return false
@@ -200,5 +171,5 @@ func (w *writer) finished(c *Call, obj object.Object) bool {
 		return false
 	}
 	rules := c.Strategy()
-	return rules == nil || rules.PrepareDelete == nil || !rules.PrepareDelete(obj, w.Env(c))
+	return rules == nil || rules.PrepareDelete == nil || !rules.PrepareDelete(obj, v.Env(c))
 }

@@ -15,7 +15,7 @@ import (
 // with the client's parameters; fresh returns an empty value. Changes that admission makes to the options have no
 // effect.
 func (v *Verbs) Connect(ctx context.Context, c *Call, kind string, options any, fresh func() any) error {
-	a := v.admission.admissionAttributes(ctx, c, admit.Connect, c.Name, nil)
+	a := v.admission.attributes(ctx, c, admit.Connect, c.Name, nil)
 	a.Kind.Kind, a.Options = kind, nil
 	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(options)
 	if err != nil {

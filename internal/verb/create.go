@@ -22,142 +22,190 @@ import (
 
 // CreateFrom is a POST: it stores the object in body as a new object.
 func (v *Verbs) CreateFrom(ctx context.Context, c *Call, body decode.Body, o metav1.CreateOptions) (*Result, error) {
-	obj, err := v.decoder.decode(ctx, c, body, fieldValidation(o.FieldValidation))
+	obj, documents, err := v.decoder.decode(ctx, c, body, fieldValidation(o.FieldValidation))
 	if err != nil {
 		return nil, err
 	}
-	c.recordSent(obj)
-	if err := c.unmask(obj, nil); err != nil {
+	recordSent(c, obj)
+	if err := unmask(c, obj, nil); err != nil {
 		return nil, err
 	}
-	return v.Create(ctx, c, obj, o)
+	w := v.begin(c, o.DryRun)
+	w.documents = documents
+	return w.create(ctx, obj, o)
 }
 
 // Create stores obj, a pruned and defaulted object of the call's version, as a new object. Create takes ownership of
 // obj.
-//
-// A write has these steps: check the namespace, track field ownership, admit, prepare, validate, store, and encode the
-// result.
 func (v *Verbs) Create(ctx context.Context, c *Call, obj object.Object, o metav1.CreateOptions) (*Result, error) {
-	if !v.sequences.needsSequence(c) && v.allocations.allocator(c) == nil {
-		return v.createOnce(ctx, c, obj, o)
+	return v.begin(c, o.DryRun).create(ctx, obj, o)
+}
+
+// create repeats createOnce while a write by another replica, or another object's allocation, comes first.
+func (w *write) create(ctx context.Context, obj object.Object, o metav1.CreateOptions) (*Result, error) {
+	if !w.sequences.needed(w.call) && w.allocations.allocator(w.call) == nil {
+		return w.createOnce(ctx, obj, o)
 	}
 	for {
-		res, err := v.createOnce(ctx, c, runtime.DeepCopyJSON(obj), o)
+		res, err := w.createOnce(ctx, runtime.DeepCopyJSON(obj), o)
 		if !retry(err) {
 			return res, err
 		}
-		if _, err := v.view.Fresh(ctx); err != nil {
+		if _, err := w.view.Fresh(ctx); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (v *Verbs) createOnce(ctx context.Context, c *Call, obj object.Object, o metav1.CreateOptions) (*Result, error) {
-	if c.Resource.Terminating {
-		return nil, terminating(c, "create")
+// createOnce completes the metadata of a client's object and inserts it.
+func (w *write) createOnce(ctx context.Context, obj object.Object, o metav1.CreateOptions) (*Result, error) {
+	if w.call.Resource.Terminating {
+		return nil, terminating(w.call, "create")
 	}
-	defer v.sequences.lock(c)()
-	v.sequences.refresh(c)
+	defer w.sequences.lock(w.call)()
+	w.refresh()
 
-	if err := objectmeta.MatchNamespace(obj, c.Namespace); err != nil {
+	if err := objectmeta.MatchNamespace(obj, w.call.Namespace); err != nil {
 		return nil, err
 	}
 	objectmeta.DropDuplicateOwners(obj, func(text string) { request.Warn(ctx, text) })
 	meta := object.Meta(obj)
 	objectmeta.WipeSystemFields(meta)
 
-	own, err := v.tracker.ownership(ctx, c)
+	own, err := w.tracker.ownership(ctx, w.call)
 	if err != nil {
 		return nil, err
 	}
-	v.tracker.track(own, nil, obj, c.manager(o.FieldManager))
-	a := v.admission.admissionAttributes(ctx, c, admit.Create, object.String(meta, "name"), &o)
-	a.Object = obj
-	return v.storeNew(ctx, c, a)
+	w.tracker.track(own, nil, obj, manager(w.call, o.FieldManager))
+	w.attributes = w.admission.attributes(ctx, w.call, admit.Create, object.String(meta, "name"), &o)
+	w.attributes.Object = obj
+	return w.insert(ctx)
 }
 
-// storeNew admits a new object and completes it: system fields, rules, validation, one transaction.
-func (v *Verbs) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*Result, error) {
-	if err := v.admission.mutate(ctx, c, a); err != nil {
+// insert admits the new object in the attributes, gives it a name and stores it.
+func (w *write) insert(ctx context.Context) (*Result, error) {
+	if err := w.admitNew(ctx); err != nil {
 		return nil, err
 	}
-	obj := a.Object
-	if err := v.guard(ctx, c, obj, nil); err != nil {
-		return nil, err
-	}
-	c.dryRun = a.DryRun
-	if err := objectmeta.MatchNamespace(obj, c.Namespace); err != nil {
-		return nil, err
-	}
-	v.tracker.fillSystemFields(c, obj)
-	meta := object.Meta(obj)
-	if c.Version.Status && c.Resource.Custom() {
-		delete(obj, "status")
-	}
+	meta := object.Meta(w.obj)
 	prefix := object.String(meta, "generateName")
 	if prefix == "" || object.String(meta, "name") != "" {
-		made, err := v.storeNamed(ctx, c, a, obj, false)
+		made, err := w.insertNamed(ctx, false)
 		if errors.Is(err, store.ErrExists) {
-			return nil, v.alreadyExists(ctx, c, object.String(object.Meta(obj), "name"))
+			return nil, w.alreadyExists(ctx, w.call, object.String(object.Meta(w.obj), "name"))
 		}
 		return made, err
 	}
 	// A generated name may be taken; as in Kubernetes, seven more are tried. PrepareCreate may depend on the name, so
 	// each attempt works on a copy.
-	rules, unnamed := c.Strategy(), obj
+	rules, unnamed := w.call.Strategy(), w.obj
 	prepares := rules != nil && rules.PrepareCreate != nil
 	for attempt := 0; ; attempt++ {
 		if prepares {
-			obj = runtime.DeepCopyJSON(unnamed)
+			w.obj = runtime.DeepCopyJSON(unnamed)
 		}
-		name := generatedName(rules, prefix, v.newSuffix())
-		object.Meta(obj)["name"] = name
-		made, err := v.storeNamed(ctx, c, a, obj, true)
+		name := generatedName(rules, prefix, w.newSuffix())
+		object.Meta(w.obj)["name"] = name
+		made, err := w.insertNamed(ctx, true)
 		switch {
 		case !errors.Is(err, store.ErrExists):
 			return made, err
 		case attempt == 7:
-			return nil, apierrors.NewGenerateNameConflict(c.GroupResource(), name, 1)
+			return nil, apierrors.NewGenerateNameConflict(w.call.GroupResource(), name, 1)
 		}
 	}
 }
 
-// storeNamed prepares, validates and commits a new object with a name. It returns store.ErrExists if the name is taken.
-func (v *Verbs) storeNamed(
-	ctx context.Context, c *Call, a *admit.Attributes, obj object.Object, generated bool,
-) (*Result, error) {
-	rules := c.Strategy()
-	if rules != nil && rules.PrepareCreate != nil {
-		rules.PrepareCreate(obj, v.Env(c))
+// admitNew runs the mutating plugins and the guard, and sets the system fields.
+func (w *write) admitNew(ctx context.Context) error {
+	if err := w.mutate(ctx, w.attributes); err != nil {
+		return err
 	}
-	if err := v.allocations.assign(ctx, c, obj, nil, a.DryRun); err != nil {
+	w.obj = w.attributes.Object
+	if err := w.guard(ctx, w.call, w.obj, nil); err != nil {
+		return err
+	}
+	if err := objectmeta.MatchNamespace(w.obj, w.call.Namespace); err != nil {
+		return err
+	}
+	w.tracker.fillSystemFields(w.call, w.obj)
+	if w.call.Version.Status && w.call.Resource.Custom() {
+		delete(w.obj, "status")
+	}
+	return nil
+}
+
+// insertNamed prepares, validates and commits the new object, which has its name. It returns store.ErrExists if the
+// name is taken.
+func (w *write) insertNamed(ctx context.Context, generated bool) (*Result, error) {
+	if err := w.prepareNew(ctx, generated); err != nil {
 		return nil, err
 	}
-	meta := object.Meta(obj)
-	if generated && rules != nil && rules.Default != nil {
-		rules.Default(obj) // some defaults depend on a generated name
-	}
-	if err := v.validateNew(ctx, c, obj); err != nil {
+	if err := w.validateNew(ctx); err != nil {
 		return nil, err
 	}
-	defer a.EndSequence()
-	if err := v.admission.validateAdmission(ctx, a, obj); err != nil {
+	defer w.attributes.EndSequence()
+	if err := w.admission.validate(ctx, w.attributes, w.obj); err != nil {
 		return nil, err
 	}
-	c.canonicalize(obj)
+	canonicalize(w.call, w.obj)
+	meta := object.Meta(w.obj)
 	// In Kubernetes the store makes this check, so dry runs skip it. Text that is not a revision is dropped.
 	revision, err := strconv.ParseUint(object.String(meta, "resourceVersion"), 10, 64)
-	if err == nil && revision != 0 && !c.dryRun {
+	if err == nil && revision != 0 && !w.dryRun {
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
 	}
 	delete(meta, "resourceVersion")
-	name := object.String(meta, "name")
-	made, err := v.commitNew(ctx, c, a, change{obj: obj, name: name})
+	w.name = object.String(meta, "name")
+	made, err := w.commitNew(ctx)
 	if errors.Is(err, store.ErrExists) {
 		return nil, err
 	}
-	return made, storeError(err, c, name)
+	return made, storeError(err, w.call, w.name)
+}
+
+// prepareNew completes the new object by the rules of its kind and by its exclusive properties.
+func (w *write) prepareNew(ctx context.Context, generated bool) error {
+	rules := w.call.Strategy()
+	if rules != nil && rules.PrepareCreate != nil {
+		rules.PrepareCreate(w.obj, w.Env(w.call))
+	}
+	if err := w.allocations.assign(ctx, w.call, w.obj, nil, w.dryRun); err != nil {
+		return err
+	}
+	if generated && rules != nil && rules.Default != nil {
+		rules.Default(w.obj) // some defaults depend on a generated name
+	}
+	return nil
+}
+
+// validateNew validates the new object, warns the client of unwise values, and checks the right to create it.
+func (w *write) validateNew(ctx context.Context) error {
+	errs, err := validateObject(ctx, w.call, w.obj)
+	if err != nil {
+		return err
+	}
+	if errs = append(w.validateIn(ctx, w.call, w.obj, nil), errs...); len(errs) > 0 {
+		name := object.String(object.Meta(w.obj), "name")
+		return invalid.New(kindOf(w.call, w.obj), name, secrecy.Redact(w.call.Version, errs))
+	}
+	warnUnwise(ctx, w.call, w.obj, nil)
+	return w.admission.mayCreate(ctx, w.call) // after validation, as in Kubernetes
+}
+
+// commitNew commits the new object in the sequence that a validating plugin requires.
+func (w *write) commitNew(ctx context.Context) (*Result, error) {
+	for {
+		w.follow()
+		made, err := w.commit(ctx)
+		required := w.attributes.Sequence
+		if required == nil || !errors.Is(err, store.ErrOvertaken) {
+			return made, err
+		}
+		if required.Seen, err = required.Again(ctx); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // alreadyExists returns the error for a taken name. The message mentions if the existing object is being deleted.
@@ -170,19 +218,6 @@ func (r *Reader) alreadyExists(ctx context.Context, c *Call, name string) error 
 		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
 	}
 	return err
-}
-
-func (v *Verbs) validateNew(ctx context.Context, c *Call, obj object.Object) error {
-	errs, err := c.validate(ctx, obj)
-	if err != nil {
-		return err
-	}
-	if errs = append(v.validateIn(ctx, c, obj, nil), errs...); len(errs) > 0 {
-		name := object.String(object.Meta(obj), "name")
-		return invalid.New(c.kindOf(obj), name, secrecy.Redact(c.Version, errs))
-	}
-	c.warnings(ctx, obj, nil)
-	return v.admission.mayCreate(ctx, c) // after validation, as in Kubernetes
 }
 
 // generatedName appends a random suffix to a prefix. It cuts the prefix so that the name has at most 63 characters. If

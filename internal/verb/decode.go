@@ -33,53 +33,55 @@ func newDecoder(c *catalog.Catalog, actions map[string]Action) *decoder {
 
 // decode decodes a body into an object that fits the schema of the call's version: without unknown fields and
 // disallowed nulls, with defaults. validation is the fieldValidation parameter, which decides how unknown and repeated
-// fields are reported.
-func (d *decoder) decode(ctx context.Context, c *Call, body decode.Body, validation string) (object.Object, error) {
+// fields are reported. documents are the documents in the body, as sent (codec.Documents).
+func (d *decoder) decode(
+	ctx context.Context, c *Call, body decode.Body, validation string,
+) (obj object.Object, documents []string, err error) {
 	strict := validation != metav1.FieldValidationIgnore
 	obj, problems, err := decode.Read(ctx, body, strict, c.Kind(), c.Version.New)
 	if err == nil && c.Version.New != nil {
 		if err = d.Same(obj, c.Kind()); err != nil {
-			if other := c.inVersionOf(obj); other != nil { // errors of the body's own version come first
-				if _, wrong := d.decode(ctx, other, body, validation); wrong != nil {
+			if other := inVersionOf(c, obj); other != nil { // errors of the body's own version come first
+				if _, _, wrong := d.decode(ctx, other, body, validation); wrong != nil {
 					err = wrong
 				}
 			}
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	typedJSON := c.Version.New != nil && decode.IsJSON(body.Type)
 	whole := typedJSON && decode.HasWholeFloat(obj)
-	unknown, err := c.normalize(obj)
+	unknown, err := normalize(c, obj)
 	if typedJSON && (err != nil || whole) && quantity.Plain(body.Data) {
 		// Decoding into the Go type gives the exact error: the first of several, and integers written as 1.0.
-		if said := kjson.UnmarshalCaseSensitivePreserveInts(body.Data, c.Version.New()); said != nil {
-			err = said
+		if exact := kjson.UnmarshalCaseSensitivePreserveInts(body.Data, c.Version.New()); exact != nil {
+			err = exact
 		}
 	}
-	if refused := c.refused(obj, err); refused != nil {
-		return nil, refused
+	if refused := refusedQuantity(c, obj, err); refused != nil {
+		return nil, nil, refused
 	}
 	if err != nil {
-		return nil, codec.Unhandled(obj, err, c.Kind())
+		return nil, nil, codec.Unhandled(obj, err, c.Kind())
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	problems = append(problems, unknown...)
 	if len(problems) > 0 && typedJSON {
 		problems = decode.StrictProblems(body.Data, c.Version.New(), problems)
 	}
-	c.documents = decode.Documents(ctx, body, c.Version, c.Subresource)
-	return obj, c.report(ctx, obj, problems, validation)
+	documents = decode.Documents(ctx, body, c.Version, c.Subresource)
+	return obj, documents, decode.Report(ctx, c.Kind(), obj, problems, validation)
 }
 
 // inVersionOf returns the call in the version of its kind that obj names, or nil.
-func (c *Call) inVersionOf(obj object.Object) *Call {
+func inVersionOf(c *Call, obj object.Object) *Call {
 	v := c.version(object.String(obj, "apiVersion"))
 	if v == nil || v.New == nil || v == c.Version || object.String(obj, "kind") != c.Resource.Kind {
 		return nil
@@ -89,7 +91,7 @@ func (c *Call) inVersionOf(obj object.Object) *Call {
 
 // normalize prunes and defaults an object of the call's version. It returns the problems of its fields in the form
 // `unknown field "spec.foo"`.
-func (c *Call) normalize(obj object.Object) (problems []string, err error) {
+func normalize(c *Call, obj object.Object) (problems []string, err error) {
 	unknown, err := objectmeta.Check(obj)
 	if err != nil {
 		if c.Version.New != nil {
@@ -130,13 +132,8 @@ func (c *Call) normalize(obj object.Object) (problems []string, err error) {
 	return problems, nil
 }
 
-// refused returns the answer to an object with a quantity that takes too long to compute with, nil if err is about
+// refusedQuantity returns the error for an object with a quantity that takes too long to compute with, nil if err is about
 // something else.
-func (c *Call) refused(obj object.Object, err error) error {
+func refusedQuantity(c *Call, obj object.Object, err error) error {
 	return quantity.Refused(err, c.Kind().GroupKind(), object.String(object.Meta(obj), "name"))
-}
-
-// report turns problems with fields into warnings or an error, by the fieldValidation parameter.
-func (c *Call) report(ctx context.Context, obj object.Object, problems []string, validation string) error {
-	return decode.Report(ctx, c.Kind(), obj, problems, validation)
 }

@@ -31,105 +31,88 @@ func (v *Verbs) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*R
 	if v.corrupt.Named && corrupt.Asked(&o) {
 		return v.deleteUnreadable(ctx, c)
 	}
-	defer v.sequences.lock(c)()
+	w := v.begin(c, o.DryRun)
+	defer w.sequences.lock(c)()
 	for {
-		e, err := v.Current(ctx, c)
-		if err != nil {
+		if err := w.find(ctx); err != nil {
 			return nil, err
 		}
-		v.sequences.refresh(c)
-		if err := CheckPreconditions(c, o.Preconditions, e); err != nil {
+		w.refresh()
+		if err := CheckPreconditions(c, o.Preconditions, w.entry); err != nil {
 			return nil, err
 		}
-		if c.inProcess || c.Metadata {
-			c = v.inStoredVersion(c, e) // a cleanup needs only the metadata
-		}
-		shown, err := v.inVersion(ctx, c, e)
-		if err != nil {
+		if _, err := w.decodeOld(ctx, c.inProcess || c.Metadata); err != nil { // a cleanup needs only the metadata
 			return nil, err
 		}
-		obj, err := v.Object(c, shown)
-		if err != nil {
+		grace := deletion.GraceFor(w.call.Strategy(), w.old, &o, v.now())
+		if grace.UnderWay {
+			return &Result{Object: w.old, Documents: w.entry.Documents()}, nil
+		}
+		if err := w.admitDelete(ctx, &o); err != nil {
 			return nil, err
 		}
-		end := ending{deletion.GraceFor(c.Strategy(), obj, &o, v.now()), e}
-		if end.UnderWay {
-			return &Result{Object: obj, Documents: e.Documents()}, nil
-		}
-		if err := v.admitDelete(ctx, c, &o, obj); err != nil {
-			return nil, err
-		}
-		res, err := v.remove(ctx, c, obj, o, end)
+		res, err := w.remove(ctx, o, grace)
 		if retry(err) {
 			continue
 		}
 		if err == nil {
-			res.Documents = e.Documents()
+			res.Documents = w.entry.Documents()
 		}
 		return res, storeError(err, c, c.Name)
 	}
 }
 
 // admitDelete runs admission for a deletion, with both the mutating and the validating plugins.
-func (v *Verbs) admitDelete(ctx context.Context, c *Call, o *metav1.DeleteOptions, obj object.Object) error {
-	if c.admitted {
+func (w *write) admitDelete(ctx context.Context, o *metav1.DeleteOptions) error {
+	if w.call.admitted {
 		return nil
 	}
-	name := c.Name
-	if c.Verb == "deletecollection" {
+	name := w.call.Name
+	if w.call.Verb == "deletecollection" {
 		name = "" // as in Kubernetes
 	}
-	a := v.admission.admissionAttributes(ctx, c, admit.Delete, name, o)
-	a.Old = obj
-	if err := v.admission.mutate(ctx, c, a); err != nil {
+	w.attributes = w.admission.attributes(ctx, w.call, admit.Delete, name, o)
+	w.attributes.Old = w.old
+	if err := w.mutate(ctx, w.attributes); err != nil {
 		return err
 	}
-	return v.admission.chain.Validate(ctx, a)
+	return w.admission.chain.Validate(ctx, w.attributes)
 }
 
-// ending is the way an entry is deleted.
-type ending struct {
-	deletion.Grace
-	entry *watchcache.Entry
-}
-
-// remove deletes an entry or marks its object.
-func (v *Verbs) remove(
-	ctx context.Context, c *Call, obj object.Object, o metav1.DeleteOptions, end ending,
-) (*Result, error) {
-	rules := c.Strategy()
-	c.dryRun = isDryRun(o.DryRun)
-	held := rules != nil && rules.PrepareDelete != nil && rules.PrepareDelete(obj, v.Env(c))
+// remove deletes the object, or marks it as deleted. It changes the decoded object.
+func (w *write) remove(ctx context.Context, o metav1.DeleteOptions, grace deletion.Grace) (*Result, error) {
+	c, obj, rules := w.call, w.old, w.call.Strategy()
+	held := rules != nil && rules.PrepareDelete != nil && rules.PrepareDelete(obj, w.Env(c))
 	had, has := object.Meta(obj)["finalizers"]
 	// If the kind's own rules hold the object, the policy applies once they are satisfied; for a namespace it applies
 	// at once.
-	if !held || c.Resource.IsNamespace() && !end.entry.Deleting {
+	if !held || c.Resource.IsNamespace() && !w.entry.Deleting {
 		deletion.Propagate(c.Resource.Strategy, obj, o)
 	}
-	last := !held && len(object.Finalizers(obj)) == 0 && end.Period == 0
+	last := !held && len(object.Finalizers(obj)) == 0 && grace.Period == 0
 	switch {
-	case end.Graceful:
-		end.Mark(obj)
+	case grace.Graceful:
+		grace.Mark(obj)
 	case last:
 		object.SetOrDelete(object.Meta(obj), "finalizers", had, has) // the response shows the object as it was
 	default:
-		deletion.Mark(obj, v.now())
+		deletion.Mark(obj, w.now())
 	}
-	mark := change{entry: end.entry, old: obj, obj: obj, name: c.Name, options: c.raise(obj)}
+	w.obj, w.raise = obj, contentsFence(c, obj)
 	switch {
-	case c.dryRun && last:
+	case w.dryRun && last:
 		return &Result{Object: obj, Deleted: last}, nil
 	case !last:
-		return v.writer.swap(ctx, c, mark)
-	case !end.Graceful:
-		return v.writer.drop(ctx, c, obj, end.entry.Revision)
+		return w.swap(ctx)
+	case !grace.Graceful:
+		return w.drop(ctx, obj, w.entry.Revision)
 	}
 	// As in Kubernetes there are two writes: watchers first see the deletion mark, then the removal.
-	marked, err := v.writer.commit(ctx, c, mark)
+	marked, err := w.commit(ctx)
 	if err != nil {
 		return nil, err
 	}
-	res, err := v.writer.drop(ctx, c, marked.Object, revisionOf(marked.Object))
+	res, err := w.drop(ctx, marked.Object, revisionOf(marked.Object))
 	if errors.Is(err, store.ErrNotFound) {
 		return &Result{Object: marked.Object, Deleted: true}, nil // another client completed the deletion first
 	}

@@ -11,35 +11,34 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
-// create stores a new object, unless its definition or its namespace is being deleted. The catalog and the namespace
-// that the call started with may be outdated. An object stored after the cleanup had listed the contents would be left
+// putNew stores the new object, unless its definition or its namespace is being deleted. The catalog and the namespace
+// that the write started with may be outdated. An object stored after the cleanup had listed the contents would be left
 // behind, and would reappear under a new definition of the same name.
-func (w *writer) create(ctx context.Context, c *Call, name string, stored []byte, also []store.Change) (revision int64,
-	err error) {
+func (w *write) putNew(ctx context.Context, raw []byte, also []store.Change) (revision int64, err error) {
 	for {
-		if fences, ok := w.fences(c); ok {
-			w := w.store.With(store.Options{TTL: c.ttl(), UnlessFenced: fences, Sequence: c.sequence, Also: also})
-			if revision, err = w.Create(ctx, c.key(name), stored); !errors.Is(err, store.ErrFenced) {
+		if fences, ok := w.fences(); ok {
+			s := w.store.With(store.Options{TTL: ttl(w.call), UnlessFenced: fences, Sequence: w.sequence, Also: also})
+			if revision, err = s.Create(ctx, w.call.key(w.name), raw); !errors.Is(err, store.ErrFenced) {
 				return revision, err
 			}
 		}
 		if _, err := w.view.Fresh(ctx); err != nil {
 			return 0, err
 		}
-		if err := w.stillThere(ctx, c, name); err != nil {
+		if err := w.stillThere(ctx); err != nil {
 			return 0, err
 		}
 	}
 }
 
 // fences returns the uids of the definition and the namespace that a new object belongs to. Deleting either raises its
-// fence (raise). ok is false if the namespace has disappeared since admission.
-func (w *writer) fences(c *Call) (uids []string, ok bool) {
-	if c.Resource.Custom() {
-		uids = append(uids, c.Resource.Definition.UID)
+// fence (contentsFence). ok is false if the namespace has disappeared since admission.
+func (w *write) fences() (uids []string, ok bool) {
+	if w.call.Resource.Custom() {
+		uids = append(uids, w.call.Resource.Definition.UID)
 	}
-	if c.Namespace != "" && w.lifecycle != nil {
-		ns := w.view.Collection("namespaces").Snapshot().Get("", c.Namespace)
+	if w.call.Namespace != "" && w.lifecycle != nil {
+		ns := w.view.Collection("namespaces").Snapshot().Get("", w.call.Namespace)
 		if ns == nil {
 			return nil, false
 		}
@@ -50,7 +49,8 @@ func (w *writer) fences(c *Call) (uids []string, ok bool) {
 
 // stillThere repeats the checks from the start of the request and returns the reason against a new object. nil means
 // that only a namespace of the same name stood in the way, which has been deleted and recreated.
-func (w *writer) stillThere(ctx context.Context, c *Call, name string) error {
+func (w *write) stillThere(ctx context.Context) error {
+	c := w.call
 	if c.Resource.Custom() {
 		now := w.catalog.Snapshot().Resource(c.Resource.Group, c.Resource.Plural)
 		switch {
@@ -63,15 +63,13 @@ func (w *writer) stillThere(ctx context.Context, c *Call, name string) error {
 	if w.lifecycle == nil {
 		return nil
 	}
-	return w.lifecycle.Mutate(ctx,
-		w.admission.admissionAttributes(ctx, c, admit.Create, name, &metav1.CreateOptions{}))
+	return w.lifecycle.Mutate(ctx, w.admission.attributes(ctx, c, admit.Create, w.name, &metav1.CreateOptions{}))
 }
 
-// raise returns the store options of the write that starts the deletion of obj.
-func (c *Call) raise(obj object.Object) store.Options {
-	o := store.Options{TTL: c.ttl(), Sequence: c.sequence}
-	if c.Resource.Strategy != nil && c.Resource.Strategy.FencesContents {
-		o.RaiseFence = object.String(object.Meta(obj), "uid")
+// contentsFence returns the uid whose fence the deletion of obj raises, "" if the kind has no contents.
+func contentsFence(c *Call, obj object.Object) string {
+	if c.Resource.Strategy == nil || !c.Resource.Strategy.FencesContents {
+		return ""
 	}
-	return o
+	return object.String(object.Meta(obj), "uid")
 }

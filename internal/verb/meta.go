@@ -16,19 +16,19 @@ func (c *Call) matches(obj object.Object) error {
 	return objectmeta.MatchName(obj, c.Name)
 }
 
-func (c *Call) validName(name string, prefix bool) []string {
-	if c.Strategy() != nil && c.Strategy().ValidName != nil {
-		return c.Strategy().ValidName(name, prefix)
+func validName(c *Call) validation.ValidateNameFunc {
+	if rules := c.Strategy(); rules != nil && rules.ValidName != nil {
+		return rules.ValidName
 	}
-	return validation.NameIsDNSSubdomain(name, prefix)
+	return validation.NameIsDNSSubdomain
 }
 
-func (c *Call) validateMeta(obj object.Object) field.ErrorList {
-	return validation.ValidateObjectMetaAccessor(objectmeta.Access(obj), c.Resource.Namespaced, c.validName,
+func validateMeta(c *Call, obj object.Object) field.ErrorList {
+	return validation.ValidateObjectMetaAccessor(objectmeta.Access(obj), c.Resource.Namespaced, validName(c),
 		field.NewPath("metadata"))
 }
 
-func (c *Call) validateMetaUpdate(obj, old object.Object) field.ErrorList {
+func validateMetaUpdate(obj, old object.Object) field.ErrorList {
 	return validation.ValidateObjectMetaAccessorUpdate(
 		objectmeta.Access(obj), objectmeta.Access(old), field.NewPath("metadata"))
 }

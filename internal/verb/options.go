@@ -16,7 +16,7 @@ func fieldValidation(v string) string {
 
 func isDryRun(values []string) bool { return len(values) > 0 }
 
-// asksDryRun is isDryRun for the options of admissionAttributes.
+// asksDryRun is isDryRun for the options of admission.attributes.
 func asksDryRun(options any) bool {
 	switch o := options.(type) {
 	case *metav1.CreateOptions:
@@ -30,4 +30,4 @@ func asksDryRun(options any) bool {
 }
 
 // manager returns the field manager of a write: the fieldManager parameter, or the client's program name.
-func (c *Call) manager(param string) string { return apply.ManagerName(param, c.Agent) }
+func manager(c *Call, param string) string { return apply.ManagerName(param, c.Agent) }

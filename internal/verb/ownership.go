@@ -80,9 +80,9 @@ func (t *tracker) track(own *apply.Ownership, old, obj object.Object, manager st
 
 // untrack drops managedFields, often more than half of the bytes, from an object that is too large for the store. It
 // refuses an apply, since its purpose is to own fields. It returns false if it drops nothing.
-func (c *Call) untrack(obj object.Object) bool {
-	meta := object.Meta(obj)
-	if c.applies || meta["managedFields"] == nil {
+func (w *write) untrack() bool {
+	meta := object.Meta(w.obj)
+	if w.apply || meta["managedFields"] == nil {
 		return false
 	}
 	delete(meta, "managedFields")

@@ -15,13 +15,14 @@ import (
 func (v *Verbs) Patch(
 	ctx context.Context, c *Call, patch decode.Patch, o metav1.PatchOptions,
 ) (*Result, error) {
-	own, err := v.tracker.ownership(ctx, c)
+	w := v.begin(c, o.DryRun)
+	own, err := w.tracker.ownership(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	validation := fieldValidation(o.FieldValidation)
 	patch.Into, patch.Sensitive = c.Version.New, c.Secrecy.Fields
-	return v.Edit(ctx, c, updateOptionsOf(o), func(_ *watchcache.Entry, old object.Object) (object.Object, error) {
+	return w.edit(ctx, updateOptionsOf(o), func(_ *watchcache.Entry, old object.Object) (object.Object, error) {
 		shown := c.Secrecy.Shown(old)
 		obj, problems, err := patch.ApplyTo(ctx, shown, validation)
 		if err != nil {
@@ -29,7 +30,7 @@ func (v *Verbs) Patch(
 		}
 		more, err := v.normalizePatched(c, patch.Type, obj)
 		if err != nil {
-			if refused := c.refused(obj, err); refused != nil {
+			if refused := refusedQuantity(c, obj, err); refused != nil {
 				return nil, refused
 			}
 			return nil, patch.Invalid(ctx, shown, err.Error())
@@ -45,10 +46,10 @@ func (v *Verbs) Patch(
 		if err := c.matches(obj); err != nil {
 			return nil, err
 		}
-		if err := c.unmask(obj, old); err != nil {
+		if err := unmask(c, obj, old); err != nil {
 			return nil, err
 		}
-		v.tracker.track(own, old, obj, c.manager(o.FieldManager))
+		w.tracker.track(own, old, obj, manager(c, o.FieldManager))
 		return obj, nil
 	})
 }
@@ -66,12 +67,12 @@ func (v *Verbs) normalizePatched(c *Call, kind types.PatchType, obj object.Objec
 				delete(meta, "managedFields") // a patch does not end tracking of a custom object
 			}
 		}
-		return c.normalize(obj)
+		return normalize(c, obj)
 	}
 	if kind == types.StrategicMergePatchType { // in Kubernetes the Go type decides the kind
 		obj["kind"], obj["apiVersion"] = c.Resource.Kind, c.APIVersion()
 	} else if why := v.decoder.Unlike(decode.KindOf(obj), c.Kind()); why != nil {
 		return nil, why
 	}
-	return c.normalize(obj)
+	return normalize(c, obj)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // recordSent records the client's object in the audit log.
-func (c *Call) recordSent(obj object.Object) {
+func recordSent(c *Call, obj object.Object) {
 	if c.Audit != nil {
 		c.Audit.RequestObject(obj)
 	}
@@ -18,7 +18,7 @@ func (c *Call) recordSent(obj object.Object) {
 
 // recordTyped is recordSent for an object decoded into a Go value; the record includes fields that the type always
 // writes.
-func (c *Call) recordTyped(sent any, kind schema.GroupVersionKind) {
+func recordTyped(c *Call, sent any, kind schema.GroupVersionKind) {
 	if c.Audit == nil {
 		return
 	}
@@ -28,21 +28,22 @@ func (c *Call) recordTyped(sent any, kind schema.GroupVersionKind) {
 	}
 }
 
-// recordChange records in the audit log how a write changed the object in ch.entry; now is nil after a deletion. It
-// decodes the old object again, because the write may have changed its copy.
-func (w *writer) recordChange(ctx context.Context, c *Call, ch change, now object.Object) {
-	if c.Audit == nil || !c.Audit.Changes() {
+// recordChange records in the audit log how the write changed the stored object; now is nil after a deletion. It decodes
+// the old object again, because the write may have changed its copy.
+func (w *write) recordChange(ctx context.Context, now object.Object) {
+	log := w.call.Audit
+	if log == nil || !log.Changes() {
 		return
 	}
-	if ch.entry == nil {
-		c.Audit.Changed(nil, now)
+	if w.entry == nil {
+		log.Changed(nil, now)
 		return
 	}
-	shown, err := w.inVersion(ctx, c, ch.entry)
+	shown, err := w.inVersion(ctx, w.call, w.entry)
 	if err != nil {
 		return // the write is done; the log has the request without the change
 	}
-	if old, err := w.Object(c, shown); err == nil {
-		c.Audit.Changed(old, now)
+	if old, err := w.Object(w.call, shown); err == nil {
+		log.Changed(old, now)
 	}
 }

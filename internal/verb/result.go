@@ -26,15 +26,15 @@ type Result struct {
 
 // result sets the new revision on an object. stored are the bytes in the store. If the call uses the storage version,
 // clients get these bytes unchanged.
-func (w *writer) result(ctx context.Context, c *Call, ch change, stored codec.Stored, revision int64) *Result {
-	object.Meta(ch.obj)["resourceVersion"] = strconv.FormatInt(revision, 10)
-	res := &Result{Object: ch.obj, Documents: stored.Documents}
-	if c.readAsWritten(ch.obj) {
+func (w *write) result(ctx context.Context, stored codec.Stored, revision int64) *Result {
+	object.Meta(w.obj)["resourceVersion"] = strconv.FormatInt(revision, 10)
+	res := &Result{Object: w.obj, Documents: stored.Documents}
+	if w.readAsWritten() {
 		res.stored, res.revision = stored, revision
 		return res
 	}
 	// A read in this version returns more: it adds the defaults of the stored version.
-	raw, err := w.reread(ctx, c, ch.name, stored, revision)
+	raw, err := w.reread(ctx, w.call, w.name, stored, revision)
 	if err != nil {
 		return res // the write is done; respond with the written object
 	}
@@ -47,36 +47,37 @@ func (w *writer) result(ctx context.Context, c *Call, ch change, stored codec.St
 
 // dryResult is result for a dry run: stored is the form that would be stored, and the response shows it as a read
 // would. The object keeps its resourceVersion.
-func (r *Reader) dryResult(ctx context.Context, c *Call, obj object.Object, stored codec.Stored) (*Result, error) {
-	if c.readAsWritten(obj) {
-		return &Result{Object: obj, Documents: stored.Documents}, nil
+func (w *write) dryResult(ctx context.Context, stored codec.Stored) (*Result, error) {
+	if w.readAsWritten() {
+		return &Result{Object: w.obj, Documents: stored.Documents}, nil
 	}
 	out, err := convert.DecodeStored(stored.JSON)
 	if err != nil {
 		return nil, err
 	}
-	if out, err = r.convert.Reread(ctx, c.Resource, c.storage(), c.Version, out); err != nil {
+	if out, err = w.convert.Reread(ctx, w.call.Resource, w.call.storage(), w.call.Version, out); err != nil {
 		return nil, err
 	}
-	revision, has := object.Meta(obj)["resourceVersion"]
+	revision, has := object.Meta(w.obj)["resourceVersion"]
 	object.SetOrDelete(object.Meta(out), "resourceVersion", revision, has)
 	return &Result{Object: out, Documents: stored.Documents}, nil
 }
 
-// readAsWritten reports whether a read in the call's version returns obj, which is about to be stored, unchanged. That
+// readAsWritten reports whether a read in the call's version returns the object to store unchanged. That
 // requires three things: no conversion; no missing status for which the schema has a default (all other defaults are
 // set); no field that apply accepts and a read prunes.
-func (c *Call) readAsWritten(obj object.Object) bool {
+func (w *write) readAsWritten() bool {
+	c := w.call
 	if c.Version != c.storage() {
 		return false
 	}
-	_, hasStatus := obj["status"]
+	_, hasStatus := w.obj["status"]
 	lacksStatus := c.Version.Status && !hasStatus
-	if !c.Resource.Custom() || !lacksStatus && !c.applies {
+	if !c.Resource.Custom() || !lacksStatus && !w.apply {
 		return true
 	}
 	sch, err := c.Version.Schema()
-	return err != nil || sch == nil || !(lacksStatus && sch.HasDefault("status") || c.applies && sch.PrunesApplied())
+	return err != nil || sch == nil || !(lacksStatus && sch.HasDefault("status") || w.apply && sch.PrunesApplied())
 }
 
 // Bytes returns the object as JSON. It encodes on the first call, because many writers, such as controllers, need no

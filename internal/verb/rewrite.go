@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/bowsprit/bowsprit/internal/api/convert"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -32,10 +34,10 @@ func (v *Verbs) Rewrite(ctx context.Context, c *Call, entries []*watchcache.Entr
 	for range min(rewriters, len(entries)) {
 		wg.Go(func() {
 			for i := range work {
-				did, err := v.rewrite(ctx, c.Named(entries[i].Namespace, entries[i].Name), entries[i], shown[i])
+				changed, err := v.rewrite(ctx, c.Named(entries[i].Namespace, entries[i].Name), entries[i], shown[i])
 				if err != nil {
 					cancel(err)
-				} else if did {
+				} else if changed {
 					mu.Lock()
 					written++
 					mu.Unlock()
@@ -66,7 +68,7 @@ func (v *Verbs) rewrite(ctx context.Context, c *Call, e, shown *watchcache.Entry
 		return false, err
 	}
 	if string(raw) == string(e.JSON()) {
-		stale, err := v.writer.encoder.stale(ctx, c, e)
+		stale, err := v.encoder.stale(ctx, c, e)
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
 			return false, nil
 		}
@@ -78,9 +80,19 @@ func (v *Verbs) rewrite(ctx context.Context, c *Call, e, shown *watchcache.Entry
 	if err != nil {
 		return false, err
 	}
-	err = v.writer.overwrite(ctx, c, e, obj)
+	err = v.overwrite(ctx, c, e, obj)
 	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, storeError(err, c, c.Name)
+}
+
+// overwrite replaces the stored object in place, in the storage version, without the side effects of a change.
+func (v *Verbs) overwrite(ctx context.Context, c *Call, e *watchcache.Entry, obj object.Object) error {
+	raw, err := v.encoder.persisted(ctx, c, c.Name, codec.EncodeStored(obj, e.Documents()...))
+	if err != nil {
+		return err
+	}
+	_, err = v.store.With(store.Options{TTL: ttl(c)}).Update(ctx, c.key(c.Name), raw, e.Revision)
+	return err
 }

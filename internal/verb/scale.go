@@ -59,7 +59,7 @@ func (v *Verbs) ReplaceScale(
 		err = decode.Report(ctx, scale.Kind, obj, problems, fieldValidation(o.FieldValidation))
 	}
 	if err == nil {
-		c.recordTyped(sent, scale.Kind)
+		recordTyped(c, sent, scale.Kind)
 		err = c.matches(obj)
 	}
 	if err != nil {
@@ -146,12 +146,12 @@ func (v *Verbs) changeScale(
 		if err != nil {
 			return nil, err
 		}
-		said, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+		encoded, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 		if err != nil {
 			return nil, err
 		}
-		v.tracker.track(own, current, said, c.manager(o.FieldManager))
-		entries := object.Meta(said)["managedFields"]
+		v.tracker.track(own, current, encoded, manager(c, o.FieldManager))
+		entries := object.Meta(encoded)["managedFields"]
 		object.SetOrDelete(object.Meta(next), "managedFields", entries, entries != nil)
 		return next, nil
 	})
@@ -163,10 +163,10 @@ func (v *Verbs) rescale(
 	ctx context.Context, c *Call, o metav1.UpdateOptions,
 	change func(own *apply.Ownership, current object.Object) (object.Object, error),
 ) (*autoscalingv1.Scale, error) {
-	main := *c
-	main.Subresource, main.through = "", "scale"
+	w := v.begin(c.Under(""), o.DryRun)
+	w.scale = true
 	own := apply.NewScaleOwnership()
-	res, err := v.Edit(ctx, &main, o, func(e *watchcache.Entry, old object.Object) (object.Object, error) {
+	res, err := w.edit(ctx, o, func(e *watchcache.Entry, old object.Object) (object.Object, error) {
 		current, err := scale.Object(old, c.Version.Scale)
 		if err != nil {
 			return nil, err
@@ -181,20 +181,20 @@ func (v *Verbs) rescale(
 			return nil, err
 		}
 		object.SetOrDelete(object.Meta(current), "managedFields", entries, len(entries) > 0)
-		a := v.admission.admissionAttributes(ctx, &main, admit.Update, c.Name, &o)
+		a := w.attributesOf(ctx, admit.Update, c.Name, &o)
 		a.Old = current
 		if a.Object, err = change(own, current); err != nil {
 			return nil, err
 		}
-		if err := v.admission.mutate(ctx, &main, a); err != nil {
+		if err := w.mutate(ctx, a); err != nil {
 			return nil, err
 		}
 		next := a.Object
-		obj, err := c.scaled(old, next)
+		obj, err := scaled(c, old, next)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.checkScaleUID(next, e.UID); err != nil {
+		if err := checkScaleUID(c, next, e.UID); err != nil {
 			return nil, err
 		}
 		return obj, apply.TakeScaleEntries(c.Resource, c.Version, obj, next)
@@ -208,7 +208,7 @@ func (v *Verbs) rescale(
 
 // checkScaleUID compares the uid of a patched Scale with that of the stored object. The Scale of a custom object may
 // have any uid, and the object keeps its own, as in Kubernetes.
-func (c *Call) checkScaleUID(sent object.Object, stored string) error {
+func checkScaleUID(c *Call, sent object.Object, stored string) error {
 	uid := object.String(object.Meta(sent), "uid")
 	if uid == "" || uid == stored || c.Resource.Custom() {
 		return nil
@@ -221,15 +221,15 @@ func (c *Call) checkScaleUID(sent object.Object, stored string) error {
 }
 
 // scaled returns old with the replicas of the client's Scale.
-func (c *Call) scaled(old, sent object.Object) (object.Object, error) {
-	if err := c.checkScale(sent); err != nil {
+func scaled(c *Call, old, sent object.Object) (object.Object, error) {
+	if err := checkScale(c, sent); err != nil {
 		return nil, err
 	}
 	return scale.Put(old, sent, c.Version.Scale)
 }
 
 // checkScale validates the client's Scale.
-func (c *Call) checkScale(sent object.Object) error {
+func checkScale(c *Call, sent object.Object) error {
 	typed, err := scale.Typed(sent)
 	if err != nil {
 		return err

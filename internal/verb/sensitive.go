@@ -26,7 +26,7 @@ func (v *Verbs) Conceal(ctx context.Context, c *Call) (*Call, error) {
 }
 
 // unmask restores the stored values of masked fields in the client's object.
-func (c *Call) unmask(obj, old object.Object) error {
+func unmask(c *Call, obj, old object.Object) error {
 	return c.Secrecy.Unmask(obj, old, secrecy.Part{
 		Kind: c.Kind().GroupKind(), Name: c.Name, Split: c.Version.Status, Status: c.Subresource == "status",
 	})

@@ -76,6 +76,6 @@ func (en *encoder) stale(ctx context.Context, c *Call, e *watchcache.Entry) (boo
 // Persisted returns the stored bytes of obj, an object of the storage version, under the call's name, and its JSON.
 func (v *Verbs) Persisted(ctx context.Context, c *Call, obj object.Object) (raw []byte, json codec.Stored, err error) {
 	json = codec.EncodeStored(obj)
-	raw, err = v.writer.encoder.persisted(ctx, c, c.Name, json)
+	raw, err = v.encoder.persisted(ctx, c, c.Name, json)
 	return raw, json, err
 }

@@ -78,14 +78,14 @@ func (v *Verbs) deleteUnreadable(ctx context.Context, c *Call) (*Result, error) 
 		}
 		v.log.Warn("deletion of an object that cannot be read, without regard to its finalizers", "key", c.key(c.Name),
 			"user", c.User.GetName())
-		gone, err := v.writer.erase(ctx, c, nil, e.Revision)
+		gone, err := v.erase(ctx, c, nil, e.Revision)
 		switch {
 		case retry(err):
 			continue
 		case err != nil:
 			return nil, storeError(err, c, c.Name)
 		}
-		return &Result{Deleted: true}, v.writer.waitVisible(ctx, c, gone)
+		return &Result{Deleted: true}, v.waitVisible(ctx, c, gone)
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/request/invalid"
-	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
@@ -29,42 +28,44 @@ import (
 // missing object.
 func (v *Verbs) Replace(ctx context.Context, c *Call, body decode.Body, o metav1.UpdateOptions) (*Result, error) {
 	validation := fieldValidation(o.FieldValidation)
-	obj, err := v.decoder.decode(ctx, c, body, validation)
+	obj, documents, err := v.decoder.decode(ctx, c, body, validation)
 	if err != nil {
 		return nil, err
 	}
-	c.recordSent(obj)
+	recordSent(c, obj)
 	if err := c.matches(obj); err != nil { // before looking up the object
 		return nil, err
 	}
-	res, err := v.Update(ctx, c, o, func(object.Object) (object.Object, error) {
+	w := v.begin(c, o.DryRun)
+	w.documents = documents
+	res, err := w.update(ctx, o, func(object.Object) (object.Object, error) {
 		next := obj
 		if obj = nil; next == nil { // a retry needs the original object; its problems have been reported
-			return v.decoder.decode(context.WithoutCancel(ctx), c, body, metav1.FieldValidationIgnore)
+			next, _, err := v.decoder.decode(context.WithoutCancel(ctx), c, body, metav1.FieldValidationIgnore)
+			return next, err
 		}
 		return next, nil
 	})
 	if !apierrors.IsNotFound(err) || c.Subresource != "" || c.Strategy() == nil || !c.Strategy().CreateOnUpdate {
 		return res, err
 	}
-	if obj, err = v.decoder.decode(ctx, c, body, validation); err != nil {
+	missing := v.begin(c, o.DryRun)
+	if obj, missing.documents, err = v.decoder.decode(ctx, c, body, validation); err != nil {
 		return nil, err
 	}
-	return v.createByUpdate(ctx, c, obj, o)
+	return missing.createByUpdate(ctx, obj, o)
 }
 
 // createByUpdate creates the object of a PUT, for kinds with CreateOnUpdate.
-func (v *Verbs) createByUpdate(
-	ctx context.Context, c *Call, obj object.Object, o metav1.UpdateOptions,
-) (*Result, error) {
-	if err := objectmeta.MatchName(obj, c.Name); err != nil {
+func (w *write) createByUpdate(ctx context.Context, obj object.Object, o metav1.UpdateOptions) (*Result, error) {
+	if err := objectmeta.MatchName(obj, w.call.Name); err != nil {
 		return nil, err
 	}
-	if err := v.checkUID(c, obj, ""); err != nil {
+	if err := w.checkUID(w.call, obj, ""); err != nil {
 		return nil, err
 	}
 	delete(object.Meta(obj), "resourceVersion")
-	res, err := v.Create(ctx, c, obj,
+	res, err := w.create(ctx, obj,
 		metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
 	if err == nil {
 		res.Created = true
@@ -78,26 +79,33 @@ func (v *Verbs) createByUpdate(
 func (v *Verbs) Update(
 	ctx context.Context, c *Call, o metav1.UpdateOptions, change func(current object.Object) (object.Object, error),
 ) (*Result, error) {
-	own, err := v.tracker.ownership(ctx, c)
+	return v.begin(c, o.DryRun).update(ctx, o, change)
+}
+
+func (w *write) update(
+	ctx context.Context, o metav1.UpdateOptions, change func(current object.Object) (object.Object, error),
+) (*Result, error) {
+	c := w.call // w.call may change to the stored version: see Call.Metadata
+	own, err := w.tracker.ownership(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return v.Edit(ctx, c, o, func(e *watchcache.Entry, old object.Object) (object.Object, error) {
-		obj, err := change(runtime.DeepCopyJSON(old)) // in old's version, which may differ from c's: see Call.Metadata
+	return w.edit(ctx, o, func(e *watchcache.Entry, old object.Object) (object.Object, error) {
+		obj, err := change(runtime.DeepCopyJSON(old))
 		if err != nil {
 			return nil, err
 		}
 		if err := c.matches(obj); err != nil {
 			return nil, err
 		}
-		if err := v.checkUID(c, obj, e.UID); err != nil {
+		if err := w.checkUID(c, obj, e.UID); err != nil {
 			return nil, err
 		}
-		if err := c.unmask(obj, old); err != nil {
+		if err := unmask(c, obj, old); err != nil {
 			return nil, err
 		}
 		objectmeta.DropDuplicateOwners(obj, func(text string) { request.Warn(ctx, text) })
-		v.tracker.track(own, old, obj, c.manager(o.FieldManager))
+		w.tracker.track(own, old, obj, manager(c, o.FieldManager))
 		return obj, nil
 	})
 }
@@ -105,55 +113,42 @@ func (v *Verbs) Update(
 // Edit is the loop of every write to an existing object: read, change, validate, compare and swap. edit receives the
 // current entry and its decoded object, which it must not change, and returns the new object with its final
 // managedFields.
-func (v *Verbs) Edit(
-	ctx context.Context, c *Call, o metav1.UpdateOptions,
-	edit func(e *watchcache.Entry, old object.Object) (object.Object, error),
-) (*Result, error) {
-	defer v.sequences.lock(c)()
-	for held := false; ; held = true {
-		e, err := v.Current(ctx, c)
-		if err != nil {
+func (v *Verbs) Edit(ctx context.Context, c *Call, o metav1.UpdateOptions, edit editor) (*Result, error) {
+	return v.begin(c, o.DryRun).edit(ctx, o, edit)
+}
+
+// editor returns the object that replaces old, the object of entry e.
+type editor = func(e *watchcache.Entry, old object.Object) (object.Object, error)
+
+func (w *write) edit(ctx context.Context, o metav1.UpdateOptions, edit editor) (*Result, error) {
+	defer w.sequences.lock(w.call)()
+	for charged := false; ; charged = true {
+		if err := w.find(ctx); err != nil {
 			return nil, err
 		}
-		if !held { // a retry takes the memory of the former round
-			if err := decode.Hold(ctx, e); err != nil {
+		if !charged { // a retry takes the memory of the former round
+			if err := decode.Hold(ctx, w.entry); err != nil {
 				return nil, err
 			}
 		}
-		v.sequences.refresh(c)
-		if c.Metadata {
-			c = v.inStoredVersion(c, e)
-		}
-		shown, err := v.inVersion(ctx, c, e)
+		w.refresh()
+		shown, err := w.decodeOld(ctx, w.call.Metadata)
 		if err != nil {
 			return nil, err
 		}
-		old, err := v.Object(c, shown)
-		if err != nil {
+		if w.obj, err = edit(shown, w.old); err != nil {
 			return nil, err
 		}
-		obj, err := edit(shown, old)
-		if err != nil {
+		if err := w.admitUpdate(ctx, &o); err != nil {
 			return nil, err
 		}
-		a := v.admission.admissionAttributes(ctx, c, admit.Update, c.Name, &o)
-		if c.through == "" && !c.admitted { // otherwise edit or the caller has run admission
-			a.Object, a.Old = obj, old
-			if err := v.admission.mutate(ctx, c, a); err != nil {
-				return nil, err
-			}
-			obj = a.Object
-		}
-		if err := v.guard(ctx, c, obj, old); err != nil {
+		if err := w.prepareUpdate(ctx); err != nil {
 			return nil, err
 		}
-		if err := c.checkRevision(obj, e); err != nil {
+		if err := w.validateUpdate(ctx); err != nil {
 			return nil, err
 		}
-		if err := v.prepareUpdate(ctx, c, obj, old, a.DryRun); err != nil {
-			return nil, err
-		}
-		res, err := v.admitSwap(ctx, c, a, change{entry: e, old: old, obj: obj, name: c.Name})
+		res, err := w.commitUpdate(ctx)
 		if retry(err) {
 			continue // a client that requires a revision now gets the conflict from checkRevision
 		}
@@ -161,20 +156,34 @@ func (v *Verbs) Edit(
 	}
 }
 
-// admitSwap runs the validating plugins on a complete and valid update, and commits it.
-func (v *Verbs) admitSwap(ctx context.Context, c *Call, a *admit.Attributes, ch change) (*Result, error) {
-	defer a.EndSequence()
-	if !c.admitted {
-		if err := v.admission.validateUpdate(ctx, c, a, ch.obj, ch.old); err != nil {
+// admitUpdate runs the mutating plugins and the guard, and checks the resourceVersion.
+func (w *write) admitUpdate(ctx context.Context, o *metav1.UpdateOptions) error {
+	w.attributes = w.attributesOf(ctx, admit.Update, w.call.Name, o)
+	if !w.scale && !w.call.admitted { // otherwise edit or the caller has run admission
+		w.attributes.Object, w.attributes.Old = w.obj, w.old
+		if err := w.mutate(ctx, w.attributes); err != nil {
+			return err
+		}
+		w.obj = w.attributes.Object
+	}
+	if err := w.guard(ctx, w.call, w.obj, w.old); err != nil {
+		return err
+	}
+	return checkRevision(w.call, w.obj, w.entry)
+}
+
+// commitUpdate runs the validating plugins on a complete and valid update, and commits it.
+func (w *write) commitUpdate(ctx context.Context) (*Result, error) {
+	defer w.attributes.EndSequence()
+	if !w.call.admitted {
+		if err := w.admitValid(ctx); err != nil {
 			return nil, err
 		}
 	}
-	c.canonicalize(ch.obj)
-	c.dryRun = a.DryRun
-	v.sequences.follow(c, a)
-	ch.options = store.Options{TTL: c.ttl(), Sequence: c.sequence}
-	res, err := v.writer.swap(ctx, c, ch)
-	return res, storeError(err, c, c.Name)
+	canonicalize(w.call, w.obj)
+	w.follow()
+	res, err := w.swap(ctx)
+	return res, storeError(err, w.call, w.call.Name)
 }
 
 // checkUID compares the uid in a client's object with the stored uid, "" if there is none. A uid in a patch is an
@@ -187,11 +196,11 @@ func (v *Verbs) checkUID(c *Call, sent object.Object, stored string) error {
 	return apierrors.NewConflict(c.GroupResource(), c.Name,
 		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: "+
 			"Precondition failed: UID in precondition: %v, UID in object meta: %v",
-			v.writer.store.Path(c.key(c.Name)), uid, stored))
+			v.store.Path(c.key(c.Name)), uid, stored))
 }
 
 // checkRevision compares the resourceVersion in a new object with the current revision.
-func (c *Call) checkRevision(obj object.Object, e *watchcache.Entry) error {
+func checkRevision(c *Call, obj object.Object, e *watchcache.Entry) error {
 	meta := object.Meta(obj)
 	text := object.String(meta, "resourceVersion")
 	if text == "" || text == "0" {
@@ -215,19 +224,20 @@ func (c *Call) checkRevision(obj object.Object, e *watchcache.Entry) error {
 	return nil
 }
 
-// prepareUpdate carries over fields that a client cannot change, and validates the rest.
-func (v *Verbs) prepareUpdate(ctx context.Context, c *Call, obj, old object.Object, dryRun bool) error {
+// prepareUpdate carries over fields that a client cannot change, and assigns exclusive properties.
+func (w *write) prepareUpdate(ctx context.Context) error {
+	c, obj, old := w.call, w.obj, w.old
 	meta, oldMeta := object.Meta(obj), object.Meta(old)
 	object.SetOrDelete(meta, "generation", oldMeta["generation"], oldMeta["generation"] != nil)
 	switch {
 	case c.Strategy() != nil && c.Strategy().PrepareUpdate != nil:
-		c.Strategy().PrepareUpdate(obj, old, c.Subresource, v.Env(c))
+		c.Strategy().PrepareUpdate(obj, old, c.Subresource, w.Env(c))
 		meta = object.Meta(obj)
 	case c.Subresource == "status":
 		keepOnlyStatus(obj, old)
 		meta = object.Meta(obj)
 	default:
-		c.keepStatus(obj, old)
+		keepStatus(c, obj, old)
 		if !c.Resource.NoGeneration && !sameBeyondMeta(obj, old) {
 			generation, _ := oldMeta["generation"].(int64)
 			meta["generation"] = generation + 1
@@ -241,24 +251,27 @@ func (v *Verbs) prepareUpdate(ctx context.Context, c *Call, obj, old object.Obje
 	if meta["deletionGracePeriodSeconds"] == nil && oldMeta["deletionGracePeriodSeconds"] != nil {
 		meta["deletionGracePeriodSeconds"] = oldMeta["deletionGracePeriodSeconds"]
 	}
-	if err := v.allocations.assign(ctx, c, obj, old, dryRun); err != nil {
-		return err
-	}
-	errs, err := c.validateUpdate(ctx, obj, old)
+	return w.allocations.assign(ctx, c, obj, old, w.dryRun)
+}
+
+// validateUpdate validates the update and warns the client of unwise values.
+func (w *write) validateUpdate(ctx context.Context) error {
+	errs, err := validateUpdate(ctx, w.call, w.obj, w.old)
 	if err != nil {
 		return err
 	}
-	errs = slices.Concat(v.validateIn(ctx, c, obj, old), v.limit(ctx, c, obj, old), errs)
+	errs = slices.Concat(w.validateIn(ctx, w.call, w.obj, w.old), w.limit(ctx, w.call, w.obj, w.old), errs)
 	if len(errs) > 0 {
-		return invalid.New(c.kindOf(obj), object.String(meta, "name"), secrecy.Redact(c.Version, errs))
+		name := object.String(object.Meta(w.obj), "name")
+		return invalid.New(kindOf(w.call, w.obj), name, secrecy.Redact(w.call.Version, errs))
 	}
-	c.warnings(ctx, obj, old)
-	apply.KeepTimes(old, obj) // if nothing else changes, the times in managedFields stay, too
+	warnUnwise(ctx, w.call, w.obj, w.old)
+	apply.KeepTimes(w.old, w.obj) // if nothing else changes, the times in managedFields stay, too
 	return nil
 }
 
 // keepStatus makes an update of the main resource ignore status where /status exists.
-func (c *Call) keepStatus(obj, old object.Object) {
+func keepStatus(c *Call, obj, old object.Object) {
 	if !c.Version.Status {
 		return
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// validate returns all validation errors of a new object in the call's version. If ctx ends early, it returns ctx's
+// validateObject returns all validation errors of a new object in the call's version. If ctx ends early, it returns ctx's
 // error.
-func (c *Call) validate(ctx context.Context, obj object.Object) (field.ErrorList, error) {
-	if errs := c.validateType(obj); len(errs) > 0 {
+func validateObject(ctx context.Context, c *Call, obj object.Object) (field.ErrorList, error) {
+	if errs := validateType(c, obj); len(errs) > 0 {
 		return errs, nil
 	}
 	rules := c.Strategy()
@@ -27,9 +27,9 @@ func (c *Call) validate(ctx context.Context, obj object.Object) (field.ErrorList
 		if errs := rules.Validate(ctx, obj); len(errs) > 0 {
 			return errs, ctx.Err()
 		}
-		return c.validateMeta(obj), ctx.Err()
+		return validateMeta(c, obj), ctx.Err()
 	}
-	errs := c.validateMeta(obj)
+	errs := validateMeta(c, obj)
 	if rules != nil && rules.Validate != nil {
 		return append(errs, rules.Validate(ctx, obj)...), ctx.Err()
 	}
@@ -44,13 +44,13 @@ func (c *Call) validate(ctx context.Context, obj object.Object) (field.ErrorList
 }
 
 // validateUpdate returns the validation errors of an update; old errors in unchanged fields pass. Its second result is
-// as in validate.
-func (c *Call) validateUpdate(ctx context.Context, obj, old object.Object) (field.ErrorList, error) {
-	if errs := c.validateType(obj); len(errs) > 0 {
+// as in validateObject.
+func validateUpdate(ctx context.Context, c *Call, obj, old object.Object) (field.ErrorList, error) {
+	if errs := validateType(c, obj); len(errs) > 0 {
 		return errs, nil
 	}
-	errs := c.validateMeta(obj)
-	errs = append(errs, c.validateMetaUpdate(obj, old)...)
+	errs := validateMeta(c, obj)
+	errs = append(errs, validateMetaUpdate(obj, old)...)
 	if rules := c.Strategy(); rules != nil && rules.ValidateUpdate != nil {
 		return unique(append(errs, rules.ValidateUpdate(ctx, obj, old, c.Subresource)...)), ctx.Err()
 	}
@@ -100,7 +100,7 @@ func unique(errs field.ErrorList) field.ErrorList {
 	})
 }
 
-func (c *Call) validateType(obj object.Object) (errs field.ErrorList) {
+func validateType(c *Call, obj object.Object) (errs field.ErrorList) {
 	if kind := object.String(obj, "kind"); kind != c.Resource.Kind {
 		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, "must be "+c.Resource.Kind))
 	}
@@ -110,8 +110,8 @@ func (c *Call) validateType(obj object.Object) (errs field.ErrorList) {
 	return errs
 }
 
-// warnings warns the client about valid but unwise values.
-func (c *Call) warnings(ctx context.Context, obj, old object.Object) {
+// warnUnwise warns the client about valid but unwise values.
+func warnUnwise(ctx context.Context, c *Call, obj, old object.Object) {
 	if rules := c.Strategy(); rules != nil && rules.Warnings != nil {
 		for _, text := range rules.Warnings(obj, old, c.Subresource) {
 			request.Warn(ctx, text)
@@ -123,12 +123,12 @@ func (c *Call) warnings(ctx context.Context, obj, old object.Object) {
 	had := object.Finalizers(old)
 	for _, f := range object.Finalizers(obj) {
 		if !slices.Contains(had, f) {
-			c.warnFinalizer(ctx, f)
+			warnFinalizer(ctx, f)
 		}
 	}
 }
 
-func (c *Call) warnFinalizer(ctx context.Context, name string) {
+func warnFinalizer(ctx context.Context, name string) {
 	for _, why := range validation.IsQualifiedName(name) {
 		request.Warn(ctx, fmt.Sprintf("metadata.finalizers: %q: %s", name, why))
 	}

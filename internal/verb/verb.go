@@ -78,17 +78,22 @@ type Config struct {
 type Verbs struct {
 	*Reader
 
+	store       *store.Store
 	decoder     *decoder
 	admission   *admission
 	tracker     *tracker
 	allocations *allocations
 	sequences   *sequences
-	writer      *writer
+	encoder     *encoder
+	// lifecycle is the plugin that keeps new objects out of terminating namespaces; nil if it is disabled.
+	lifecycle admit.Mutator
 
 	answers   map[string]Answer
 	actions   map[string]Action
 	guards    map[string]Guard
 	limits    map[string]Limit
+	hooks     map[string]func(old, now object.Object)
+	keepers   keeper.Keepers
 	newSuffix func() string
 	log       *slog.Logger
 }
@@ -107,24 +112,21 @@ func New(c Config) *Verbs {
 	r.corrupt = corrupt.Texts{Named: c.UnsafeDeletion, Path: c.Store.Path}
 	v := &Verbs{
 		Reader:    r,
+		store:     c.Store,
 		decoder:   newDecoder(c.Catalog, c.Actions),
 		admission: &admission{Reader: r, chain: c.Admit, authorizer: c.Authorizer},
 		tracker:   &tracker{Reader: r, newUID: c.NewUID, log: c.Log},
-		sequences: &sequences{Reader: r, store: c.Store},
+		sequences: &sequences{store: c.Store},
+		encoder:   &encoder{Reader: r, store: c.Store, storing: c.Storing, cipher: c.Cipher},
 		answers:   c.Answers, actions: c.Actions, guards: c.Guards, limits: c.Limits,
-		newSuffix: c.NewSuffix, log: c.Log,
+		hooks: c.Updated, keepers: c.Keepers, newSuffix: c.NewSuffix, log: c.Log,
 	}
-	encoder := &encoder{Reader: r, store: c.Store, storing: c.Storing, cipher: c.Cipher}
 	v.allocations = &allocations{
-		Reader: r, store: c.Store, allocators: c.Allocators, encoder: encoder, tracker: v.tracker, log: c.Log,
-	}
-	v.writer = &writer{
-		Reader: r, store: c.Store, encoder: encoder, allocations: v.allocations, admission: v.admission,
-		hooks: c.Updated, keepers: c.Keepers,
+		Reader: r, store: c.Store, allocators: c.Allocators, encoder: v.encoder, tracker: v.tracker, log: c.Log,
 	}
 	for _, p := range c.Admit.Plugins {
 		if l, ok := p.(admit.Lifecycle); ok {
-			v.writer.lifecycle = l
+			v.lifecycle = l
 		}
 	}
 	return v
@@ -148,7 +150,7 @@ func (v *Verbs) NewTyped(c *Call, typed any) (object.Object, error) {
 
 func newObject(c *Call, obj object.Object) (object.Object, error) {
 	obj["apiVersion"], obj["kind"] = c.APIVersion(), c.Resource.Kind
-	_, err := c.normalize(obj)
+	_, err := normalize(c, obj)
 	return obj, err
 }
 
@@ -159,7 +161,7 @@ func (v *Verbs) Log() *slog.Logger { return v.log }
 func (v *Verbs) NewUID() string { return v.tracker.newUID() }
 
 // Shared reports whether other servers write to the same store.
-func (v *Verbs) Shared() bool { return v.writer.store.Shared() }
+func (v *Verbs) Shared() bool { return v.store.Shared() }
 
 // Repair writes the missing allocation records of the named object: an earlier version stored the object without them,
 // or a client deleted them. Properties that another object has taken stay with that object.
@@ -167,7 +169,7 @@ func (v *Verbs) Repair(ctx context.Context, c *Call) error { return v.allocation
 
 // Free deletes a record without an owner, unless it has changed since the revision.
 func (v *Verbs) Free(ctx context.Context, prefix, name string, revision int64) error {
-	_, err := v.writer.store.Delete(ctx, prefix+"/"+name, revision)
+	_, err := v.store.Delete(ctx, prefix+"/"+name, revision)
 	return err
 }
 

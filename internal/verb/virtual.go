@@ -37,11 +37,11 @@ func (v *Verbs) answer(c *Call) Answer { return v.answers[c.Target()] }
 // Answer handles a POST to a virtual resource: a creation without the steps after admission. of is the result of
 // Virtual.
 func (v *Verbs) Answer(ctx context.Context, c, of *Call, body decode.Body, o metav1.CreateOptions) (*Result, error) {
-	obj, err := v.decoder.decode(ctx, of, body, fieldValidation(o.FieldValidation))
+	obj, _, err := v.decoder.decode(ctx, of, body, fieldValidation(o.FieldValidation))
 	if err != nil {
 		return nil, err
 	}
-	c.recordSent(obj)
+	recordSent(c, obj)
 	if err := objectmeta.MatchNamespace(obj, c.Namespace); err != nil {
 		return nil, err
 	}
@@ -52,8 +52,8 @@ func (v *Verbs) Answer(ctx context.Context, c, of *Call, body decode.Body, o met
 	if err != nil {
 		return nil, err
 	}
-	v.tracker.track(own, nil, obj, c.manager(o.FieldManager))
-	a := v.admission.askedVirtual(ctx, c, of, &o, obj)
+	v.tracker.track(own, nil, obj, manager(c, o.FieldManager))
+	a := v.admission.attributesVirtual(ctx, c, of, &o, obj)
 	if err := v.admission.chain.Mutate(ctx, a); err != nil {
 		return nil, err
 	}
@@ -69,17 +69,17 @@ func (v *Verbs) Answer(ctx context.Context, c, of *Call, body decode.Body, o met
 	return &Result{Object: out}, nil
 }
 
-// askedVirtual returns the admission attributes of obj, which has the kind of call of, as a write to c.
-func (ad *admission) askedVirtual(
+// attributesVirtual returns the admission attributes of obj, which has the kind of call of, as a write to c.
+func (ad *admission) attributesVirtual(
 	ctx context.Context, c, of *Call, o *metav1.CreateOptions, obj object.Object,
 ) *admit.Attributes {
-	a := ad.admissionAttributes(ctx, c, admit.Create, named(c, obj), o)
+	a := ad.attributes(ctx, c, admit.Create, named(c, obj), o)
 	a.Kind, a.Object = of.Kind(), obj
 	if c.Subresource != "" {
 		a.Convert = func(_ context.Context, obj object.Object, _, _ *catalog.Version) (object.Object, error) {
 			return obj, nil
 		}
-		a.Normalize = func(_ *catalog.Version, obj object.Object) error { _, err := of.normalize(obj); return err }
+		a.Normalize = func(_ *catalog.Version, obj object.Object) error { _, err := normalize(of, obj); return err }
 	}
 	return a
 }
