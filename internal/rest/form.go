@@ -112,11 +112,11 @@ func (st *stream) transformEvent(raw []byte) ([]byte, error) {
 		if f.As == "PartialObjectMetadataList" {
 			f.As = "PartialObjectMetadata"
 		}
-		return st.s.transform(st.c, f, raw, nil)
+		return st.s.transform(st.call(), f, raw, nil)
 	}
-	o := st.s.tableOptions(st.c, st.form)
+	o := st.s.tableOptions(st.call(), st.form)
 	o.NoHeaders = st.rows > 0
-	return table.Single(st.c.Resource, st.c.Version, table.Row{JSON: raw}, o)
+	return table.Single(st.call().Resource, st.call().Version, table.Row{JSON: raw}, o)
 }
 
 // writeTable responds with a list as a table, row by row.

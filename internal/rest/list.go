@@ -26,7 +26,7 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request, c *verb.Call)
 	if err != nil {
 		return err
 	}
-	return s.writeList(w, r, c, page, media)
+	return s.writeList(w, r, page.Call, page, media)
 }
 
 // writeList streams a page: a header, each object's bytes, a trailer.

@@ -22,7 +22,6 @@ import (
 // stream writes one watch.
 type stream struct {
 	s          *Server
-	c          *verb.Call
 	watch      *verb.Watch
 	form       form
 	out        sink
@@ -34,6 +33,9 @@ type stream struct {
 	keys       map[watch.EventType]any // frame keys by event type: made once, because making one allocates
 	masked     bool                    // of keys
 }
+
+// call returns the call of the watch, with the fields masked that its user may not read by now.
+func (st *stream) call() *verb.Call { return st.watch.Call() }
 
 // sink is where the frames of a watch go.
 type sink interface {
@@ -59,7 +61,7 @@ func (st *stream) initial(ctx context.Context, o *metainternal.ListOptions) bool
 	}
 	if ok && o.SendInitialEvents != nil && *o.SendInitialEvents && o.AllowWatchBookmarks {
 		ok = st.bookmark(st.watch.From(), true)
-		st.s.figures.listed(st.c, st.s.verbs.Now().Sub(st.began))
+		st.s.figures.listed(st.call(), st.s.verbs.Now().Sub(st.began))
 	}
 	return ok
 }
@@ -112,7 +114,7 @@ func (st *stream) follow(ctx context.Context) {
 // whileServed ends the watch when its kind is no longer served in the form that the watch began with. It returns the
 // function that stops looking.
 func (st *stream) whileServed(end func()) (stop func()) {
-	c := st.c
+	c := st.call()
 	var mu sync.Mutex // guards forget, which the callback replaces
 	var forget func() bool
 	var look func(life context.Context)
@@ -178,16 +180,16 @@ func (st *stream) put(frame []byte) bool {
 func (st *stream) frameKey(kind watch.EventType) any {
 	if st.form.As == "Table" {
 		return frameKey{
-			version: st.c.Version, form: st.form, kind: kind, masked: st.c.Secrecy.Masked, headers: st.rows == 0,
+			version: st.call().Version, form: st.form, kind: kind, masked: st.call().Secrecy.Masked, headers: st.rows == 0,
 			second: st.s.verbs.Now().Unix(),
 		}
 	}
-	if st.masked != st.c.Secrecy.Masked {
-		st.masked, st.keys = st.c.Secrecy.Masked, nil
+	if st.masked != st.call().Secrecy.Masked {
+		st.masked, st.keys = st.call().Secrecy.Masked, nil
 	}
 	key := st.keys[kind]
 	if key == nil {
-		key = frameKey{version: st.c.Version, form: st.form, kind: kind, masked: st.c.Secrecy.Masked}
+		key = frameKey{version: st.call().Version, form: st.form, kind: kind, masked: st.call().Secrecy.Masked}
 		if st.keys == nil {
 			st.keys = map[watch.EventType]any{}
 		}
@@ -218,7 +220,7 @@ func (st *stream) identity(ev *verb.Event) []byte {
 		meta["namespace"] = ev.Prev.Namespace
 	}
 	return codec.AppendJSON(nil,
-		object.Object{"kind": st.c.Resource.Kind, "apiVersion": st.c.APIVersion(), "metadata": meta})
+		object.Object{"kind": st.call().Resource.Kind, "apiVersion": st.call().APIVersion(), "metadata": meta})
 }
 
 // send sends an object without an event, from the initial state. All watches with the same version and form share the
@@ -250,21 +252,21 @@ func (st *stream) send(kind watch.EventType, e *watchcache.Entry) bool {
 func (st *stream) document(e *watchcache.Entry) (before, body, after []byte, err error) {
 	switch st.form.Type {
 	case codec.Protobuf:
-		if body, err = st.s.binary(st.c, st.form, e); err == nil {
-			before, after = codec.Envelope(st.c.APIVersion(), st.c.Resource.Kind, len(body))
+		if body, err = st.s.binary(st.call(), st.form, e); err == nil {
+			before, after = codec.Envelope(st.call().APIVersion(), st.call().Resource.Kind, len(body))
 		}
 	case codec.CBOR:
-		body, err = st.s.binary(st.c, st.form, e)
+		body, err = st.s.binary(st.call(), st.form, e)
 		before = codec.CBORTag(0)
 	default:
-		body, err = st.s.verbs.JSON(st.c, e)
+		body, err = st.s.verbs.JSON(st.call(), e)
 	}
 	return before, body, after, err
 }
 
 // encode encodes the frame of an entry.
 func (st *stream) encode(kind watch.EventType, e *watchcache.Entry) ([]byte, error) {
-	raw, err := st.s.verbs.JSON(st.c, e)
+	raw, err := st.s.verbs.JSON(st.call(), e)
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +279,7 @@ func (st *stream) wrap(kind watch.EventType, raw []byte, texts ...string) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	return st.form.frame(kind, body, st.c, texts...)
+	return st.form.frame(kind, body, st.call(), texts...)
 }
 
 // bookmark sends a bookmark: the client has received all changes up to revision. end marks the end of the initial
@@ -288,7 +290,7 @@ func (st *stream) bookmark(revision int64, end bool) bool {
 		meta["annotations"] = object.Object{metav1.InitialEventsAnnotationKey: "true"}
 	}
 	raw := codec.AppendJSON(nil,
-		object.Object{"kind": st.c.Resource.Kind, "apiVersion": st.c.APIVersion(), "metadata": meta})
+		object.Object{"kind": st.call().Resource.Kind, "apiVersion": st.call().APIVersion(), "metadata": meta})
 	frame, err := st.wrap(watch.Bookmark, raw)
 	if err != nil {
 		st.fail(err)

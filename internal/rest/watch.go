@@ -44,7 +44,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *verb.Call
 		defer s.figures.sharded(c)()
 	}
 	st := &stream{
-		s: s, c: c, watch: watching, form: media, bookmarks: options.AllowWatchBookmarks, figures: s.figures.of(c),
+		s: s, watch: watching, form: media, bookmarks: options.AllowWatchBookmarks, figures: s.figures.of(c),
 		began: s.verbs.Now(),
 	}
 	run := func(ctx context.Context, out sink) {

@@ -10,6 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/secrecy"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
 // Call is one request to one resource. It does not change: the methods that return a call return a changed copy.
@@ -33,7 +34,7 @@ type Call struct {
 	Agent string
 	// Audit records details of the client's request; nil if nothing is recorded, and for calls in process.
 	Audit request.Record
-	// Secrecy masks fields that the user may not read; set by Conceal.
+	// Secrecy masks fields that the user may not read: see Conceal.
 	Secrecy secrecy.Secrecy
 
 	inProcess bool // made by Reader.Call
@@ -154,6 +155,17 @@ func (c *Call) MetadataOnly() *Call {
 func (c *Call) SkippingUnreadable() *Call {
 	out := *c
 	out.SkipUnreadable = true
+	return &out
+}
+
+// narrow returns the call with the fields masked that the user may not read by the permissions of a sight.
+func (c *Call) narrow(s *selector.Sight) *Call {
+	narrowed := c.Secrecy
+	if narrowed.Narrow(s, c.Verb); narrowed == c.Secrecy {
+		return c
+	}
+	out := *c
+	out.Secrecy = narrowed
 	return &out
 }
 

@@ -19,7 +19,7 @@ const convertedWindow = 1000
 func (r *Reader) listConverted(
 	ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector.Selector, start listStart,
 ) (*Page, error) {
-	p := &Page{Revision: start.snapshot.Revision, Shard: sel.Shard.String()}
+	p := &Page{Call: c, Revision: start.snapshot.Revision, Shard: sel.Shard.String()}
 	var failure error
 	more := false
 	take := func(window []*watchcache.Entry) bool {

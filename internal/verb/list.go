@@ -16,6 +16,8 @@ import (
 
 // Page is the result of one list request.
 type Page struct {
+	// Call is the call of the list, with the fields masked that its user may not read at the page's revision.
+	Call      *Call
 	Revision  int64 // 0 for a list of objects that are not stored
 	Entries   []*watchcache.Entry
 	Continue  string // continue token, "" at the end
@@ -56,7 +58,7 @@ func (r *Reader) List(ctx context.Context, c *Call, o *metainternal.ListOptions)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.seeAt(sel, start.snapshot.Revision); err != nil {
+	if _, c, err = seeAt(c, sel, start.snapshot.Revision); err != nil {
 		return nil, revision.TooOldList()
 	}
 	if start, err = r.readableFrom(ctx, c, sel, start); err != nil {
@@ -65,7 +67,7 @@ func (r *Reader) List(ctx context.Context, c *Call, o *metainternal.ListOptions)
 	if r.convert.NeedsWebhook(c.Resource) {
 		return r.listConverted(ctx, c, o, sel, start)
 	}
-	p := &Page{Revision: start.snapshot.Revision, Shard: sel.Shard.String()}
+	p := &Page{Call: c, Revision: start.snapshot.Revision, Shard: sel.Shard.String()}
 	if sel.Name != "" && o.Continue == "" && (sel.Namespace != "" || !c.Resource.Namespaced) {
 		if e := start.snapshot.Get(sel.Namespace, sel.Name); sel.Matches(e) {
 			p.Entries = append(p.Entries, e)

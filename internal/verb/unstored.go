@@ -51,5 +51,6 @@ func unstoredEntry(obj object.Object) *watchcache.Entry {
 // effect.
 func (r *Reader) listUnstored(ctx context.Context, c *Call, sel *selector.Selector) (*Page, error) {
 	entries, err := r.unstored(ctx, c, "")
-	return &Page{Entries: slices.DeleteFunc(entries, func(e *watchcache.Entry) bool { return !sel.Matches(e) })}, err
+	entries = slices.DeleteFunc(entries, func(e *watchcache.Entry) bool { return !sel.Matches(e) })
+	return &Page{Call: c, Entries: entries}, err
 }

@@ -10,22 +10,24 @@ import (
 )
 
 // seeAt restricts a list or watch to objects that the caller could see at a revision and may still see. It returns the
-// sight at the revision, and ErrExpired if the sight of that revision has been dropped.
-func (c *Call) seeAt(sel *selector.Selector, revision int64) (then *selector.Sight, err error) {
+// sight at the revision and the call with the fields masked that the caller may not read, and ErrExpired if the sight of
+// that revision has been dropped.
+func seeAt(c *Call, sel *selector.Selector, revision int64) (*selector.Sight, *Call, error) {
 	if sel.Sight == nil {
-		return nil, nil
+		return nil, c, nil
 	}
+	var then *selector.Sight
 	if then, sel.Sight = sel.Sight.Since(revision); then == nil {
-		return nil, watchcache.ErrExpired
+		return nil, c, watchcache.ErrExpired
 	}
-	c.Secrecy.Narrow(sel.Sight, c.Verb)
-	return then, nil
+	return then, c.narrow(sel.Sight), nil
 }
 
 // seeAt starts the watch with the sight of the revision. A client that resumes may hold objects that it can no longer
 // see: Poll reports them as deleted.
-func (w *Watch) seeAt(revision int64) error {
-	then, err := w.c.seeAt(w.sel, revision)
+func (w *Watch) seeAt(revision int64) (err error) {
+	var then *selector.Sight
+	then, w.c, err = seeAt(w.c, w.sel, revision)
 	if w.initial == nil && then != w.sel.Sight {
 		w.sel.Sight, w.still = then, w.sel.Sight
 	}
@@ -122,7 +124,7 @@ func (w *Watch) turn(ctx context.Context, to *selector.Sight, revision int64) ([
 		return nil, err
 	}
 	w.sel.Sight = to
-	w.c.Secrecy.Narrow(to, w.c.Verb)
+	w.c = w.c.narrow(to)
 	added, err := w.moved(ctx, came, revision, watch.Added)
 	return append(events, added...), err
 }

@@ -100,6 +100,9 @@ func (w *Watch) start(ctx context.Context, o *metainternal.ListOptions) (err err
 	return nil
 }
 
+// Call returns the call of the watch, with the fields masked that its user may not read by now.
+func (w *Watch) Call() *Call { return w.c }
+
 // Close ends the watch.
 func (w *Watch) Close() {
 	if w.watcher != nil {
