@@ -308,7 +308,7 @@ func (p *process) conversion() *convert.Converter {
 		functions[kind] = f
 	}
 	return convert.New(convert.Options{
-		Call: p.host.Webhooks.Call, Functions: functions, Log: p.log, Metrics: p.host.Metrics,
+		Call: p.host.Webhooks.CallConversion, Functions: functions, Log: p.log, Metrics: p.host.Metrics,
 	})
 }
 

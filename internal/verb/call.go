@@ -10,7 +10,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/secrecy"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
-	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
 // Call is one request to one resource. It does not change: the methods that return a call return a changed copy.
@@ -159,7 +158,7 @@ func (c *Call) SkippingUnreadable() *Call {
 }
 
 // narrow returns the call with the fields masked that the user may not read by the permissions of a sight.
-func (c *Call) narrow(s *selector.Sight) *Call {
+func (c *Call) narrow(s secrecy.Roles) *Call {
 	narrowed := c.Secrecy
 	if narrowed.Narrow(s, c.Verb); narrowed == c.Secrecy {
 		return c

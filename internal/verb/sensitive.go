@@ -3,6 +3,7 @@ package verb
 import (
 	"context"
 
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/secrecy"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
@@ -32,8 +33,11 @@ func unmask(c *Call, obj, old object.Object) error {
 	})
 }
 
+// maskedForm identifies the masked form of an entry in one version. All callers who see it masked share its bytes.
+type maskedForm struct{ version *catalog.Version }
+
 func (r *Reader) maskedJSON(c *Call, e *watchcache.Entry) ([]byte, error) {
-	return e.Encoded(secrecy.Form{Version: c.Version}, func() ([]byte, error) {
+	return e.Encoded(maskedForm{c.Version}, func() ([]byte, error) {
 		raw, err := r.JSONIn(c.Resource, c.Version, e)
 		if err != nil {
 			return nil, err

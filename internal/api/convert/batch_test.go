@@ -17,7 +17,6 @@ import (
 	gvk "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/net/webhook"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -29,7 +28,7 @@ type fake struct {
 	before  func(ctx context.Context, call int, objs []object.Object) error
 }
 
-func (f *fake) call(ctx context.Context, _ webhook.Target, body []byte) ([]byte, error) {
+func (f *fake) call(ctx context.Context, _ *apiextensionsv1.WebhookClientConfig, body []byte) ([]byte, error) {
 	var review struct {
 		Request struct {
 			UID               string

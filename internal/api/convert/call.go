@@ -7,12 +7,10 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	gvk "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/net/webhook"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/request/charge"
@@ -112,7 +110,7 @@ func (c *Converter) post(
 			attribute.String("UID", uid))
 	}
 	sent := appendReview(nil, version, uid, apiVersion, objs)
-	answer, err := c.options.Call(ctx, target(hook.ClientConfig), sent)
+	answer, err := c.options.Call(ctx, hook.ClientConfig, sent)
 	if err != nil {
 		return nil, callFailure, fmt.Errorf("conversion webhook for %v failed: %v", kind, err)
 	}
@@ -137,24 +135,6 @@ func (c *Converter) noteFailure(ctx context.Context, r *catalog.Resource, apiVer
 			"conversion webhook failed; requests for objects in another version than the stored one fail until it "+
 				"answers", "definition", r.Plural+"."+r.Group, "version", apiVersion, "error", err)
 	}
-}
-
-// target returns the address of a definition's webhook.
-func target(c *apiextensionsv1.WebhookClientConfig) webhook.Target {
-	t := webhook.Target{CABundle: c.CABundle}
-	if c.URL != nil {
-		t.URL = *c.URL
-	}
-	if s := c.Service; s != nil {
-		t.Service = &webhook.Service{Namespace: s.Namespace, Name: s.Name}
-		if s.Port != nil {
-			t.Service.Port = *s.Port
-		}
-		if s.Path != nil {
-			t.Service.Path = *s.Path
-		}
-	}
-	return t
 }
 
 // check validates the i-th converted object against the original, and restores metadata that a webhook must not change.

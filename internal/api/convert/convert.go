@@ -27,7 +27,6 @@ import (
 	gvk "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/net/webhook"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
@@ -38,8 +37,8 @@ type Function func(ctx context.Context, objs []object.Object, apiVersion string)
 
 // Options configures a Converter.
 type Options struct {
-	// Call calls a webhook: webhook.Client.Call. nil means that webhooks cannot be called.
-	Call func(ctx context.Context, t webhook.Target, body []byte) ([]byte, error)
+	// Call calls a definition's webhook: webhook.Client.CallConversion. nil means that webhooks cannot be called.
+	Call func(ctx context.Context, c *apiextensionsv1.WebhookClientConfig, body []byte) ([]byte, error)
 	// Functions convert the given kinds, overriding the conversion in their definitions.
 	Functions map[gvk.GroupKind]Function
 	// CacheBytes bounds the memory for converted objects, 128 MiB if zero.
@@ -62,7 +61,7 @@ type Converter struct {
 // New returns a converter.
 func New(o Options) *Converter {
 	if o.Call == nil {
-		o.Call = func(context.Context, webhook.Target, []byte) ([]byte, error) {
+		o.Call = func(context.Context, *apiextensionsv1.WebhookClientConfig, []byte) ([]byte, error) {
 			return nil, errors.New("this server calls no webhooks")
 		}
 	}

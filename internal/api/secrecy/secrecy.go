@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/object"
 	objectschema "github.com/bowsprit/bowsprit/internal/object/schema"
@@ -34,10 +33,18 @@ type Secrecy struct {
 	Masked bool
 }
 
+// Version is a version of a kind: catalog.Version.
+type Version interface {
+	// SensitiveFields returns the sensitive fields of the version's objects; nil means none.
+	SensitiveFields() (*sensitive.Fields, error)
+	// Schema returns the version's schema, or nil.
+	Schema() (*objectschema.Schema, error)
+}
+
 // Of returns the secrecy of objects of a version. The request names the object; its verb and subresource matter only
 // for the permission to list or watch. A nil authorizer allows everything.
 func Of(
-	ctx context.Context, v *catalog.Version, a authz.Authorizer, who user.Info, what request.Info,
+	ctx context.Context, v Version, a authz.Authorizer, who user.Info, what request.Info,
 ) (Secrecy, error) {
 	fields, err := v.SensitiveFields()
 	if err != nil {
@@ -120,45 +127,42 @@ func (s Secrecy) Unmask(obj, old object.Object, p Part) error {
 	return invalid.New(p.Kind, p.Name, wrong)
 }
 
-// Form identifies the masked form of an entry in one version. All callers who see it masked share its bytes.
-type Form struct{ Version *catalog.Version }
-
 // Redact removes sensitive values from the errors of an object of a version. It keeps the messages of rules, since
 // definitions may not compute them from values.
-func Redact(v *catalog.Version, errs field.ErrorList) field.ErrorList {
-	if len(errs) == 0 || v.Sensitive == nil {
+func Redact(v Version, errs field.ErrorList) field.ErrorList {
+	if len(errs) == 0 {
 		return errs
 	}
 	fields, err := v.SensitiveFields()
 	if err != nil || fields == nil {
 		return errs
 	}
-	said := map[string]bool{}
+	texts := map[string]bool{}
 	if sch, err := v.Schema(); err == nil && sch != nil {
-		messages(sch.Root(), said)
+		messages(sch.Root(), texts)
 	}
-	return fields.Redact(errs, func(detail string) bool { return said[detail] })
+	return fields.Redact(errs, func(detail string) bool { return texts[detail] })
 }
 
 // messages collects the messages of the rules of a schema.
-func messages(n *objectschema.Node, said map[string]bool) {
+func messages(n *objectschema.Node, texts map[string]bool) {
 	if n == nil {
 		return
 	}
 	for i := range n.Rules {
 		r := &n.Rules[i]
 		if r.Message != "" {
-			said[strings.TrimSpace(r.Message)] = true
+			texts[strings.TrimSpace(r.Message)] = true
 			continue
 		}
-		said["failed rule: "+strings.TrimSpace(r.Rule)] = true
+		texts["failed rule: "+strings.TrimSpace(r.Rule)] = true
 	}
 	for _, child := range n.Properties {
-		messages(child, said)
+		messages(child, texts)
 	}
-	messages(n.Items, said)
-	messages(n.AdditionalProperties, said)
+	messages(n.Items, texts)
+	messages(n.AdditionalProperties, texts)
 	for _, child := range n.AllOf {
-		messages(child, said)
+		messages(child, texts)
 	}
 }

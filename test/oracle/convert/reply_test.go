@@ -88,7 +88,7 @@ func newPair(t *testing.T, reviewVersions ...string) *pair {
 	t.Cleanup(calls.Close)
 	v1, v2 := &catalog.Version{Name: "v1"}, &catalog.Version{Name: "v2"}
 	return &pair{
-		hook: hook, upstream: safe, ours: convert.New(convert.Options{Call: calls.Call}),
+		hook: hook, upstream: safe, ours: convert.New(convert.Options{Call: calls.CallConversion}),
 		resource: &catalog.Resource{
 			Group: "example.com", Plural: "crontabs", Kind: "CronTab", Versions: []*catalog.Version{v2, v1},
 			Storage:    v1,
