@@ -22,7 +22,7 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *verb.Cal
 	if err != nil {
 		return err
 	}
-	c.WarnDependents(r.Context(), options)
+	verb.WarnDependents(r.Context(), c, options)
 	res, err := s.verbs.Delete(r.Context(), c, *options)
 	if err != nil {
 		return err

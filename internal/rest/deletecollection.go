@@ -23,7 +23,7 @@ func (s *Server) serveDeleteCollection(w http.ResponseWriter, r *http.Request, c
 	if corrupt.Asked(options) {
 		return invalidOptions("DeleteOptions", corrupt.NotInCollections())
 	}
-	c.WarnDependents(r.Context(), options)
+	verb.WarnDependents(r.Context(), c, options)
 	page, err := s.verbs.List(r.Context(), c, listed)
 	if err != nil {
 		return err

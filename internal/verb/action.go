@@ -74,7 +74,7 @@ func (v *Verbs) Act(ctx context.Context, c *Call, act *Action, body decode.Body,
 	if err := v.admission.chain.Validate(ctx, a); err != nil {
 		return err
 	}
-	return act.Run(ctx, v, c.approved(), into, o)
+	return act.Run(ctx, v, c.Approved(), into, o)
 }
 
 // attributesOther returns the admission attributes for the creation of obj, which has another kind than the call's resource.

@@ -30,7 +30,7 @@ type admission struct {
 // mayCreate checks that the user of an update or apply may also create an object. The permission for the update itself
 // has been checked before.
 func (ad *admission) mayCreate(ctx context.Context, c *Call) error {
-	if ad.authorizer == nil || c.inProcess || c.Verb == "create" {
+	if ad.authorizer == nil || c.InProcess || c.Verb == "create" {
 		return nil
 	}
 	return authz.Require(ctx, ad.authorizer, c.User, &request.Info{
@@ -51,7 +51,7 @@ func (ad *admission) attributes(
 		Warn:    func(text string) { request.Warn(ctx, text) },
 		Audit:   c.Audit,
 		Convert: func(ctx context.Context, obj object.Object, from, to *catalog.Version) (object.Object, error) {
-			return ad.convert.Convert(ctx, c.Resource, from, to, obj)
+			return ad.Converter().Convert(ctx, c.Resource, from, to, obj)
 		},
 		Normalize: func(v *catalog.Version, obj object.Object) error {
 			_, err := normalize(c.In(v), obj)

@@ -55,7 +55,7 @@ func (l *allocations) assign(ctx context.Context, c *Call, obj, old object.Objec
 	if h == nil || c.Subresource != "" {
 		return nil
 	}
-	if _, err := l.view.Fresh(ctx); err != nil { // properties released by the latest writes count as free
+	if _, err := l.View().Fresh(ctx); err != nil { // properties released by the latest writes count as free
 		return err
 	}
 	return h.Assign(obj, old, dryRun)
@@ -189,7 +189,7 @@ func (l *allocations) claim(ctx context.Context, h Allocation) (store.Change, er
 		return store.Change{}, err
 	}
 	raw, err := l.encoder.persisted(ctx, call, h.Name, stored)
-	return store.Change{Key: call.key(h.Name), Value: raw}, err
+	return store.Change{Key: call.Key(h.Name), Value: raw}, err
 }
 
 // repair writes the missing records of the named object: an earlier version stored the object without them, or a client
@@ -231,7 +231,7 @@ func (l *allocations) leaked(c *Call, prefix, name string) (bool, error) {
 // held returns the allocator of the call's kind and the named object from the view; both may be nil.
 func (l *allocations) held(c *Call) (Allocator, object.Object, error) {
 	h := l.allocator(c)
-	e := l.view.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
+	e := l.View().Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
 	if h == nil || e == nil {
 		return h, nil, nil
 	}
@@ -257,14 +257,14 @@ func (l *allocations) prefixOf(h Allocation) string {
 	if !h.served() {
 		return h.Prefix
 	}
-	if r := l.catalog.Snapshot().Resource(h.Resource.Group, h.Resource.Resource); r != nil {
+	if r := l.Catalog().Snapshot().Resource(h.Resource.Group, h.Resource.Resource); r != nil {
 		return r.Prefix
 	}
 	return ""
 }
 
 func (l *allocations) recordOf(h Allocation) *watchcache.Entry {
-	return l.view.Collection(l.prefixOf(h)).Snapshot().Get("", h.Name)
+	return l.View().Collection(l.prefixOf(h)).Snapshot().Get("", h.Name)
 }
 
 // ours reports whether a record belongs to the allocation, not to another object with the same property.

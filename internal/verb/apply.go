@@ -33,7 +33,7 @@ func (v *Verbs) Apply(
 					// A converted object may lack defaults, and obj shares its values. Kubernetes fills them in only if
 					// the apply changes something.
 					if sameButOwnership(obj, old) {
-						return obj, c.matches(obj)
+						return obj, matches(c, obj)
 					}
 					obj = runtime.DeepCopyJSON(obj)
 				}
@@ -99,7 +99,7 @@ func (v *Verbs) merge(
 		secrecy.Part{Kind: c.Kind().GroupKind(), Name: c.Name, Applied: true}); err != nil {
 		return nil, err
 	}
-	obj, err := own.Apply(live, applied, o.FieldManager, o.Force != nil && *o.Force, v.now())
+	obj, err := own.Apply(live, applied, o.FieldManager, o.Force != nil && *o.Force, v.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func normalizeApplied(c *Call, obj object.Object, err error) (object.Object, err
 			}
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		return obj, c.matches(obj)
+		return obj, matches(c, obj)
 	}
 	if _, err := objectmeta.Check(obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -146,5 +146,5 @@ func normalizeApplied(c *Call, obj object.Object, err error) (object.Object, err
 	if sch != nil {
 		sch.NormalizeApplied(obj)
 	}
-	return obj, c.matches(obj)
+	return obj, matches(c, obj)
 }

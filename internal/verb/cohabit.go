@@ -25,7 +25,7 @@ func (ad *admission) showCohabiting(c *Call, a *admit.Attributes) {
 	other := twin.Versions[0]
 	a.Cohabits, a.CohabitsVersion = twin, other
 	a.Convert = func(ctx context.Context, obj object.Object, from, to *catalog.Version) (object.Object, error) {
-		return ad.convert.Convert(ctx, alias, as(from), as(to), obj)
+		return ad.Converter().Convert(ctx, alias, as(from), as(to), obj)
 	}
 	own := a.Normalize
 	a.Normalize = func(v *catalog.Version, obj object.Object) error {

@@ -55,10 +55,10 @@ func (w *write) commitWhole(ctx context.Context) (*Result, error) {
 // dryCommit replaces the transaction in a dry run.
 func (w *write) dryCommit(ctx context.Context, stored codec.Stored) (*Result, error) {
 	if w.entry == nil {
-		if _, err := w.view.Fresh(ctx); err != nil {
+		if _, err := w.View().Fresh(ctx); err != nil {
 			return nil, err
 		}
-		if w.view.Collection(w.call.Resource.Prefix).Snapshot().Get(w.call.Namespace, w.name) != nil {
+		if w.View().Collection(w.call.Resource.Prefix).Snapshot().Get(w.call.Namespace, w.name) != nil {
 			return nil, store.ErrExists
 		}
 	}
@@ -80,11 +80,11 @@ func (w *write) put(ctx context.Context, stored codec.Stored) (int64, error) {
 	if w.entry != nil {
 		change.Revision = w.entry.Revision
 	}
-	revision, err := w.keepers.Write(ctx, w.view.Collection(w.call.Resource.Prefix), change, func() (int64, error) {
+	revision, err := w.keepers.Write(ctx, w.View().Collection(w.call.Resource.Prefix), change, func() (int64, error) {
 		if w.entry == nil {
 			return w.putNew(ctx, raw, records.also)
 		}
-		return w.store.With(w.options(records.also)).Update(ctx, w.call.key(w.name), raw, w.entry.Revision)
+		return w.store.With(w.options(records.also)).Update(ctx, w.call.Key(w.name), raw, w.entry.Revision)
 	})
 	return revision, records.end(ctx, err)
 }
@@ -130,8 +130,8 @@ func (v *Verbs) erase(ctx context.Context, c *Call, obj object.Object, revision 
 		return 0, err
 	}
 	change := keeper.Change{Namespace: c.Namespace, Name: c.Name, Revision: revision}
-	gone, err := v.keepers.Write(ctx, v.view.Collection(c.Resource.Prefix), change, func() (int64, error) {
-		return v.store.With(store.Options{Also: records.also}).Delete(ctx, c.key(c.Name), revision)
+	gone, err := v.keepers.Write(ctx, v.View().Collection(c.Resource.Prefix), change, func() (int64, error) {
+		return v.store.With(store.Options{Also: records.also}).Delete(ctx, c.Key(c.Name), revision)
 	})
 	return gone, records.end(ctx, err)
 }
@@ -142,7 +142,7 @@ func (v *Verbs) waitVisible(ctx context.Context, c *Call, revision int64) error 
 	if rules := c.Strategy(); rules == nil || !rules.Serial && !rules.VisibleOnReturn {
 		return nil
 	}
-	return v.view.WaitFor(ctx, revision)
+	return v.View().WaitFor(ctx, revision)
 }
 
 // revisionOf returns the resourceVersion of a stored object.

@@ -51,7 +51,7 @@ func (w *write) create(ctx context.Context, obj object.Object, o metav1.CreateOp
 		if !retry(err) {
 			return res, err
 		}
-		if _, err := w.view.Fresh(ctx); err != nil {
+		if _, err := w.View().Fresh(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -209,12 +209,12 @@ func (w *write) commitNew(ctx context.Context) (*Result, error) {
 }
 
 // alreadyExists returns the error for a taken name. The message mentions if the existing object is being deleted.
-func (r *Reader) alreadyExists(ctx context.Context, c *Call, name string) error {
+func (v *Verbs) alreadyExists(ctx context.Context, c *Call, name string) error {
 	err := apierrors.NewAlreadyExists(c.GroupResource(), name)
-	if _, late := r.view.Fresh(ctx); late != nil {
+	if _, late := v.View().Fresh(ctx); late != nil {
 		return err
 	}
-	if e := r.view.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, name); e != nil && e.Deleting {
+	if e := v.View().Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, name); e != nil && e.Deleting {
 		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
 	}
 	return err

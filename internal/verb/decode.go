@@ -82,7 +82,7 @@ func (d *decoder) decode(
 
 // inVersionOf returns the call in the version of its kind that obj names, or nil.
 func inVersionOf(c *Call, obj object.Object) *Call {
-	v := c.version(object.String(obj, "apiVersion"))
+	v := c.VersionOf(object.String(obj, "apiVersion"))
 	if v == nil || v.New == nil || v == c.Version || object.String(obj, "kind") != c.Resource.Kind {
 		return nil
 	}

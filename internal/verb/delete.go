@@ -28,7 +28,7 @@ func (v *Verbs) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*R
 			return nil, apierrors.NewForbidden(c.GroupResource(), c.Name, errors.New(why))
 		}
 	}
-	if v.corrupt.Named && corrupt.Asked(&o) {
+	if v.UnsafeDeletion() && corrupt.Asked(&o) {
 		return v.deleteUnreadable(ctx, c)
 	}
 	w := v.begin(c, o.DryRun)
@@ -41,10 +41,10 @@ func (v *Verbs) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*R
 		if err := CheckPreconditions(c, o.Preconditions, w.entry); err != nil {
 			return nil, err
 		}
-		if _, err := w.decodeOld(ctx, c.inProcess || c.Metadata); err != nil { // a cleanup needs only the metadata
+		if _, err := w.decodeOld(ctx, c.InProcess || c.Metadata); err != nil { // a cleanup needs only the metadata
 			return nil, err
 		}
-		grace := deletion.GraceFor(w.call.Strategy(), w.old, &o, v.now())
+		grace := deletion.GraceFor(w.call.Strategy(), w.old, &o, v.Now())
 		if grace.UnderWay {
 			return &Result{Object: w.old, Documents: w.entry.Documents()}, nil
 		}
@@ -64,7 +64,7 @@ func (v *Verbs) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*R
 
 // admitDelete runs admission for a deletion, with both the mutating and the validating plugins.
 func (w *write) admitDelete(ctx context.Context, o *metav1.DeleteOptions) error {
-	if w.call.admitted {
+	if w.call.Admitted {
 		return nil
 	}
 	name := w.call.Name
@@ -96,7 +96,7 @@ func (w *write) remove(ctx context.Context, o metav1.DeleteOptions, grace deleti
 	case last:
 		object.SetOrDelete(object.Meta(obj), "finalizers", had, has) // the response shows the object as it was
 	default:
-		deletion.Mark(obj, w.now())
+		deletion.Mark(obj, w.Now())
 	}
 	w.obj, w.raise = obj, contentsFence(c, obj)
 	switch {
@@ -121,7 +121,7 @@ func (w *write) remove(ctx context.Context, o metav1.DeleteOptions, grace deleti
 
 // WarnDependents warns a client that names no policy about the fate of the dependents, for kinds with a surprising
 // default.
-func (c *Call) WarnDependents(ctx context.Context, o *metav1.DeleteOptions) {
+func WarnDependents(ctx context.Context, c *Call, o *metav1.DeleteOptions) {
 	//lint:ignore SA1019 older clients send the old option
 	silent := o.PropagationPolicy == nil && o.OrphanDependents == nil
 	if strategy := c.Strategy(); silent && strategy != nil && strategy.WarnDependents != "" {

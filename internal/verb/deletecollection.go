@@ -16,11 +16,11 @@ const deleters = 16
 
 // DeleteCollection deletes every object in the call's namespace, or in all namespaces if that is "".
 func (v *Verbs) DeleteCollection(ctx context.Context, c *Call, o metav1.DeleteOptions) error {
-	if _, err := v.view.Fresh(ctx); err != nil {
+	if _, err := v.View().Fresh(ctx); err != nil {
 		return err
 	}
 	var entries []*watchcache.Entry
-	v.view.Collection(c.Resource.Prefix).Snapshot().Scan(c.Namespace, "", func(e *watchcache.Entry) bool {
+	v.View().Collection(c.Resource.Prefix).Snapshot().Scan(c.Namespace, "", func(e *watchcache.Entry) bool {
 		entries = append(entries, e)
 		return true
 	})

@@ -6,7 +6,9 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
@@ -43,4 +45,14 @@ func storeError(err error, c *Call, name string) error {
 	default:
 		return err
 	}
+}
+
+// kindOf returns the kind that errors about obj name, taken from obj itself.
+func kindOf(c *Call, obj object.Object) schema.GroupKind {
+	apiVersion := object.String(obj, "apiVersion")
+	if c.Resource.Secondary {
+		apiVersion = c.Resource.APIVersion(c.Resource.Storage) // the error comes from the rules of that version
+	}
+	gv, _ := schema.ParseGroupVersion(apiVersion)
+	return schema.GroupKind{Group: gv.Group, Kind: object.String(obj, "kind")}
 }

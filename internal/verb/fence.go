@@ -9,6 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/verb/call"
 )
 
 // putNew stores the new object, unless its definition or its namespace is being deleted. The catalog and the namespace
@@ -18,11 +19,11 @@ func (w *write) putNew(ctx context.Context, raw []byte, also []store.Change) (re
 	for {
 		if fences, ok := w.fences(); ok {
 			s := w.store.With(store.Options{TTL: ttl(w.call), UnlessFenced: fences, Sequence: w.sequence, Also: also})
-			if revision, err = s.Create(ctx, w.call.key(w.name), raw); !errors.Is(err, store.ErrFenced) {
+			if revision, err = s.Create(ctx, w.call.Key(w.name), raw); !errors.Is(err, store.ErrFenced) {
 				return revision, err
 			}
 		}
-		if _, err := w.view.Fresh(ctx); err != nil {
+		if _, err := w.View().Fresh(ctx); err != nil {
 			return 0, err
 		}
 		if err := w.stillThere(ctx); err != nil {
@@ -38,7 +39,7 @@ func (w *write) fences() (uids []string, ok bool) {
 		uids = append(uids, w.call.Resource.Definition.UID)
 	}
 	if w.call.Namespace != "" && w.lifecycle != nil {
-		ns := w.view.Collection("namespaces").Snapshot().Get("", w.call.Namespace)
+		ns := w.View().Collection("namespaces").Snapshot().Get("", w.call.Namespace)
 		if ns == nil {
 			return nil, false
 		}
@@ -52,10 +53,10 @@ func (w *write) fences() (uids []string, ok bool) {
 func (w *write) stillThere(ctx context.Context) error {
 	c := w.call
 	if c.Resource.Custom() {
-		now := w.catalog.Snapshot().Resource(c.Resource.Group, c.Resource.Plural)
+		now := w.Catalog().Snapshot().Resource(c.Resource.Group, c.Resource.Plural)
 		switch {
 		case now == nil || now.Definition.UID != c.Resource.Definition.UID:
-			return NotServed()
+			return call.NotServed()
 		case now.Terminating:
 			return terminating(c, "create")
 		}

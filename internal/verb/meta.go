@@ -9,7 +9,7 @@ import (
 )
 
 // matches refuses a body with another name or namespace than the path.
-func (c *Call) matches(obj object.Object) error {
+func matches(c *Call, obj object.Object) error {
 	if err := objectmeta.MatchNamespace(obj, c.Namespace); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"github.com/bowsprit/bowsprit/internal/api/apply"
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
 )
@@ -15,7 +14,7 @@ import (
 func (t *tracker) fillSystemFields(c *Call, obj object.Object) {
 	meta := object.Meta(obj)
 	meta["uid"] = t.newUID()
-	meta["creationTimestamp"] = objectmeta.Stamp(t.now())
+	meta["creationTimestamp"] = objectmeta.Stamp(t.Now())
 	if !c.Resource.NoGeneration {
 		meta["generation"] = int64(1)
 	}
@@ -41,38 +40,28 @@ func (t *tracker) ownership(ctx context.Context, c *Call) (*apply.Ownership, err
 		own, err := apply.NewOwnership(c.Resource, c.Version, c.Subresource)
 		return ownershipOrError{own, err}
 	}).(ownershipOrError)
-	if v.err != nil || !t.convert.NeedsWebhook(c.Resource) {
+	if v.err != nil || !t.Converter().NeedsWebhook(c.Resource) {
 		return v.own, v.err
 	}
 	return v.own.With(apply.Foreign{
 		Served: func(apiVersion string) bool {
-			of := c.version(apiVersion)
+			of := c.VersionOf(apiVersion)
 			return of != nil && of.Served
 		},
 		Convert: func(objs []object.Object, apiVersion string) ([]object.Object, error) {
-			from, to := c.version(object.String(objs[0], "apiVersion")), c.version(apiVersion)
+			from, to := c.VersionOf(object.String(objs[0], "apiVersion")), c.VersionOf(apiVersion)
 			if from == nil || to == nil {
 				return nil, fmt.Errorf("request to convert CR to an invalid group/version: %s", apiVersion)
 			}
-			return t.convert.ConvertAll(ctx, c.Resource, from, to, objs)
+			return t.Converter().ConvertAll(ctx, c.Resource, from, to, objs)
 		},
 	}), nil
-}
-
-// version returns the version of the call's resource that an apiVersion names, or nil.
-func (c *Call) version(apiVersion string) *catalog.Version {
-	for _, v := range c.Resource.Versions {
-		if c.Resource.APIVersion(v) == apiVersion {
-			return v
-		}
-	}
-	return nil
 }
 
 // track records in obj's managedFields that the manager turned old into obj. An object with values that do not match
 // its schema cannot be tracked: it continues without managedFields to validation, which reports the problem.
 func (t *tracker) track(own *apply.Ownership, old, obj object.Object, manager string) {
-	if err := own.Update(old, obj, manager, t.now()); err != nil {
+	if err := own.Update(old, obj, manager, t.Now()); err != nil {
 		t.log.Debug("managed fields", "err", err)
 		delete(object.Meta(obj), "managedFields")
 	}

@@ -43,7 +43,7 @@ func (v *Verbs) Patch(
 				decode.Warn(ctx, problems)
 			}
 		}
-		if err := c.matches(obj); err != nil {
+		if err := matches(c, obj); err != nil {
 			return nil, err
 		}
 		if err := unmask(c, obj, old); err != nil {

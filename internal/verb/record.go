@@ -39,7 +39,7 @@ func (w *write) recordChange(ctx context.Context, now object.Object) {
 		log.Changed(nil, now)
 		return
 	}
-	shown, err := w.inVersion(ctx, w.call, w.entry)
+	shown, err := w.InVersion(ctx, w.call, w.entry)
 	if err != nil {
 		return // the write is done; the log has the request without the change
 	}

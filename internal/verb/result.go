@@ -34,7 +34,7 @@ func (w *write) result(ctx context.Context, stored codec.Stored, revision int64)
 		return res
 	}
 	// A read in this version returns more: it adds the defaults of the stored version.
-	raw, err := w.reread(ctx, w.call, w.name, stored, revision)
+	raw, err := w.Reread(ctx, w.call, w.name, stored, revision)
 	if err != nil {
 		return res // the write is done; respond with the written object
 	}
@@ -55,7 +55,7 @@ func (w *write) dryResult(ctx context.Context, stored codec.Stored) (*Result, er
 	if err != nil {
 		return nil, err
 	}
-	if out, err = w.convert.Reread(ctx, w.call.Resource, w.call.storage(), w.call.Version, out); err != nil {
+	if out, err = w.Converter().Reread(ctx, w.call.Resource, w.call.Storage(), w.call.Version, out); err != nil {
 		return nil, err
 	}
 	revision, has := object.Meta(w.obj)["resourceVersion"]
@@ -68,7 +68,7 @@ func (w *write) dryResult(ctx context.Context, stored codec.Stored) (*Result, er
 // set); no field that apply accepts and a read prunes.
 func (w *write) readAsWritten() bool {
 	c := w.call
-	if c.Version != c.storage() {
+	if c.Version != c.Storage() {
 		return false
 	}
 	_, hasStatus := w.obj["status"]

@@ -22,7 +22,7 @@ const rewriters = 2
 // deleted since the entries were read. It returns the number of objects written.
 func (v *Verbs) Rewrite(ctx context.Context, c *Call, entries []*watchcache.Entry) (written int, err error) {
 	c = c.In(c.Resource.Storage)
-	shown, err := v.allInVersion(ctx, c, entries)
+	shown, err := v.AllInVersion(ctx, c, entries)
 	if err != nil {
 		return 0, err
 	}
@@ -93,6 +93,6 @@ func (v *Verbs) overwrite(ctx context.Context, c *Call, e *watchcache.Entry, obj
 	if err != nil {
 		return err
 	}
-	_, err = v.store.With(store.Options{TTL: ttl(c)}).Update(ctx, c.key(c.Name), raw, e.Revision)
+	_, err = v.store.With(store.Options{TTL: ttl(c)}).Update(ctx, c.Key(c.Name), raw, e.Revision)
 	return err
 }

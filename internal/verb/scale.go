@@ -26,23 +26,6 @@ import (
 // The scale subresource shows three fields of an object as an autoscaling/v1 Scale. Changing the Scale changes the
 // object, under the object's own rules.
 
-// Scale returns the scale of an entry in the call's version.
-func (r *Reader) Scale(c *Call, e *watchcache.Entry) (*autoscalingv1.Scale, error) {
-	obj, err := r.Object(c, e)
-	if err != nil {
-		return nil, err
-	}
-	view, found, err := scale.Of(obj, c.Version.Scale)
-	if err != nil {
-		return nil, err
-	}
-	if !found {
-		return nil, apierrors.NewInternalError(
-			fmt.Errorf("the spec replicas field %q does not exist", c.Version.Scale.SpecReplicasPath))
-	}
-	return view, nil
-}
-
 // ReplaceScale replaces the scale of the named object by the Scale in body.
 func (v *Verbs) ReplaceScale(
 	ctx context.Context, c *Call, body decode.Body, o metav1.UpdateOptions,
@@ -60,7 +43,7 @@ func (v *Verbs) ReplaceScale(
 	}
 	if err == nil {
 		recordTyped(c, sent, scale.Kind)
-		err = c.matches(obj)
+		err = matches(c, obj)
 	}
 	if err != nil {
 		return nil, err
@@ -128,7 +111,7 @@ func (v *Verbs) applyScale(
 	force := options.Force != nil && *options.Force
 	return v.rescale(ctx, c, updateOptionsOf(options),
 		func(own *apply.Ownership, current object.Object) (object.Object, error) {
-			return own.Apply(current, runtime.DeepCopyJSON(applied), options.FieldManager, force, v.now())
+			return own.Apply(current, runtime.DeepCopyJSON(applied), options.FieldManager, force, v.Now())
 		})
 }
 
@@ -234,7 +217,7 @@ func checkScale(c *Call, sent object.Object) error {
 	if err != nil {
 		return err
 	}
-	if err := c.matches(sent); err != nil {
+	if err := matches(c, sent); err != nil {
 		return err
 	}
 	if n := typed.Spec.Replicas; n < 0 && !c.Resource.Custom() { // a custom object's own validation checks this

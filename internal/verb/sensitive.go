@@ -3,11 +3,9 @@ package verb
 import (
 	"context"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/secrecy"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
-	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // Conceal returns a copy of the call that hides the fields that the user may not read: reads mask these fields, writes
@@ -30,18 +28,5 @@ func (v *Verbs) Conceal(ctx context.Context, c *Call) (*Call, error) {
 func unmask(c *Call, obj, old object.Object) error {
 	return c.Secrecy.Unmask(obj, old, secrecy.Part{
 		Kind: c.Kind().GroupKind(), Name: c.Name, Split: c.Version.Status, Status: c.Subresource == "status",
-	})
-}
-
-// maskedForm identifies the masked form of an entry in one version. All callers who see it masked share its bytes.
-type maskedForm struct{ version *catalog.Version }
-
-func (r *Reader) maskedJSON(c *Call, e *watchcache.Entry) ([]byte, error) {
-	return e.Encoded(maskedForm{c.Version}, func() ([]byte, error) {
-		raw, err := r.JSONIn(c.Resource, c.Version, e)
-		if err != nil {
-			return nil, err
-		}
-		return c.Secrecy.Fields.MaskJSON(raw)
 	})
 }

@@ -38,8 +38,8 @@ func (w *write) refresh() {
 	if w.call.Resource.Strategy == nil || !w.call.Resource.Strategy.Serial {
 		return
 	}
-	seen := w.view.Revision() // first: the catalog is at least as new as the view
-	w.call = w.call.at(w.catalog.Snapshot())
+	seen := w.View().Revision() // first: the catalog is at least as new as the view
+	w.call = w.call.At(w.Catalog().Snapshot())
 	if w.sequences.needed(w.call) {
 		w.sequence = store.Sequence{Name: w.call.Resource.Qualified(), Seen: seen}
 	}

@@ -2,6 +2,7 @@ package verb
 
 import (
 	"context"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -14,7 +15,7 @@ import (
 
 // toStorage encodes an object of the call's version for the store: in the storage version, without a revision.
 func (en *encoder) toStorage(ctx context.Context, c *Call, obj object.Object) (codec.Stored, error) {
-	out, err := en.convert.Convert(ctx, c.Resource, c.Version, c.storage(), obj)
+	out, err := en.Converter().Convert(ctx, c.Resource, c.Version, c.Storage(), obj)
 	if err != nil {
 		return codec.Stored{}, err
 	}
@@ -35,7 +36,7 @@ func (en *encoder) persisted(ctx context.Context, c *Call, name string, stored c
 	if en.cipher == nil {
 		return raw, nil
 	}
-	raw, err := en.cipher.Encrypt(ctx, en.covered(c), c.key(name), raw)
+	raw, err := en.cipher.Encrypt(ctx, en.covered(c), c.Key(name), raw)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -63,7 +64,7 @@ func (en *encoder) stale(ctx context.Context, c *Call, e *watchcache.Entry) (boo
 	if !en.cipher.Covers(prefix) {
 		return false, nil
 	}
-	r, err := en.store.Get(ctx, c.key(e.Name))
+	r, err := en.store.Get(ctx, c.Key(e.Name))
 	switch {
 	case err != nil:
 		return false, err
@@ -78,4 +79,20 @@ func (v *Verbs) Persisted(ctx context.Context, c *Call, obj object.Object) (raw 
 	json = codec.EncodeStored(obj)
 	raw, err = v.encoder.persisted(ctx, c, c.Name, json)
 	return raw, json, err
+}
+
+// canonicalize brings a validated object into its stored form.
+func canonicalize(c *Call, obj object.Object) {
+	delete(object.Meta(obj), "selfLink")
+	if rules := c.Strategy(); rules != nil && rules.Store != nil {
+		rules.Store(obj)
+	}
+}
+
+// ttl returns the lifetime of the object after each write; 0 means no limit.
+func ttl(c *Call) time.Duration {
+	if c.Resource.Strategy == nil {
+		return 0
+	}
+	return c.Resource.Strategy.TTL
 }

@@ -33,7 +33,7 @@ func (v *Verbs) Replace(ctx context.Context, c *Call, body decode.Body, o metav1
 		return nil, err
 	}
 	recordSent(c, obj)
-	if err := c.matches(obj); err != nil { // before looking up the object
+	if err := matches(c, obj); err != nil { // before looking up the object
 		return nil, err
 	}
 	w := v.begin(c, o.DryRun)
@@ -95,7 +95,7 @@ func (w *write) update(
 		if err != nil {
 			return nil, err
 		}
-		if err := c.matches(obj); err != nil {
+		if err := matches(c, obj); err != nil {
 			return nil, err
 		}
 		if err := w.checkUID(c, obj, e.UID); err != nil {
@@ -159,7 +159,7 @@ func (w *write) edit(ctx context.Context, o metav1.UpdateOptions, edit editor) (
 // admitUpdate runs the mutating plugins and the guard, and checks the resourceVersion.
 func (w *write) admitUpdate(ctx context.Context, o *metav1.UpdateOptions) error {
 	w.attributes = w.attributesOf(ctx, admit.Update, w.call.Name, o)
-	if !w.scale && !w.call.admitted { // otherwise edit or the caller has run admission
+	if !w.scale && !w.call.Admitted { // otherwise edit or the caller has run admission
 		w.attributes.Object, w.attributes.Old = w.obj, w.old
 		if err := w.mutate(ctx, w.attributes); err != nil {
 			return err
@@ -175,7 +175,7 @@ func (w *write) admitUpdate(ctx context.Context, o *metav1.UpdateOptions) error 
 // commitUpdate runs the validating plugins on a complete and valid update, and commits it.
 func (w *write) commitUpdate(ctx context.Context) (*Result, error) {
 	defer w.attributes.EndSequence()
-	if !w.call.admitted {
+	if !w.call.Admitted {
 		if err := w.admitValid(ctx); err != nil {
 			return nil, err
 		}
@@ -196,7 +196,7 @@ func (v *Verbs) checkUID(c *Call, sent object.Object, stored string) error {
 	return apierrors.NewConflict(c.GroupResource(), c.Name,
 		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: "+
 			"Precondition failed: UID in precondition: %v, UID in object meta: %v",
-			v.store.Path(c.key(c.Name)), uid, stored))
+			v.store.Path(c.Key(c.Name)), uid, stored))
 }
 
 // checkRevision compares the resourceVersion in a new object with the current revision.

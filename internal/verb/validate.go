@@ -78,10 +78,10 @@ func (v *Verbs) validateIn(ctx context.Context, c *Call, obj, old object.Object)
 		return nil
 	}
 	return rules.ValidateIn(obj, old, c.Subresource, func() (map[string]string, error) {
-		if _, err := v.view.Fresh(ctx); err != nil {
+		if _, err := v.View().Fresh(ctx); err != nil {
 			return nil, err
 		}
-		ns := v.view.Collection("namespaces").Snapshot().Get("", c.Namespace)
+		ns := v.View().Collection("namespaces").Snapshot().Get("", c.Namespace)
 		if ns == nil {
 			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, c.Namespace)
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
@@ -24,9 +25,38 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/call"
 	"github.com/bowsprit/bowsprit/internal/verb/corrupt"
 	"github.com/bowsprit/bowsprit/internal/verb/keeper"
+	"github.com/bowsprit/bowsprit/internal/verb/read"
 )
+
+// The types of calls and reads have names here, so that other packages import only this one.
+type (
+	// Call is one request to one resource.
+	Call = call.Call
+	// Client is the client's part of a call.
+	Client = read.Client
+	// Reader reads objects.
+	Reader = read.Reader
+	// Page is the result of one list request.
+	Page = read.Page
+	// Watch is one watch of a collection.
+	Watch = read.Watch
+	// Event is a change in a watch.
+	Event = read.Event
+	// Finder computes the objects of a virtual resource.
+	Finder = read.Finder
+)
+
+// Left and Hidden are the types of events for objects that leave a watch: see read.Left.
+const (
+	Left   = read.Left
+	Hidden = read.Hidden
+)
+
+// NotServed is the error for an unknown path.
+func NotServed() error { return call.NotServed() }
 
 // Config holds the dependencies of Verbs. All fields are required unless noted otherwise.
 type Config struct {
@@ -106,10 +136,10 @@ func New(c Config) *Verbs {
 	if c.Convert == nil {
 		c.Convert = convert.New(convert.Options{})
 	}
-	r := &Reader{
-		catalog: c.Catalog, view: c.View, convert: c.Convert, finders: c.Finders, now: c.Now, sharded: c.Sharded,
-	}
-	r.corrupt = corrupt.Texts{Named: c.UnsafeDeletion, Path: c.Store.Path}
+	r := read.New(read.Config{
+		Catalog: c.Catalog, View: c.View, Convert: c.Convert, Finders: c.Finders, Now: c.Now, Sharded: c.Sharded,
+		Corrupt: corrupt.Texts{Named: c.UnsafeDeletion, Path: c.Store.Path},
+	})
 	v := &Verbs{
 		Reader:    r,
 		store:     c.Store,
@@ -152,6 +182,14 @@ func newObject(c *Call, obj object.Object) (object.Object, error) {
 	obj["apiVersion"], obj["kind"] = c.APIVersion(), c.Resource.Kind
 	_, err := normalize(c, obj)
 	return obj, err
+}
+
+// ServerUser returns the identity of the server itself, for writes that Kubernetes makes as kube-apiserver. Policies
+// and webhooks may match on the name.
+func ServerUser() user.Info {
+	return &user.DefaultInfo{
+		Name: user.APIServerUser, Groups: []string{user.AllAuthenticated, user.SystemPrivilegedGroup},
+	}
 }
 
 // Log returns the log for users of the verbs.

@@ -9,6 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
+	"github.com/bowsprit/bowsprit/internal/verb/call"
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
@@ -24,7 +25,7 @@ type Answer func(
 // Virtual returns an error if no Answer is registered.
 func (v *Verbs) Virtual(c *Call) (*Call, error) {
 	if v.answer(c) == nil {
-		return nil, NotServed()
+		return nil, call.NotServed()
 	}
 	if c.Subresource == "" {
 		return c, nil

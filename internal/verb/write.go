@@ -52,9 +52,9 @@ func (w *write) find(ctx context.Context) (err error) {
 // metadata is true, the write changes only metadata and the version is the stored one.
 func (w *write) decodeOld(ctx context.Context, metadata bool) (*watchcache.Entry, error) {
 	if metadata {
-		w.call = w.inStoredVersion(w.call, w.entry)
+		w.call = w.InStoredVersion(w.call, w.entry)
 	}
-	shown, err := w.inVersion(ctx, w.call, w.entry)
+	shown, err := w.InVersion(ctx, w.call, w.entry)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package revision
+package read
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ParseVersion parses a resourceVersion parameter. As in Kubernetes, its error becomes a 500 for a get and a watch, and
+// parseVersion parses a resourceVersion parameter. As in Kubernetes, its error becomes a 500 for a get and a watch, and
 // a 400 for a list.
-func ParseVersion(text string) (int64, error) {
+func parseVersion(text string) (int64, error) {
 	v, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
 		return 0, field.Invalid(field.NewPath("resourceVersion"), text, err.Error())
@@ -20,9 +20,9 @@ func ParseVersion(text string) (int64, error) {
 	return int64(v), nil
 }
 
-// TooLarge is the error for a read at a revision that does not exist yet. A client that talks to several replicas waits
+// tooLarge is the error for a read at a revision that does not exist yet. A client that talks to several replicas waits
 // a second and retries.
-func TooLarge(want, have int64) error {
+func tooLarge(want, have int64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", want, have), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{
 		{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"},
@@ -30,8 +30,8 @@ func TooLarge(want, have int64) error {
 	return err
 }
 
-// InList converts an error of ParseVersion to the wording of lists, and returns any other error unchanged.
-func InList(err error) error {
+// inList converts an error of parseVersion to the wording of lists, and returns any other error unchanged.
+func inList(err error) error {
 	var bad *field.Error
 	if errors.As(err, &bad) {
 		return apierrors.NewBadRequest("invalid resource version: " + bad.Error())
@@ -39,14 +39,14 @@ func InList(err error) error {
 	return err
 }
 
-// TooOldList is the error for a list at an exact revision that has been compacted.
-func TooOldList() error {
+// tooOldList is the error for a list at an exact revision that has been compacted.
+func tooOldList() error {
 	return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
 }
 
-// TooOldToken is the error for a continue token with a compacted revision. token continues the list at the newest
+// tooOldToken is the error for a continue token with a compacted revision. token continues the list at the newest
 // revision, for clients that prefer an inconsistent list to a restart.
-func TooOldToken(token string) error {
+func tooOldToken(token string) error {
 	err := apierrors.NewResourceExpired("The provided continue parameter is too old " +
 		"to display a consistent list result. You can start a new list without " +
 		"the continue parameter, or use the continue token in this response to " +
@@ -58,7 +58,7 @@ func TooOldToken(token string) error {
 	return err
 }
 
-// TooOldWatch ends a watch at a revision that has left the history.
-func TooOldWatch(from, now int64) error {
+// tooOldWatch ends a watch at a revision that has left the history.
+func tooOldWatch(from, now int64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, now))
 }

@@ -1,4 +1,4 @@
-package revision
+package read
 
 import (
 	"encoding/base64"
@@ -7,8 +7,8 @@ import (
 )
 
 func TestToken(t *testing.T) {
-	want := Token{Revision: 7, Start: "default/a\x00"}
-	got, err := Parse(want.Encode())
+	want := continueToken{Revision: 7, Start: "default/a\x00"}
+	got, err := parseToken(want.Encode())
 	if err != nil || got.Revision != 7 || got.After() != "default/a" {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -22,7 +22,7 @@ func TestToken(t *testing.T) {
 		"out of the list": {encode(`{"v":"meta.k8s.io/v1","rv":1,"start":"../secrets/a"}`),
 			"continue key is not valid: ../secrets/a"},
 	} {
-		_, err := Parse(c.token)
+		_, err := parseToken(c.token)
 		if err == nil || !strings.Contains(err.Error(), c.want) ||
 			!strings.HasPrefix(err.Error(), "invalid continue token: ") {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
@@ -34,10 +34,10 @@ func encode(s string) string { return base64.RawURLEncoding.EncodeToString([]byt
 
 // FuzzParse: a token comes from the client and must neither panic nor lead out of its collection.
 func FuzzParse(f *testing.F) {
-	f.Add(Token{Revision: 7, Start: "default/a\x00"}.Encode())
+	f.Add(continueToken{Revision: 7, Start: "default/a\x00"}.Encode())
 	f.Add(encode(`{"v":"meta.k8s.io/v1","rv":-1,"start":"/../x"}`))
 	f.Fuzz(func(t *testing.T, text string) {
-		token, err := Parse(text)
+		token, err := parseToken(text)
 		if err == nil && (strings.Contains("/"+token.Start+"/", "/../") || token.Start == "") {
 			t.Errorf("accepted %q: %+v", text, token)
 		}

@@ -1,4 +1,4 @@
-package verb
+package read
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
-	"github.com/bowsprit/bowsprit/internal/verb/revision"
+	"github.com/bowsprit/bowsprit/internal/verb/call"
 	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
@@ -18,7 +18,7 @@ import (
 // It belongs to one goroutine.
 type Watch struct {
 	r       *Reader
-	c       *Call
+	c       *call.Call
 	sel     *selector.Selector
 	from    int64                // the watch sends events after this revision
 	initial *watchcache.Snapshot // objects to send first; nil for none
@@ -42,8 +42,8 @@ type Event struct {
 
 // Watch starts a watch. The error is about its parameters. Initial and Poll return later errors, which the client
 // receives inside the stream.
-func (r *Reader) Watch(ctx context.Context, c *Call, o *metainternal.ListOptions) (*Watch, error) {
-	if err := c.watchOne(o); err != nil {
+func (r *Reader) Watch(ctx context.Context, c *call.Call, o *metainternal.ListOptions) (*Watch, error) {
+	if err := watchOne(c, o); err != nil {
 		return nil, err
 	}
 	sel, err := r.selector(c, o)
@@ -62,7 +62,7 @@ func (r *Reader) Watch(ctx context.Context, c *Call, o *metainternal.ListOptions
 }
 
 // watchOne restricts a watch with a name, from the path (the old form /watch/…/name), to that object.
-func (c *Call) watchOne(o *metainternal.ListOptions) error {
+func watchOne(c *call.Call, o *metainternal.ListOptions) error {
 	switch {
 	case c.Name == "":
 	case o.FieldSelector == nil || o.FieldSelector.Empty():
@@ -79,7 +79,7 @@ func (c *Call) watchOne(o *metainternal.ListOptions) error {
 func (w *Watch) start(ctx context.Context, o *metainternal.ListOptions) (err error) {
 	wantsInitial := o.SendInitialEvents != nil && *o.SendInitialEvents
 	if o.ResourceVersion != "" && o.ResourceVersion != "0" && !wantsInitial {
-		w.from, err = revision.ParseVersion(o.ResourceVersion)
+		w.from, err = parseVersion(o.ResourceVersion)
 		return err
 	}
 	revision, err := w.r.catchUp(ctx, o.ResourceVersion)
@@ -101,7 +101,7 @@ func (w *Watch) start(ctx context.Context, o *metainternal.ListOptions) (err err
 }
 
 // Call returns the call of the watch, with the fields masked that its user may not read by now.
-func (w *Watch) Call() *Call { return w.c }
+func (w *Watch) Call() *call.Call { return w.c }
 
 // Close ends the watch.
 func (w *Watch) Close() {
@@ -137,7 +137,7 @@ func (w *Watch) Initial(ctx context.Context, send func(*watchcache.Entry) bool, 
 		return ok, nil
 	}
 	w.sel.Windows(w.initial, "", convertedWindow, func(window []*watchcache.Entry) bool {
-		if window, err = w.r.allInVersion(ctx, w.c, window); err != nil {
+		if window, err = w.r.AllInVersion(ctx, w.c, window); err != nil {
 			ok = false
 			return false
 		}
@@ -212,7 +212,7 @@ func (w *Watch) changes(ctx context.Context, events []*watchcache.Event) ([]Even
 		}
 		out, entries = append(out, one), append(entries, one.Entry, one.Prev)
 	}
-	entries, err := w.r.allInVersion(ctx, w.c, entries)
+	entries, err := w.r.AllInVersion(ctx, w.c, entries)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +244,7 @@ func (w *Watch) Show(ev *Event) (kind watch.EventType, ok bool) {
 // expired translates the error of a watch with expired events.
 func (w *Watch) expired(err error) error {
 	if errors.Is(err, watchcache.ErrExpired) {
-		return revision.TooOldWatch(w.from, w.r.view.Revision())
+		return tooOldWatch(w.from, w.r.view.Revision())
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package verb
+package read
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/call"
 	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
@@ -17,13 +18,13 @@ const convertedWindow = 1000
 
 // listConverted finishes List for a kind with a conversion webhook.
 func (r *Reader) listConverted(
-	ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector.Selector, start listStart,
+	ctx context.Context, c *call.Call, o *metainternal.ListOptions, sel *selector.Selector, start listStart,
 ) (*Page, error) {
 	p := &Page{Call: c, Revision: start.snapshot.Revision, Shard: sel.Shard.String()}
 	var failure error
 	more := false
 	take := func(window []*watchcache.Entry) bool {
-		if window, failure = r.allInVersion(ctx, c, window); failure != nil {
+		if window, failure = r.AllInVersion(ctx, c, window); failure != nil {
 			return false
 		}
 		for _, e := range window {

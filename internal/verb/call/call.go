@@ -1,14 +1,16 @@
-package verb
+// Package call has Call, one request to one resource.
+//
+// It stands between a request and the verbs: package read resolves a request to a call, and reads and writes take it.
+// A Call holds the catalog snapshot from the start of the request, so a response never mixes two states of a definition.
+// It does not change and is safe for concurrent use: a method that returns a call returns a copy.
+package call
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/secrecy"
-	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -36,9 +38,12 @@ type Call struct {
 	// Secrecy masks fields that the user may not read: see Conceal.
 	Secrecy secrecy.Secrecy
 
-	inProcess bool // made by Reader.Call
-	admitted  bool // admission approved the operation behind this write, and skips the write
-	asStored  bool // Version is the object's stored version, and the write keeps it
+	// InProcess is true for calls of the server itself: see read.Reader.Call.
+	InProcess bool
+	// Admitted is true if admission has approved the operation behind this write, and skips the write.
+	Admitted bool
+
+	asStored bool // Version is the object's stored version, and the write keeps it
 }
 
 // GroupResource returns the resource as errors name it.
@@ -49,16 +54,6 @@ func (c *Call) GroupResource() schema.GroupResource {
 // Kind returns the kind of the call's objects in its version.
 func (c *Call) Kind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: c.Resource.Group, Version: c.Version.Name, Kind: c.Resource.Kind}
-}
-
-// kindOf returns the kind that errors about obj name, taken from obj itself.
-func kindOf(c *Call, obj object.Object) schema.GroupKind {
-	apiVersion := object.String(obj, "apiVersion")
-	if c.Resource.Secondary {
-		apiVersion = c.Resource.APIVersion(c.Resource.Storage) // the error comes from the rules of that version
-	}
-	gv, _ := schema.ParseGroupVersion(apiVersion)
-	return schema.GroupKind{Group: gv.Group, Kind: object.String(obj, "kind")}
 }
 
 // Strategy returns the kind's checks and defaults beyond its schema, for the call's version; nil if there are none.
@@ -72,43 +67,19 @@ func (c *Call) Target() string {
 	return c.Resource.Qualified() + "/" + c.Subresource
 }
 
-// canonicalize brings a validated object into its stored form.
-func canonicalize(c *Call, obj object.Object) {
-	delete(object.Meta(obj), "selfLink")
-	if rules := c.Strategy(); rules != nil && rules.Store != nil {
-		rules.Store(obj)
-	}
-}
-
 // APIVersion returns the apiVersion of objects in the call's version.
 func (c *Call) APIVersion() string { return c.Resource.APIVersion(c.Version) }
 
-// key returns the object's key in the store.
-func (c *Call) key(name string) string {
+// Key returns the object's key in the store.
+func (c *Call) Key(name string) string {
 	if c.Namespace == "" {
 		return c.Resource.Prefix + "/" + name
 	}
 	return c.Resource.Prefix + "/" + c.Namespace + "/" + name
 }
 
-// ttl returns the lifetime of the object after each write; 0 means no limit.
-func ttl(c *Call) time.Duration {
-	if c.Resource.Strategy == nil {
-		return 0
-	}
-	return c.Resource.Strategy.TTL
-}
-
-// ServerUser returns the identity of the server itself, for writes that Kubernetes makes as kube-apiserver. Policies
-// and webhooks may match on the name.
-func ServerUser() user.Info {
-	return &user.DefaultInfo{
-		Name: user.APIServerUser, Groups: []string{user.AllAuthenticated, user.SystemPrivilegedGroup},
-	}
-}
-
-// storage returns the version in which the call stores objects.
-func (c *Call) storage() *catalog.Version {
+// Storage returns the version in which the call stores objects.
+func (c *Call) Storage() *catalog.Version {
 	if c.asStored {
 		return c.Version
 	}
@@ -157,8 +128,8 @@ func (c *Call) SkippingUnreadable() *Call {
 	return &out
 }
 
-// narrow returns the call with the fields masked that the user may not read by the permissions of a sight.
-func (c *Call) narrow(s secrecy.Roles) *Call {
+// Narrow returns the call with the fields masked that the user may not read by the permissions of a sight.
+func (c *Call) Narrow(s secrecy.Roles) *Call {
 	narrowed := c.Secrecy
 	if narrowed.Narrow(s, c.Verb); narrowed == c.Secrecy {
 		return c
@@ -168,38 +139,33 @@ func (c *Call) narrow(s secrecy.Roles) *Call {
 	return &out
 }
 
-// at returns a copy of the call with another state of the catalog.
-func (c *Call) at(s *catalog.Snapshot) *Call {
+// At returns a copy of the call with another state of the catalog.
+func (c *Call) At(s *catalog.Snapshot) *Call {
 	out := *c
 	out.Snapshot = s
 	return &out
 }
 
-// approved returns a copy of the call for the writes of an action that admission has approved.
-func (c *Call) approved() *Call {
+// Approved returns a copy of the call for the writes of an action that admission has approved.
+func (c *Call) Approved() *Call {
 	out := *c
-	out.admitted = true
+	out.Admitted = true
 	return &out
 }
 
-// inStored returns a copy of the call in an object's stored version, which the write keeps.
-func (c *Call) inStored(v *catalog.Version) *Call {
+// InStored returns a copy of the call in an object's stored version, which the write keeps.
+func (c *Call) InStored(v *catalog.Version) *Call {
 	out := *c
 	out.Version, out.asStored = v, true
 	return &out
 }
 
-// Call returns an in-process call, as user who, for the named resource in its storage version. It returns an error if
-// the catalog lacks the resource. Unserved resources are included, because the objects of a deleted definition must
-// still be removed.
-func (r *Reader) Call(gr catalog.GroupResource, namespace, name string, who user.Info) (*Call, error) {
-	snap := r.catalog.Snapshot()
-	res := snap.Resource(gr.Group, gr.Resource)
-	if res == nil {
-		return nil, NotServed()
+// VersionOf returns the version of the call's resource that an apiVersion names, or nil.
+func (c *Call) VersionOf(apiVersion string) *catalog.Version {
+	for _, v := range c.Resource.Versions {
+		if c.Resource.APIVersion(v) == apiVersion {
+			return v
+		}
 	}
-	return &Call{
-		Snapshot: snap, Resource: res, Version: res.Storage, Namespace: namespace, Name: name, User: who,
-		Agent: who.GetName(), inProcess: true,
-	}, nil
+	return nil
 }

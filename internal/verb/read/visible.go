@@ -1,4 +1,4 @@
-package verb
+package read
 
 import (
 	"context"
@@ -6,13 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/call"
 	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
 // seeAt restricts a list or watch to objects that the caller could see at a revision and may still see. It returns the
 // sight at the revision and the call with the fields masked that the caller may not read, and ErrExpired if the sight of
 // that revision has been dropped.
-func seeAt(c *Call, sel *selector.Selector, revision int64) (*selector.Sight, *Call, error) {
+func seeAt(c *call.Call, sel *selector.Selector, revision int64) (*selector.Sight, *call.Call, error) {
 	if sel.Sight == nil {
 		return nil, c, nil
 	}
@@ -20,7 +21,7 @@ func seeAt(c *Call, sel *selector.Selector, revision int64) (*selector.Sight, *C
 	if then, sel.Sight = sel.Sight.Since(revision); then == nil {
 		return nil, c, watchcache.ErrExpired
 	}
-	return then, c.narrow(sel.Sight), nil
+	return then, c.Narrow(sel.Sight), nil
 }
 
 // seeAt starts the watch with the sight of the revision. A client that resumes may hold objects that it can no longer
@@ -124,7 +125,7 @@ func (w *Watch) turn(ctx context.Context, to *selector.Sight, revision int64) ([
 		return nil, err
 	}
 	w.sel.Sight = to
-	w.c = w.c.narrow(to)
+	w.c = w.c.Narrow(to)
 	added, err := w.moved(ctx, came, revision, watch.Added)
 	return append(events, added...), err
 }
@@ -135,7 +136,7 @@ func (w *Watch) moved(
 ) ([]Event, error) {
 	if w.r.convert.NeedsWebhook(w.c.Resource) {
 		var err error
-		if entries, err = w.r.allInVersion(ctx, w.c, entries); err != nil {
+		if entries, err = w.r.AllInVersion(ctx, w.c, entries); err != nil {
 			return nil, err
 		}
 	}

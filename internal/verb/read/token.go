@@ -1,6 +1,4 @@
-// Package revision handles the revisions of lists and watches: continue tokens, the parameter resourceVersion, and the
-// errors about both. Its functions are pure.
-package revision
+package read
 
 import (
 	"encoding/base64"
@@ -12,9 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Token is the position at which a paged list continues. It has kube-apiserver's format, so that clients can move
+// continueToken is the position at which a paged list continues. It has kube-apiserver's format, so that clients can move
 // between servers that share a store.
-type Token struct {
+type continueToken struct {
 	APIVersion string `json:"v"`
 	// Revision is the revision of the first page, or -1 to go on at the newest one.
 	Revision int64 `json:"rv"`
@@ -25,7 +23,7 @@ type Token struct {
 const tokenVersion = "meta.k8s.io/v1"
 
 // Encode returns the token in its external form.
-func (t Token) Encode() string {
+func (t continueToken) Encode() string {
 	t.APIVersion = tokenVersion
 	raw, err := json.Marshal(t)
 	if err != nil {
@@ -35,18 +33,18 @@ func (t Token) Encode() string {
 }
 
 // After returns the last key of the previous page.
-func (t Token) After() string { return strings.TrimSuffix(t.Start, "\x00") }
+func (t continueToken) After() string { return strings.TrimSuffix(t.Start, "\x00") }
 
-// Parse parses a client's token. The error is a 400.
-func Parse(text string) (Token, error) {
-	bad := func(why string) (Token, error) {
-		return Token{}, apierrors.NewBadRequest("invalid continue token: continue key is not valid: " + why)
+// parseToken parses a client's token. The error is a 400.
+func parseToken(text string) (continueToken, error) {
+	bad := func(why string) (continueToken, error) {
+		return continueToken{}, apierrors.NewBadRequest("invalid continue token: continue key is not valid: " + why)
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
 		return bad(err.Error())
 	}
-	var t Token
+	var t continueToken
 	if err := json.Unmarshal(raw, &t); err != nil {
 		return bad(err.Error())
 	}

@@ -1,11 +1,9 @@
-package verb
+package read
 
 import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/bowsprit/bowsprit/internal/verb/revision"
 )
 
 // futureWait limits how long a read waits for a revision that has not happened yet.
@@ -24,7 +22,7 @@ func (r *Reader) catchUp(ctx context.Context, resourceVersion string) (int64, er
 	case "0":
 		return r.view.Revision(), nil
 	}
-	want, err := revision.ParseVersion(resourceVersion)
+	want, err := parseVersion(resourceVersion)
 	if err != nil {
 		return 0, err
 	}
@@ -47,7 +45,7 @@ func (r *Reader) reach(ctx context.Context, want int64) (int64, error) {
 	case err == nil:
 		return r.view.Revision(), nil
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return 0, revision.TooLarge(want, r.view.Revision())
+		return 0, tooLarge(want, r.view.Revision())
 	}
 	return 0, err
 }

@@ -1,4 +1,4 @@
-package verb
+package read
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
-	"github.com/bowsprit/bowsprit/internal/verb/revision"
+	"github.com/bowsprit/bowsprit/internal/verb/call"
 	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
 // Page is the result of one list request.
 type Page struct {
 	// Call is the call of the list, with the fields masked that its user may not read at the page's revision.
-	Call      *Call
+	Call      *call.Call
 	Revision  int64 // 0 for a list of objects that are not stored
 	Entries   []*watchcache.Entry
 	Continue  string // continue token, "" at the end
@@ -46,7 +46,7 @@ func (p *Page) ResourceVersion() string {
 const lookEvery = 1024
 
 // List finds the entries of one page. The page points into an immutable snapshot: nothing is locked or copied.
-func (r *Reader) List(ctx context.Context, c *Call, o *metainternal.ListOptions) (*Page, error) {
+func (r *Reader) List(ctx context.Context, c *call.Call, o *metainternal.ListOptions) (*Page, error) {
 	sel, err := r.selector(c, o)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (r *Reader) List(ctx context.Context, c *Call, o *metainternal.ListOptions)
 		return nil, err
 	}
 	if _, c, err = seeAt(c, sel, start.snapshot.Revision); err != nil {
-		return nil, revision.TooOldList()
+		return nil, tooOldList()
 	}
 	if start, err = r.readableFrom(ctx, c, sel, start); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ type listStart struct {
 // start chooses the snapshot by continue, resourceVersion and resourceVersionMatch. Source: the table "The
 // resourceVersionMatch parameter" in the Kubernetes API concepts.
 func (r *Reader) start(
-	ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector.Selector,
+	ctx context.Context, c *call.Call, o *metainternal.ListOptions, sel *selector.Selector,
 ) (listStart, error) {
 	collection := r.view.Collection(c.Resource.Prefix)
 	if o.Continue != "" {
@@ -116,16 +116,16 @@ func (r *Reader) start(
 	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact ||
 		o.ResourceVersionMatch == "" && o.Limit > 0 && o.ResourceVersion != "" && o.ResourceVersion != "0"
 	if _, err := r.catchUp(ctx, o.ResourceVersion); err != nil {
-		return listStart{}, revision.InList(err)
+		return listStart{}, inList(err)
 	}
 	if exact {
-		at, err := revision.ParseVersion(o.ResourceVersion)
+		at, err := parseVersion(o.ResourceVersion)
 		if err != nil {
 			return listStart{}, err
 		}
 		snapshot, err := collection.SnapshotAt(ctx, at)
 		if errors.Is(err, watchcache.ErrExpired) {
-			return listStart{}, revision.TooOldList()
+			return listStart{}, tooOldList()
 		}
 		return listStart{snapshot: snapshot}, err
 	}
@@ -133,9 +133,9 @@ func (r *Reader) start(
 }
 
 func (r *Reader) startAtToken(
-	ctx context.Context, c *Call, collection *watchcache.Collection, o *metainternal.ListOptions,
+	ctx context.Context, c *call.Call, collection *watchcache.Collection, o *metainternal.ListOptions,
 ) (listStart, error) {
-	token, err := revision.Parse(o.Continue)
+	token, err := parseToken(o.Continue)
 	if err != nil {
 		return listStart{}, err
 	}
@@ -155,13 +155,13 @@ func (r *Reader) startAtToken(
 	}
 	snapshot, err := collection.SnapshotAt(ctx, token.Revision)
 	if errors.Is(err, watchcache.ErrExpired) {
-		return listStart{}, revision.TooOldToken(revision.Token{Revision: -1, Start: token.Start}.Encode())
+		return listStart{}, tooOldToken(continueToken{Revision: -1, Start: token.Start}.Encode())
 	}
 	return listStart{snapshot: snapshot, after: after}, err
 }
 
 // toBeContinued sets the continue token of a page and, for lists without selectors, the number of remaining objects.
-func (r *Reader) toBeContinued(c *Call, p *Page, start listStart, sel *selector.Selector) {
+func (r *Reader) toBeContinued(c *call.Call, p *Page, start listStart, sel *selector.Selector) {
 	last := p.Entries[len(p.Entries)-1]
 	key := last.Key()
 	if sel.All() {
@@ -172,5 +172,5 @@ func (r *Reader) toBeContinued(c *Call, p *Page, start listStart, sel *selector.
 		key = last.Name // tokens of one namespace do not name it
 	}
 	r.view.Collection(c.Resource.Prefix).Pin(start.snapshot)
-	p.Continue = revision.Token{Revision: p.Revision, Start: key + "\x00"}.Encode()
+	p.Continue = continueToken{Revision: p.Revision, Start: key + "\x00"}.Encode()
 }

@@ -1,4 +1,4 @@
-package verb
+package read
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/call"
 	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
@@ -17,10 +18,10 @@ type Finder func(ctx context.Context, namespace, name string) ([]object.Object, 
 
 // unstored returns the object with a name ("" for all) as entries like those of the view. From then on a read of a
 // virtual resource takes the usual path through selectors, representations and tables.
-func (r *Reader) unstored(ctx context.Context, c *Call, name string) ([]*watchcache.Entry, error) {
+func (r *Reader) unstored(ctx context.Context, c *call.Call, name string) ([]*watchcache.Entry, error) {
 	find := r.finders[c.Resource.Qualified()]
 	if find == nil {
-		return nil, NotServed()
+		return nil, call.NotServed()
 	}
 	objects, err := find(ctx, c.Namespace, name)
 	if err != nil {
@@ -49,7 +50,7 @@ func unstoredEntry(obj object.Object) *watchcache.Entry {
 
 // listUnstored returns all objects that match the selector, in one page. As in Kubernetes, limits and revisions have no
 // effect.
-func (r *Reader) listUnstored(ctx context.Context, c *Call, sel *selector.Selector) (*Page, error) {
+func (r *Reader) listUnstored(ctx context.Context, c *call.Call, sel *selector.Selector) (*Page, error) {
 	entries, err := r.unstored(ctx, c, "")
 	entries = slices.DeleteFunc(entries, func(e *watchcache.Entry) bool { return !sel.Matches(e) })
 	return &Page{Call: c, Entries: entries}, err

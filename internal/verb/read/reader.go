@@ -1,4 +1,9 @@
-package verb
+// Package read gets, lists and watches objects, both built-in and custom.
+//
+// It stands below the writes of package verb, whose Verbs embed its Reader: they read the current state of an object from
+// it. Every read is served from the watch cache, or from the Finder of a resource that is not stored. Reader is safe for
+// concurrent use; a Watch belongs to one goroutine.
+package read
 
 import (
 	"context"
@@ -17,6 +22,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/call"
 	"github.com/bowsprit/bowsprit/internal/verb/corrupt"
 	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
@@ -33,11 +39,36 @@ type Reader struct {
 	sharded bool
 }
 
+// Config holds the dependencies of a Reader. All fields are required unless noted otherwise.
+type Config struct {
+	Catalog *catalog.Catalog
+	View    *watchcache.View
+	Convert *convert.Converter
+	// Finders compute readable virtual resources: "componentstatuses". Optional.
+	Finders map[string]Finder
+	Now     func() time.Time
+	// Corrupt makes the errors about unreadable objects.
+	Corrupt corrupt.Texts
+	// Sharded enables the shardSelector parameter of lists and watches.
+	Sharded bool
+}
+
+// New returns a reader.
+func New(c Config) *Reader {
+	return &Reader{
+		catalog: c.Catalog, view: c.View, convert: c.Convert, finders: c.Finders, now: c.Now, corrupt: c.Corrupt,
+		sharded: c.Sharded,
+	}
+}
+
 // View returns the view that the Reader reads from.
 func (r *Reader) View() *watchcache.View { return r.view }
 
 // Catalog returns the catalog of served resources.
 func (r *Reader) Catalog() *catalog.Catalog { return r.catalog }
+
+// Converter returns the converter between versions.
+func (r *Reader) Converter() *convert.Converter { return r.convert }
 
 // Now returns the time.
 func (r *Reader) Now() time.Time { return r.now() }
@@ -46,8 +77,8 @@ func (r *Reader) Now() time.Time { return r.now() }
 func (r *Reader) Read(
 	ctx context.Context, res *catalog.Resource, v *catalog.Version, e *watchcache.Entry,
 ) (object.Object, error) {
-	c := &Call{Resource: res, Version: v}
-	e, err := r.inVersion(ctx, c, e)
+	c := &call.Call{Resource: res, Version: v}
+	e, err := r.InVersion(ctx, c, e)
 	if err != nil {
 		return nil, err
 	}
@@ -55,12 +86,12 @@ func (r *Reader) Read(
 }
 
 // Env returns the environment that the rules of the call's kind may use.
-func (r *Reader) Env(c *Call) catalog.Env {
+func (r *Reader) Env(c *call.Call) catalog.Env {
 	return catalog.Env{Now: r.now(), Snapshot: c.Snapshot, User: c.User}
 }
 
 // Current returns the newest entry of the named object, or a NotFound error.
-func (r *Reader) Current(ctx context.Context, c *Call) (*watchcache.Entry, error) {
+func (r *Reader) Current(ctx context.Context, c *call.Call) (*watchcache.Entry, error) {
 	if _, err := r.view.Fresh(ctx); err != nil {
 		return nil, err
 	}
@@ -68,12 +99,12 @@ func (r *Reader) Current(ctx context.Context, c *Call) (*watchcache.Entry, error
 }
 
 // seen returns the named object from the view. An unreadable object is an error.
-func (r *Reader) seen(ctx context.Context, c *Call) (*watchcache.Entry, error) {
+func (r *Reader) seen(ctx context.Context, c *call.Call) (*watchcache.Entry, error) {
 	e := r.view.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
 	switch {
 	case e == nil:
 	case e.Unreadable() != nil:
-		return r.heal(ctx, c, e)
+		return r.Heal(ctx, c, e)
 	default:
 		return e, nil
 	}
@@ -85,41 +116,41 @@ func (r *Reader) seen(ctx context.Context, c *Call) (*watchcache.Entry, error) {
 	return nil, apierrors.NewNotFound(c.GroupResource(), c.Name)
 }
 
-// reread returns the object just stored under name as a read in the call's version would return it.
-func (r *Reader) reread(ctx context.Context, c *Call, name string, s codec.Stored, revision int64) ([]byte, error) {
-	e, err := watchcache.NewEntry(strings.TrimPrefix(c.key(name), c.Resource.Prefix+"/"), s.JSON, revision)
+// Reread returns the object just stored under name as a read in the call's version would return it.
+func (r *Reader) Reread(ctx context.Context, c *call.Call, name string, s codec.Stored, revision int64) ([]byte, error) {
+	e, err := watchcache.NewEntry(strings.TrimPrefix(c.Key(name), c.Resource.Prefix+"/"), s.JSON, revision)
 	if err != nil {
 		return nil, err
 	}
-	if e, err = r.inVersion(ctx, c, e.WithDocuments(s.Documents)); err != nil {
+	if e, err = r.InVersion(ctx, c, e.WithDocuments(s.Documents)); err != nil {
 		return nil, err
 	}
 	return r.JSON(c, e)
 }
 
-// inStoredVersion returns the call in the stored version of an entry, if another version would need a webhook.
+// InStoredVersion returns the call in the stored version of an entry, if another version would need a webhook.
 // Otherwise it returns c.
-func (r *Reader) inStoredVersion(c *Call, e *watchcache.Entry) *Call {
+func (r *Reader) InStoredVersion(c *call.Call, e *watchcache.Entry) *call.Call {
 	if !r.convert.NeedsWebhook(c.Resource) {
 		return c
 	}
-	if v := c.version(e.APIVersion); v != nil {
-		return c.inStored(v)
+	if v := c.VersionOf(e.APIVersion); v != nil {
+		return c.InStored(v)
 	}
 	return c
 }
 
-// inVersion converts an entry to the call's version, if that takes a webhook. Callers convert an entry before they look
+// InVersion converts an entry to the call's version, if that takes a webhook. Callers convert an entry before they look
 // at its content.
-func (r *Reader) inVersion(ctx context.Context, c *Call, e *watchcache.Entry) (*watchcache.Entry, error) {
+func (r *Reader) InVersion(ctx context.Context, c *call.Call, e *watchcache.Entry) (*watchcache.Entry, error) {
 	if err := r.corrupt.Read(e); err != nil {
 		return nil, err
 	}
 	return r.convert.Entry(ctx, c.Resource, c.Version, e)
 }
 
-// allInVersion is inVersion for several entries. It does not change the slice.
-func (r *Reader) allInVersion(ctx context.Context, c *Call, entries []*watchcache.Entry) ([]*watchcache.Entry, error) {
+// AllInVersion is inVersion for several entries. It does not change the slice.
+func (r *Reader) AllInVersion(ctx context.Context, c *call.Call, entries []*watchcache.Entry) ([]*watchcache.Entry, error) {
 	for _, e := range entries {
 		if err := r.corrupt.Read(e); err != nil {
 			return nil, err
@@ -129,7 +160,7 @@ func (r *Reader) allInVersion(ctx context.Context, c *Call, entries []*watchcach
 }
 
 // Object decodes an entry that inVersion returned into the call's version. The caller owns the result.
-func (r *Reader) Object(c *Call, e *watchcache.Entry) (object.Object, error) {
+func (r *Reader) Object(c *call.Call, e *watchcache.Entry) (object.Object, error) {
 	return r.ObjectIn(c.Resource, c.Version, e)
 }
 
@@ -151,7 +182,7 @@ func (r *Reader) ObjectIn(res *catalog.Resource, ver *catalog.Version, e *watchc
 
 // JSON returns the bytes of an entry from inVersion, in the call's version and masked for its user. The bytes are
 // encoded at most once for each definition of the version.
-func (r *Reader) JSON(c *Call, e *watchcache.Entry) ([]byte, error) {
+func (r *Reader) JSON(c *call.Call, e *watchcache.Entry) ([]byte, error) {
 	if c.Secrecy.Masked {
 		return r.maskedJSON(c, e)
 	}
@@ -179,7 +210,7 @@ func (r *Reader) JSONIn(res *catalog.Resource, ver *catalog.Version, e *watchcac
 }
 
 // selector returns the selector of a list or watch of the call's collection. Virtual resources have no shards.
-func (r *Reader) selector(c *Call, o *metainternal.ListOptions) (*selector.Selector, error) {
+func (r *Reader) selector(c *call.Call, o *metainternal.ListOptions) (*selector.Selector, error) {
 	sel, err := selector.New(selector.Collection{
 		Resource: c.Resource, Version: c.Version, Namespace: c.Namespace,
 		NeedsWebhook: r.convert.NeedsWebhook(c.Resource), Entries: r,
@@ -192,10 +223,23 @@ func (r *Reader) selector(c *Call, o *metainternal.ListOptions) (*selector.Selec
 }
 
 // IndexOf returns the name of the index for the selectors and the value to look up; nil if no index applies.
-func (r *Reader) IndexOf(c *Call, l labels.Selector, f fields.Selector) (name any, value string) {
+func (r *Reader) IndexOf(c *call.Call, l labels.Selector, f fields.Selector) (name any, value string) {
 	if sel, err := r.selector(c, &metainternal.ListOptions{LabelSelector: l, FieldSelector: f}); err == nil {
 		ix, value, _ := sel.Index()
 		return ix.Name, value
 	}
 	return nil, ""
+}
+
+// maskedForm identifies the masked form of an entry in one version. All callers who see it masked share its bytes.
+type maskedForm struct{ version *catalog.Version }
+
+func (r *Reader) maskedJSON(c *call.Call, e *watchcache.Entry) ([]byte, error) {
+	return e.Encoded(maskedForm{c.Version}, func() ([]byte, error) {
+		raw, err := r.JSONIn(c.Resource, c.Version, e)
+		if err != nil {
+			return nil, err
+		}
+		return c.Secrecy.Fields.MaskJSON(raw)
+	})
 }

@@ -1,12 +1,13 @@
-package verb
+package read
 
 import (
 	"context"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/call"
 )
 
 // Get returns the entry of the named object in the call's version, at least as new as resourceVersion.
-func (r *Reader) Get(ctx context.Context, c *Call, resourceVersion string) (*watchcache.Entry, error) {
+func (r *Reader) Get(ctx context.Context, c *call.Call, resourceVersion string) (*watchcache.Entry, error) {
 	if c.Resource.Virtual {
 		found, err := r.unstored(ctx, c, c.Name)
 		if err != nil {
@@ -21,5 +22,5 @@ func (r *Reader) Get(ctx context.Context, c *Call, resourceVersion string) (*wat
 	if err != nil {
 		return nil, err
 	}
-	return r.inVersion(ctx, c, e)
+	return r.InVersion(ctx, c, e)
 }

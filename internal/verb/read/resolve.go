@@ -1,14 +1,13 @@
-package verb
+package read
 
 import (
 	"context"
-	"net/http"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/verb/call"
 )
 
 // Client is the client's part of a call.
@@ -24,26 +23,26 @@ type Client struct {
 
 // Resolve finds the resource that a request names. Another replica may just have created an unknown resource, so
 // Resolve catches up with the log and looks again.
-func (r *Reader) Resolve(ctx context.Context, info *request.Info, by Client) (*Call, error) {
+func (r *Reader) Resolve(ctx context.Context, info *request.Info, by Client) (*call.Call, error) {
 	c := r.lookup(info, by)
 	if c == nil {
 		if _, err := r.view.Fresh(ctx); err != nil {
 			return nil, err
 		}
 		if c = r.lookup(info, by); c == nil {
-			return nil, NotServed()
+			return nil, call.NotServed()
 		}
 	}
 	return c, nil
 }
 
-func (r *Reader) lookup(info *request.Info, by Client) *Call {
+func (r *Reader) lookup(info *request.Info, by Client) *call.Call {
 	snap := r.catalog.Snapshot()
 	res, ver := snap.Served(info.Group, info.Version, info.Resource)
 	if res == nil {
 		return nil
 	}
-	c := &Call{
+	c := &call.Call{
 		Snapshot: snap, Resource: res, Version: ver, Namespace: info.Namespace, Name: info.Name,
 		Subresource: info.Subresource, Verb: info.Verb, User: by.User, Agent: by.Agent, Audit: by.Audit,
 		Visible: by.Visible,
@@ -60,10 +59,17 @@ func (r *Reader) lookup(info *request.Info, by Client) *Call {
 	return c
 }
 
-// NotServed is the error for an unknown path; kubectl prints its message word for word.
-func NotServed() error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
-		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
-	}}
+// Call returns an in-process call, as user who, for the named resource in its storage version. It returns an error if
+// the catalog lacks the resource. Unserved resources are included, because the objects of a deleted definition must
+// still be removed.
+func (r *Reader) Call(gr catalog.GroupResource, namespace, name string, who user.Info) (*call.Call, error) {
+	snap := r.catalog.Snapshot()
+	res := snap.Resource(gr.Group, gr.Resource)
+	if res == nil {
+		return nil, call.NotServed()
+	}
+	return &call.Call{
+		Snapshot: snap, Resource: res, Version: res.Storage, Namespace: namespace, Name: name, User: who,
+		Agent: who.GetName(), InProcess: true,
+	}, nil
 }
