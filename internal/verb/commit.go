@@ -8,8 +8,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb/keeper"
 )
+
+// The verbs write objects to the store only by the functions of this file: put, erase and overwrite.
 
 // commit stores the object of the write, unless its bytes are already stored. If the object is too large, commit
 // retries without its managedFields.
@@ -134,6 +137,22 @@ func (v *Verbs) erase(ctx context.Context, c *Call, obj object.Object, revision 
 		return v.store.With(store.Options{Also: records.also}).Delete(ctx, c.Key(c.Name), revision)
 	})
 	return gone, records.end(ctx, err)
+}
+
+// overwrite stores an encoded object of the storage version in place of entry e, without the checks and the effects of a
+// change; e is nil for an object that is not in the store.
+func (v *Verbs) overwrite(ctx context.Context, c *Call, e *watchcache.Entry, stored codec.Stored) error {
+	raw, err := v.encoder.persisted(ctx, c, c.Name, stored)
+	if err != nil {
+		return err
+	}
+	s := v.store.With(store.Options{TTL: ttl(c)})
+	if e == nil {
+		_, err = s.Create(ctx, c.Key(c.Name), raw)
+	} else {
+		_, err = s.Update(ctx, c.Key(c.Name), raw, e.Revision)
+	}
+	return err
 }
 
 // waitVisible waits until the view shows a write that changes the set of served resources, so that the client's next

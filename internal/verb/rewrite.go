@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/bowsprit/bowsprit/internal/api/convert"
-	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -80,19 +79,9 @@ func (v *Verbs) rewrite(ctx context.Context, c *Call, e, shown *watchcache.Entry
 	if err != nil {
 		return false, err
 	}
-	err = v.overwrite(ctx, c, e, obj)
+	err = v.overwrite(ctx, c, e, codec.EncodeStored(obj, e.Documents()...))
 	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, storeError(err, c, c.Name)
-}
-
-// overwrite replaces the stored object in place, in the storage version, without the side effects of a change.
-func (v *Verbs) overwrite(ctx context.Context, c *Call, e *watchcache.Entry, obj object.Object) error {
-	raw, err := v.encoder.persisted(ctx, c, c.Name, codec.EncodeStored(obj, e.Documents()...))
-	if err != nil {
-		return err
-	}
-	_, err = v.store.With(store.Options{TTL: ttl(c)}).Update(ctx, c.Key(c.Name), raw, e.Revision)
-	return err
 }

@@ -74,13 +74,6 @@ func (en *encoder) stale(ctx context.Context, c *Call, e *watchcache.Entry) (boo
 	return en.cipher.Stale(prefix, r.Key, r.Value), nil
 }
 
-// Persisted returns the stored bytes of obj, an object of the storage version, under the call's name, and its JSON.
-func (v *Verbs) Persisted(ctx context.Context, c *Call, obj object.Object) (raw []byte, json codec.Stored, err error) {
-	json = codec.EncodeStored(obj)
-	raw, err = v.encoder.persisted(ctx, c, c.Name, json)
-	return raw, json, err
-}
-
 // canonicalize brings a validated object into its stored form.
 func canonicalize(c *Call, obj object.Object) {
 	delete(object.Meta(obj), "selfLink")

@@ -17,37 +17,19 @@ func adopt(ctx context.Context, h *part.Host, c *verb.Call, obj object.Object) e
 	if _, err := h.View.Fresh(ctx); err != nil {
 		return err
 	}
-	prefix := c.Resource.Prefix
-	key := prefix + "/" + keyOf(c.Namespace, c.Name)
-	e := h.View.Collection(prefix).Snapshot().Get(c.Namespace, c.Name)
-	if obj == nil {
-		if e == nil {
-			return nil
+	e := h.View.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
+	if obj != nil {
+		if err := complete(h, c, obj, e); err != nil {
+			return err
 		}
-		_, err := h.Store.Delete(ctx, key, e.Revision)
-		return err
 	}
-	if err := complete(h, c, obj, e); err != nil {
-		return err
-	}
-	raw, json, err := h.Verbs.Persisted(ctx, c, obj)
-	switch {
-	case err != nil:
-		return err
-	case e == nil:
-		_, err = h.Store.Create(ctx, key, raw)
-		return err
-	case json.Is(e.JSON(), e.Revision):
-		return nil
-	}
-	_, err = h.Store.Update(ctx, key, raw, e.Revision)
-	return err
+	return h.Verbs.Adopt(ctx, c, e, obj)
 }
 
 var errNotOfKind = errors.New("not an object of the kind")
 
-// kept are the metadata that the log keeps if a storage does not set them.
-var kept = []string{"uid", "creationTimestamp", "generation", "managedFields"}
+// defaultMetadata are the metadata that the log keeps if a storage does not set them.
+var defaultMetadata = []string{"uid", "creationTimestamp", "generation", "managedFields"}
 
 // complete adds the metadata common to all objects to an object of a storage. e is the log's state of it, or nil.
 func complete(h *part.Host, c *verb.Call, obj object.Object, e *watchcache.Entry) error {
@@ -58,7 +40,7 @@ func complete(h *part.Host, c *verb.Call, obj object.Object, e *watchcache.Entry
 		if err != nil {
 			return err
 		}
-		for _, key := range kept {
+		for _, key := range defaultMetadata {
 			if v := object.Meta(was)[key]; meta[key] == nil && v != nil {
 				meta[key] = v
 			}
