@@ -178,18 +178,19 @@ func (st *stream) put(frame []byte) bool {
 }
 
 func (st *stream) frameKey(kind watch.EventType) any {
+	c := st.call()
 	if st.form.As == "Table" {
 		return frameKey{
-			version: st.call().Version, form: st.form, kind: kind, masked: st.call().Secrecy.Masked, headers: st.rows == 0,
+			version: c.Version, form: st.form, kind: kind, masked: c.Secrecy.Masked, headers: st.rows == 0,
 			second: st.s.verbs.Now().Unix(),
 		}
 	}
-	if st.masked != st.call().Secrecy.Masked {
-		st.masked, st.keys = st.call().Secrecy.Masked, nil
+	if st.masked != c.Secrecy.Masked {
+		st.masked, st.keys = c.Secrecy.Masked, nil
 	}
 	key := st.keys[kind]
 	if key == nil {
-		key = frameKey{version: st.call().Version, form: st.form, kind: kind, masked: st.call().Secrecy.Masked}
+		key = frameKey{version: c.Version, form: st.form, kind: kind, masked: c.Secrecy.Masked}
 		if st.keys == nil {
 			st.keys = map[watch.EventType]any{}
 		}

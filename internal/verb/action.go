@@ -77,7 +77,8 @@ func (v *Verbs) Act(ctx context.Context, c *Call, act *Action, body decode.Body,
 	return act.Run(ctx, v, c.Approved(), into, o)
 }
 
-// attributesOther returns the admission attributes for the creation of obj, which has another kind than the call's resource.
+// attributesOther returns the admission attributes for the creation of obj, which has another kind than the call's
+// resource.
 func (ad *admission) attributesOther(
 	ctx context.Context, c *Call, kind schema.GroupVersionKind, o *metav1.CreateOptions, obj object.Object,
 ) *admit.Attributes {

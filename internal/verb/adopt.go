@@ -9,9 +9,9 @@ import (
 )
 
 // Adopt copies the state of the call's object from its primary store to the log: obj, an object of the storage version,
-// replaces entry e. obj is nil if the object is gone, and e if the log does not have it. Adopt writes nothing if the log
-// is up to date. It returns the errors of the store: store.ErrConflict, store.ErrExists or store.ErrNotFound if the log
-// has changed since e.
+// replaces entry e. obj is nil if the object is gone, and e if the log does not have it. Adopt writes nothing if the
+// log is up to date. It returns the errors of the store: store.ErrConflict, store.ErrExists or store.ErrNotFound if the
+// log has changed since e.
 func (v *Verbs) Adopt(ctx context.Context, c *Call, e *watchcache.Entry, obj object.Object) error {
 	if obj == nil {
 		if e == nil {

@@ -97,8 +97,8 @@ func (l *allocations) begin(ctx context.Context, c *Call, old, obj object.Object
 	return r, nil
 }
 
-// end removes the records that the write has freed, or, if the transaction failed with err, the records written ahead of
-// it. It returns err.
+// end removes the records that the write has freed, or, if the transaction failed with err, the records written ahead
+// of it. It returns err.
 func (r records) end(ctx context.Context, err error) error {
 	removals := r.behind
 	switch {

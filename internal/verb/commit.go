@@ -139,8 +139,8 @@ func (v *Verbs) erase(ctx context.Context, c *Call, obj object.Object, revision 
 	return gone, records.end(ctx, err)
 }
 
-// overwrite stores an encoded object of the storage version in place of entry e, without the checks and the effects of a
-// change; e is nil for an object that is not in the store.
+// overwrite stores an encoded object of the storage version in place of entry e, without the checks and the effects of
+// a change; e is nil for an object that is not in the store.
 func (v *Verbs) overwrite(ctx context.Context, c *Call, e *watchcache.Entry, stored codec.Stored) error {
 	raw, err := v.encoder.persisted(ctx, c, c.Name, stored)
 	if err != nil {

@@ -132,8 +132,8 @@ func normalize(c *Call, obj object.Object) (problems []string, err error) {
 	return problems, nil
 }
 
-// refusedQuantity returns the error for an object with a quantity that takes too long to compute with, nil if err is about
-// something else.
+// refusedQuantity returns the error for an object with a quantity that takes too long to compute with, nil if err is
+// about something else.
 func refusedQuantity(c *Call, obj object.Object, err error) error {
 	return quantity.Refused(err, c.Kind().GroupKind(), object.String(object.Meta(obj), "name"))
 }

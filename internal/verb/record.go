@@ -28,8 +28,8 @@ func recordTyped(c *Call, sent any, kind schema.GroupVersionKind) {
 	}
 }
 
-// recordChange records in the audit log how the write changed the stored object; now is nil after a deletion. It decodes
-// the old object again, because the write may have changed its copy.
+// recordChange records in the audit log how the write changed the stored object; now is nil after a deletion. It
+// decodes the old object again, because the write may have changed its copy.
 func (w *write) recordChange(ctx context.Context, now object.Object) {
 	log := w.call.Audit
 	if log == nil || !log.Changes() {

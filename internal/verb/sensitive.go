@@ -12,16 +12,11 @@ import (
 // keep masked values, and the audit log masks them for all users. A call in process shows nothing to a client and does
 // not need Conceal.
 func (v *Verbs) Conceal(ctx context.Context, c *Call) (*Call, error) {
-	out := *c
-	var err error
-	out.Secrecy, err = secrecy.Of(ctx, c.Version, v.admission.authorizer, c.User, request.Info{
+	hidden, err := secrecy.Of(ctx, c.Version, v.admission.authorizer, c.User, request.Info{
 		Verb: c.Verb, Group: c.Resource.Group, Version: c.Version.Name, Namespace: c.Namespace,
 		Resource: c.Resource.Plural, Name: c.Name,
 	})
-	if out.Secrecy.Fields != nil && c.Audit != nil {
-		out.Audit = secrecy.NewRecord(c.Audit, out.Secrecy.Fields)
-	}
-	return &out, err
+	return c.Masking(hidden), err
 }
 
 // unmask restores the stored values of masked fields in the client's object.

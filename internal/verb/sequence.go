@@ -32,8 +32,8 @@ func (q *sequences) lock(c *Call) (unlock func()) {
 }
 
 // refresh gives a write to a resource with Strategy.Serial the newest catalog. The caller holds the resource's lock,
-// which covers only this process. Between replicas the sequence orders the writes: a write fails with store.ErrOvertaken
-// if another replica has written something that this catalog does not show yet.
+// which covers only this process. Between replicas the sequence orders the writes: a write fails with
+// store.ErrOvertaken if another replica has written something that this catalog does not show yet.
 func (w *write) refresh() {
 	if w.call.Resource.Strategy == nil || !w.call.Resource.Strategy.Serial {
 		return

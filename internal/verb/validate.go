@@ -16,8 +16,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// validateObject returns all validation errors of a new object in the call's version. If ctx ends early, it returns ctx's
-// error.
+// validateObject returns all validation errors of a new object in the call's version. If ctx ends early, it returns
+// ctx's error.
 func validateObject(ctx context.Context, c *Call, obj object.Object) (field.ErrorList, error) {
 	if errs := validateType(c, obj); len(errs) > 0 {
 		return errs, nil

@@ -26,7 +26,8 @@ type write struct {
 	// compare all objects (follow).
 	sequence store.Sequence
 
-	// entry is the stored entry that the write replaces, and old its object in the call's version; nil for a new object.
+	// entry is the stored entry that the write replaces, and old its object in the call's version; nil for a new
+	// object.
 	entry *watchcache.Entry
 	old   object.Object
 	// obj is the object to store under name.

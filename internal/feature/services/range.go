@@ -143,7 +143,7 @@ func defaultRangeReady(ctx context.Context, r *verb.Verbs) error {
 func rangeCondition(
 	ctx context.Context, r *verb.Verbs, call *verb.Call, manager string, condition object.Object,
 ) error {
-	call.Subresource = "status"
+	call = call.Under("status")
 	condition["type"], condition["lastTransitionTime"] = networkingv1.ServiceCIDRConditionReady,
 		r.Now().UTC().Format(time.RFC3339)
 	body, err := json.Marshal(object.Object{

@@ -1,7 +1,7 @@
 // Package call has Call, one request to one resource.
 //
-// It stands between a request and the verbs: package read resolves a request to a call, and reads and writes take it.
-// A Call holds the catalog snapshot from the start of the request, so a response never mixes two states of a definition.
+// It stands between a request and the verbs: package read resolves a request to a call, and reads and writes take it. A
+// Call holds the catalog snapshot from the start of the request, so a response never mixes two states of a definition.
 // It does not change and is safe for concurrent use: a method that returns a call returns a copy.
 package call
 
@@ -136,6 +136,16 @@ func (c *Call) Narrow(s secrecy.Roles) *Call {
 	}
 	out := *c
 	out.Secrecy = narrowed
+	return &out
+}
+
+// Masking returns a copy of the call that masks fields for its user and in the audit log.
+func (c *Call) Masking(s secrecy.Secrecy) *Call {
+	out := *c
+	out.Secrecy = s
+	if s.Fields != nil && c.Audit != nil {
+		out.Audit = secrecy.NewRecord(c.Audit, s.Fields)
+	}
 	return &out
 }
 

@@ -1,8 +1,8 @@
 // Package read gets, lists and watches objects, both built-in and custom.
 //
-// It stands below the writes of package verb, whose Verbs embed its Reader: they read the current state of an object from
-// it. Every read is served from the watch cache, or from the Finder of a resource that is not stored. Reader is safe for
-// concurrent use; a Watch belongs to one goroutine.
+// It stands below the writes of package verb, whose Verbs embed its Reader: they read the current state of an object
+// from it. Every read is served from the watch cache, or from the Finder of a resource that is not stored. Reader is
+// safe for concurrent use; a Watch belongs to one goroutine.
 package read
 
 import (
@@ -117,7 +117,9 @@ func (r *Reader) seen(ctx context.Context, c *call.Call) (*watchcache.Entry, err
 }
 
 // Reread returns the object just stored under name as a read in the call's version would return it.
-func (r *Reader) Reread(ctx context.Context, c *call.Call, name string, s codec.Stored, revision int64) ([]byte, error) {
+func (r *Reader) Reread(
+	ctx context.Context, c *call.Call, name string, s codec.Stored, revision int64,
+) ([]byte, error) {
 	e, err := watchcache.NewEntry(strings.TrimPrefix(c.Key(name), c.Resource.Prefix+"/"), s.JSON, revision)
 	if err != nil {
 		return nil, err
@@ -150,7 +152,9 @@ func (r *Reader) InVersion(ctx context.Context, c *call.Call, e *watchcache.Entr
 }
 
 // AllInVersion is inVersion for several entries. It does not change the slice.
-func (r *Reader) AllInVersion(ctx context.Context, c *call.Call, entries []*watchcache.Entry) ([]*watchcache.Entry, error) {
+func (r *Reader) AllInVersion(
+	ctx context.Context, c *call.Call, entries []*watchcache.Entry,
+) ([]*watchcache.Entry, error) {
 	for _, e := range entries {
 		if err := r.corrupt.Read(e); err != nil {
 			return nil, err

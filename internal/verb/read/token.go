@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// continueToken is the position at which a paged list continues. It has kube-apiserver's format, so that clients can move
-// between servers that share a store.
+// continueToken is the position at which a paged list continues. It has kube-apiserver's format, so that clients can
+// move between servers that share a store.
 type continueToken struct {
 	APIVersion string `json:"v"`
 	// Revision is the revision of the first page, or -1 to go on at the newest one.

@@ -55,7 +55,7 @@ func (r *Reader) readableFrom(
 		return start, r.corrupt.List(c.GroupResource(), found)
 	}
 	sel.SkipUnreadable = true
-	request.Warn(ctx, fmt.Sprintf("%s %q cannot be read and is left out, and %d others", c.GroupResource(), found[0].Key(),
-		len(found)-1))
+	request.Warn(ctx, fmt.Sprintf("%s %q cannot be read and is left out, and %d others", c.GroupResource(),
+		found[0].Key(), len(found)-1))
 	return start, nil
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // seeAt restricts a list or watch to objects that the caller could see at a revision and may still see. It returns the
-// sight at the revision and the call with the fields masked that the caller may not read, and ErrExpired if the sight of
-// that revision has been dropped.
+// sight at the revision and the call with the fields masked that the caller may not read, and ErrExpired if the sight
+// of that revision has been dropped.
 func seeAt(c *call.Call, sel *selector.Selector, revision int64) (*selector.Sight, *call.Call, error) {
 	if sel.Sight == nil {
 		return nil, c, nil

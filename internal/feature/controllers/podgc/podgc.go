@@ -112,7 +112,8 @@ func (p *podCollector) remove(ctx context.Context, s stray) error {
 		return err
 	}
 	if !hasEnded(s.pod) {
-		_, err = p.Verbs.Update(ctx, call.Under("status"), metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		_, err = p.Verbs.Update(ctx, call.Under("status"),
+			metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
 			func(pod object.Object) (object.Object, error) {
 				if meta, _ := pod["metadata"].(object.Object); meta["uid"] != s.pod.UID {
 					return nil, apierrors.NewNotFound(corev1.Resource("pods"), s.pod.Name)
