@@ -42,40 +42,12 @@ const (
 // Attributes describe a write. All fields except Object and Name keep their values through the whole chain.
 type Attributes struct {
 	Operation Operation
-	Resource  *catalog.Resource
-	Version   *catalog.Version // version of the request, and of Object and Old
-	// Cohabits is another resource that serves the same objects. Convert converts them to its version CohabitsVersion.
-	// It is nil for nearly all kinds.
-	Cohabits        *catalog.Resource
-	CohabitsVersion *catalog.Version
-	Subresource     string
-	// Kind is the kind of Object and Old: the resource's, or autoscaling/v1 Scale for /scale.
-	Kind schema.GroupVersionKind
-	// Namespace is the object's own name for the kind Namespace, as in Kubernetes, and "" for other cluster-scoped
-	// kinds.
-	Namespace string
-	// Name is "" before a name has been generated, and for the objects of a deletecollection.
-	Name   string
-	User   user.Info
-	DryRun bool
-	// Options returns the CreateOptions, UpdateOptions or DeleteOptions of the operation, with kind and apiVersion. A
-	// patch has the options of the resulting update or create. It returns a new object at each call. It is nil for
-	// Connect.
-	Options func() Object
+	Target
+	Request
+	Forms
 	// Object is the new object, nil for deletions. Validators must not change it. Old is the previous object, nil for
 	// creations, and read only.
 	Object, Old Object
-
-	// Convert converts an object between Version and another version of the resource or its twin. obj is not changed;
-	// the result may share parts of it. It is nil if the resource has one version only.
-	Convert func(ctx context.Context, obj Object, from, to *catalog.Version) (Object, error)
-	// Normalize normalizes an object of version v that a mutator has changed, in place: it sets defaults and, for
-	// built-in kinds, the form of their Go type.
-	Normalize func(v *catalog.Version, obj Object) error
-	// Warn receives warnings for the client, from any goroutine. Never nil.
-	Warn func(string)
-	// Audit also receives the annotations; nil if the request is not recorded.
-	Audit request.Record
 
 	// Sequence is set by a validator that requires the write to be ordered with others. Nil for nearly all writes.
 	Sequence *Sequence
@@ -85,6 +57,48 @@ type Attributes struct {
 
 	mu          sync.Mutex
 	annotations map[string]string
+}
+
+// Target is the object of a write as rules and plugins match it.
+type Target struct {
+	Resource    *catalog.Resource
+	Version     *catalog.Version // version of the request, and of Object and Old
+	Subresource string
+	// Kind is the kind of Object and Old: the resource's, or autoscaling/v1 Scale for /scale.
+	Kind schema.GroupVersionKind
+	// Namespace is the object's own name for the kind Namespace, as in Kubernetes, and "" for other cluster-scoped
+	// kinds.
+	Namespace string
+	// Name is "" before a name has been generated, and for the objects of a deletecollection.
+	Name string
+}
+
+// Request is the request behind a write.
+type Request struct {
+	User   user.Info
+	DryRun bool
+	// Options returns the CreateOptions, UpdateOptions or DeleteOptions of the operation, with kind and apiVersion. A
+	// patch has the options of the resulting update or create. It returns a new object at each call. It is nil for
+	// Connect.
+	Options func() Object
+	// Warn receives warnings for the client, from any goroutine. Never nil.
+	Warn func(string)
+	// Audit also receives the annotations; nil if the request is not recorded.
+	Audit request.Record
+}
+
+// Forms bring the objects of a write into the versions that plugins request.
+type Forms struct {
+	// Cohabits is another resource that serves the same objects. Convert converts them to its version CohabitsVersion.
+	// It is nil for nearly all kinds.
+	Cohabits        *catalog.Resource
+	CohabitsVersion *catalog.Version
+	// Convert converts an object between Version and another version of the resource or its twin. obj is not changed;
+	// the result may share parts of it. It is nil if the resource has one version only.
+	Convert func(ctx context.Context, obj Object, from, to *catalog.Version) (Object, error)
+	// Normalize normalizes an object of version v that a mutator has changed, in place: it sets defaults and, for
+	// built-in kinds, the form of their Go type.
+	Normalize func(v *catalog.Version, obj Object) error
 }
 
 // Sequence serializes the writes with one name, also between replicas: a validator's comparison with all existing

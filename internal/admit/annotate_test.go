@@ -23,7 +23,7 @@ func TestAnnotateRequest(t *testing.T) {
 	t.Parallel()
 	for _, bodies := range []bool{false, true} {
 		r := &recorder{bodies: bodies, annotations: map[string]string{}}
-		a := &Attributes{Audit: r}
+		a := &Attributes{Request: Request{Audit: r}}
 		a.Annotate("who", "webhook")
 		a.AnnotateRequest("patch", "s3cret")
 		want := map[string]string{"who": "webhook"}

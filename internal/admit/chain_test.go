@@ -134,7 +134,7 @@ func TestOthersAreNotAsked(t *testing.T) {
 	chain := Chain{
 		Plugins: []Plugin{about{part{name: "a", log: &log}, "Pod"}, about{part{name: "b", log: &log}, "Node"}},
 	}
-	a := &Attributes{Object: Object{}, Resource: &catalog.Resource{Kind: "Node"}}
+	a := &Attributes{Object: Object{}, Target: Target{Resource: &catalog.Resource{Kind: "Node"}}}
 	if err := chain.Mutate(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,8 @@ func TestChainSaysWho(t *testing.T) {
 			if mutates {
 				ask = chain.Mutate
 			}
-			if err := ask(ctx, &Attributes{Object: Object{}, Resource: &catalog.Resource{}}); err == nil {
+			a := &Attributes{Object: Object{}, Target: Target{Resource: &catalog.Resource{}}}
+			if err := ask(ctx, a); err == nil {
 				t.Fatal("not refused")
 			}
 			var want []string

@@ -45,17 +45,24 @@ func (ad *admission) attributes(
 	ctx context.Context, c *Call, op admit.Operation, name string, options any,
 ) *admit.Attributes {
 	a := &admit.Attributes{
-		Operation: op, Resource: c.Resource, Version: c.Version, Subresource: c.Subresource, Kind: c.Kind(),
-		Namespace: c.Namespace, Name: name, User: c.User, DryRun: asksDryRun(options),
-		Options: func() object.Object { return optionsObject(options) },
-		Warn:    func(text string) { request.Warn(ctx, text) },
-		Audit:   c.Audit,
-		Convert: func(ctx context.Context, obj object.Object, from, to *catalog.Version) (object.Object, error) {
-			return ad.Converter().Convert(ctx, c.Resource, from, to, obj)
+		Operation: op,
+		Target: admit.Target{
+			Resource: c.Resource, Version: c.Version, Subresource: c.Subresource, Kind: c.Kind(),
+			Namespace: c.Namespace, Name: name,
 		},
-		Normalize: func(v *catalog.Version, obj object.Object) error {
-			_, err := normalize(c.In(v), obj)
-			return err
+		Request: admit.Request{
+			User: c.User, DryRun: asksDryRun(options), Audit: c.Audit,
+			Options: func() object.Object { return optionsObject(options) },
+			Warn:    func(text string) { request.Warn(ctx, text) },
+		},
+		Forms: admit.Forms{
+			Convert: func(ctx context.Context, obj object.Object, from, to *catalog.Version) (object.Object, error) {
+				return ad.Converter().Convert(ctx, c.Resource, from, to, obj)
+			},
+			Normalize: func(v *catalog.Version, obj object.Object) error {
+				_, err := normalize(c.In(v), obj)
+				return err
+			},
 		},
 	}
 	if c.Resource.Cohabits != (catalog.GroupResource{}) {

@@ -455,7 +455,8 @@ func (w nodeWrite) askOurs(t *testing.T, p admit.Mutator, who user.Info) error {
 		return v.(admit.Object)
 	}
 	a := &admit.Attributes{
-		Operation: admit.Operation(w.op), Subresource: w.subresource, User: who,
+		Operation: admit.Operation(w.op),
+		Target:    admit.Target{Subresource: w.subresource}, Request: admit.Request{User: who},
 		Object: decoded(w.now), Old: decoded(w.old),
 	}
 	named := w.now

@@ -400,8 +400,10 @@ func (w quotaWrite) ours(t *testing.T, c *catalog.Catalog) *admit.Attributes {
 	t.Helper()
 	r := c.Snapshot().Resource(w.resource.Group, w.resource.Resource)
 	a := &admit.Attributes{
-		Operation: admit.Operation(w.operation), Resource: r, Version: r.Storage, Subresource: w.subresource,
-		DryRun: true, Object: decodedObject(t, w.obj), Warn: func(string) {},
+		Operation: admit.Operation(w.operation),
+		Target:    admit.Target{Resource: r, Version: r.Storage, Subresource: w.subresource},
+		Request:   admit.Request{DryRun: true, Warn: func(string) {}},
+		Object:    decodedObject(t, w.obj),
 	}
 	if w.old != nil {
 		a.Old = decodedObject(t, w.old)

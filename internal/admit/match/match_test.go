@@ -40,8 +40,11 @@ var (
 
 func write(op admit.Operation, v *catalog.Version, namespace string) *admit.Attributes {
 	return &admit.Attributes{
-		Operation: op, Resource: widgets, Version: v, Namespace: namespace, Name: "x",
-		Kind:   schema.GroupVersionKind{Group: "example.com", Version: v.Name, Kind: "Widget"},
+		Operation: op,
+		Target: admit.Target{
+			Resource: widgets, Version: v, Namespace: namespace, Name: "x",
+			Kind: schema.GroupVersionKind{Group: "example.com", Version: v.Name, Kind: "Widget"},
+		},
 		Object: map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "new"}}},
 		Old:    map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "old"}}},
 	}

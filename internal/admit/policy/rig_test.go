@@ -77,12 +77,20 @@ func widgets() *catalog.Resource {
 func write(c Config, obj map[string]any) *admit.Attributes {
 	r := c.Catalog.Snapshot().Resource("example.com", "widgets")
 	return &admit.Attributes{
-		Operation: admit.Create, Resource: r, Version: r.Storage,
-		Kind:      schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"},
-		Namespace: "default", Name: "w",
-		User:    &user.DefaultInfo{Name: "me", Groups: []string{user.SystemPrivilegedGroup}},
-		Options: func() admit.Object { return admit.Object{"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"} },
-		Object:  obj, Warn: func(string) {}, Normalize: func(*catalog.Version, admit.Object) error { return nil },
+		Operation: admit.Create,
+		Target: admit.Target{
+			Resource: r, Version: r.Storage, Namespace: "default", Name: "w",
+			Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"},
+		},
+		Request: admit.Request{
+			User: &user.DefaultInfo{Name: "me", Groups: []string{user.SystemPrivilegedGroup}},
+			Options: func() admit.Object {
+				return admit.Object{"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"}
+			},
+			Warn: func(string) {},
+		},
+		Forms:  admit.Forms{Normalize: func(*catalog.Version, admit.Object) error { return nil }},
+		Object: obj,
 	}
 }
 

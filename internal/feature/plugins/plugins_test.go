@@ -23,9 +23,10 @@ func TestCases(t *testing.T) {
 func BenchmarkCustomObject(b *testing.B) {
 	view := watchcache.New(nil, watchcache.Options{})
 	chain := admit.Chain{Plugins: All(plugin.Config{View: view})}
-	a := &admit.Attributes{Operation: admit.Create, Object: admit.Object{}, Resource: &catalog.Resource{
+	pods := &catalog.Resource{
 		Group: "example.com", Plural: "pods", Definition: catalog.Definition{Name: "pods.example.com"},
-	}}
+	}
+	a := &admit.Attributes{Operation: admit.Create, Object: admit.Object{}, Target: admit.Target{Resource: pods}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := chain.Mutate(b.Context(), a); err != nil {

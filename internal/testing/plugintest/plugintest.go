@@ -252,8 +252,11 @@ func Attributes(t *testing.T, op admit.Operation, subresource string, obj, old a
 	}
 	r := resourceOf(t, named)
 	return &admit.Attributes{
-		Operation: op, Resource: r, Version: r.Storage, Subresource: subresource,
-		Namespace: catalog.Text(named, "metadata", "namespace"), Name: catalog.Text(named, "metadata", "name"),
+		Operation: op,
+		Target: admit.Target{
+			Resource: r, Version: r.Storage, Subresource: subresource,
+			Namespace: catalog.Text(named, "metadata", "namespace"), Name: catalog.Text(named, "metadata", "name"),
+		},
 		Object: obj, Old: old,
 	}
 }

@@ -61,9 +61,15 @@ func BenchmarkValidatingPolicy(b *testing.B) {
 			res, ver := config.Catalog.Snapshot().Served(group, "v1", "widgets")
 			b.ReportAllocs()
 			for b.Loop() {
-				a := &admit.Attributes{Operation: admit.Create, Resource: res, Version: ver,
-					Kind:      schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Widget"},
-					Namespace: "red", Name: "w", User: me, Object: object, Warn: func(string) {}}
+				a := &admit.Attributes{
+					Operation: admit.Create,
+					Target: admit.Target{
+						Resource: res, Version: ver, Namespace: "red", Name: "w",
+						Kind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Widget"},
+					},
+					Request: admit.Request{User: me, Warn: func(string) {}},
+					Object:  object,
+				}
 				if err := plugin.Validate(b.Context(), a); err != nil {
 					b.Fatal(err)
 				}

@@ -139,20 +139,27 @@ func (w write) ask(c *catalog.Catalog, f func(context.Context, *admit.Attributes
 	var mu sync.Mutex
 	var out said
 	a := &admit.Attributes{
-		Operation: w.operation, Resource: res, Version: ver, Subresource: w.subresource,
-		Kind:      schema.GroupVersionKind{Group: group, Version: w.version, Kind: res.Kind},
-		Namespace: w.namespace, Name: w.name, User: me, DryRun: w.dryRun, Object: runtime.DeepCopyJSON(w.object),
-		Old: runtime.DeepCopyJSON(w.old),
-		Options: func() admit.Object {
-			return admit.Object{"kind": w.optionsKind(), "apiVersion": "meta.k8s.io/v1", "fieldManager": "tester"}
+		Operation: w.operation,
+		Target: admit.Target{
+			Resource: res, Version: ver, Subresource: w.subresource, Namespace: w.namespace, Name: w.name,
+			Kind: schema.GroupVersionKind{Group: group, Version: w.version, Kind: res.Kind},
 		},
-		Warn: func(text string) { mu.Lock(); out.Warnings = append(out.Warnings, text); mu.Unlock() },
-		Convert: func(_ context.Context, obj admit.Object, _, to *catalog.Version) (admit.Object, error) {
-			obj = runtime.DeepCopyJSON(obj)
-			obj["apiVersion"] = group + "/" + to.Name
-			return obj, nil
+		Request: admit.Request{
+			User: me, DryRun: w.dryRun,
+			Options: func() admit.Object {
+				return admit.Object{"kind": w.optionsKind(), "apiVersion": "meta.k8s.io/v1", "fieldManager": "tester"}
+			},
+			Warn: func(text string) { mu.Lock(); out.Warnings = append(out.Warnings, text); mu.Unlock() },
 		},
-		Normalize: func(*catalog.Version, admit.Object) error { return nil },
+		Forms: admit.Forms{
+			Convert: func(_ context.Context, obj admit.Object, _, to *catalog.Version) (admit.Object, error) {
+				obj = runtime.DeepCopyJSON(obj)
+				obj["apiVersion"] = group + "/" + to.Name
+				return obj, nil
+			},
+			Normalize: func(*catalog.Version, admit.Object) error { return nil },
+		},
+		Object: runtime.DeepCopyJSON(w.object), Old: runtime.DeepCopyJSON(w.old),
 	}
 	if w.operation == admit.Delete {
 		a.Options = func() admit.Object { return admit.Object{"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"} }

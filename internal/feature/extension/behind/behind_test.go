@@ -292,8 +292,10 @@ func TestLifecycle(t *testing.T) {
 	l := lifecycle{Lifecycle: admit.Lifecycle{View: s.View}, host: h}
 	attributes := func(in string) *admit.Attributes {
 		return &admit.Attributes{
-			Operation: admit.Create, Namespace: in, Name: "x",
-			Resource: s.Catalog.Snapshot().Resource("", "configmaps"),
+			Operation: admit.Create,
+			Target: admit.Target{
+				Resource: s.Catalog.Snapshot().Resource("", "configmaps"), Namespace: in, Name: "x",
+			},
 		}
 	}
 	if err := l.Mutate(t.Context(), attributes("late")); err != nil {
