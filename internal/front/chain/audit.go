@@ -44,10 +44,10 @@ func (c *Chain) recordOf(x *exchange) *audit.Record {
 	record := c.config.Audit.Begin(audit.Received{
 		HTTP: x.r, Info: x.info, User: x.who, ID: x.scope.AuditID, At: x.started, LongRunning: x.longRunning,
 		Flushed: x.r.ProtoMajor == 2, // conn.Config.Sending
-		Memory:  x.memory,
+		Memory:  x.memory.record,
 	})
 	if record != nil {
-		x.memory = record
+		x.memory.record = record
 	}
 	return record
 }

@@ -257,7 +257,7 @@ var cacheControl = []string{"no-cache, private"}
 
 // parse determines the target of the request.
 func (c *Chain) parse(x *exchange, next func(*exchange)) {
-	info := &x.asked
+	info := &x.memory.info
 	x.info = info
 	if err := info.Parse(x.r); err != nil {
 		c.fail(x, apierrors.NewInternalError(fmt.Errorf("failed to create RequestInfo: %w", err)))

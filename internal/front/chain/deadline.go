@@ -32,19 +32,19 @@ func (c *Chain) deadline(x *exchange, next func(*exchange)) {
 		c.refuse(x, err)
 		return
 	}
-	x.timed.Begin(c.recorded(x.r.Context()), &x.scope, x.started.Add(timeout))
-	defer x.timed.End()
+	x.memory.timed.Begin(c.recorded(x.r.Context()), &x.scope, x.started.Add(timeout))
+	defer x.memory.timed.End()
 	defer x.finish()
-	x.ctx = &x.timed
-	x.own = *x.r.WithContext(x.ctx)
-	x.r = &x.own
+	x.ctx = &x.memory.timed
+	x.memory.own = *x.r.WithContext(x.ctx)
+	x.r = &x.memory.own
 	x.body.Watch(x.r)
 	if x.r.ContentLength != 0 { // HTTP/2 requests always have a body reader
 		x.stopRead = context.AfterFunc(x.ctx, x.endRead)
 	}
 	next(x)
 	x.finish()
-	switch expired := x.timed.End(); {
+	switch expired := x.memory.timed.End(); {
 	case !x.late && !expired:
 	case x.conn != nil:
 	case x.code >= http.StatusBadRequest && !x.late: // a Status just in time, written in one piece

@@ -25,47 +25,65 @@ const stallAfter = 4 << 10
 
 // exchange is one request in the chain, and the http.ResponseWriter of its handler.
 type exchange struct {
-	w http.ResponseWriter // the connection's
-	r *http.Request
-	// own holds r once the request has its own context.
-	own http.Request
-
-	started time.Time
-	took    time.Duration // until the handler returned; 0 if no step has read the clock then
-
-	scope request.Scope
-	info  *request.Info // never nil after parse
-	asked request.Info  // memory of info
-	who   user.Info     // never nil after authenticate
-	// record is the request's audit record; nil if it is not recorded, and outside of the step audit.
-	record *audit.Record
-	memory *audit.Record // memory for record, perhaps from an earlier request; nil if there is none yet
-	// longRunning is true of a request without a time limit.
-	longRunning bool
-	// shared is the request's use of server seats; nil if it uses none.
-	shared *shared
-	place  shared // memory of shared
-
-	account charge.Account // of the memory that the request takes
-
-	written int64
-	chain   *Chain
-	conn    net.Conn // the connection taken over by the handler, or nil
-	// late is true if the handler began its response after the deadline; its writes are dropped.
-	late bool
-	ctx  context.Context // with the deadline, timed; nil before the deadline is set
-	code int             // of the response; 0 before it begins
-
-	timed request.Timed // memory of ctx
-
+	w     http.ResponseWriter // the connection's
+	r     *http.Request
+	chain *Chain
+	ctx   context.Context // with the deadline; nil before the deadline is set
 	// body is the request body for handlers; without a reader if there is no body, or before the deadline is set
 	body conn.Body
 
+	findings
+	usage
+	response
+	expiry
+	memory memory
+}
+
+// findings are the facts about a request that the steps have found.
+type findings struct {
+	info  *request.Info // never nil after parse
+	who   user.Info     // never nil after authenticate
+	scope request.Scope
+	// record is the request's audit record; nil if it is not recorded, and outside of the step audit.
+	record *audit.Record
+	// longRunning is true of a request without a time limit.
+	longRunning bool
+}
+
+// usage is the time, the seats and the memory that a request takes.
+type usage struct {
+	started time.Time
+	took    time.Duration // until the handler returned; 0 if no step has read the clock then
+	// shared is the request's use of server seats; nil if it uses none.
+	shared  *shared
+	account charge.Account // of the memory that the request takes
+}
+
+// response is the state of a response.
+type response struct {
+	code    int // 0 before it begins
+	written int64
+	conn    net.Conn // the connection taken over by the handler, or nil
+	// late is true if the handler began its response after the deadline; its writes are dropped.
+	late bool
+}
+
+// expiry ends reads and writes of the connection after the deadline.
+type expiry struct {
 	stall    stall       // of the response
 	stopRead func() bool // cancels endRead before the deadline; nil if endRead is not scheduled
 
 	mu   sync.Mutex // guards done
 	done bool       // the connection no longer belongs to this exchange
+}
+
+// memory has the values that an exchange points to, so that they are not allocated one by one.
+type memory struct {
+	own    http.Request  // of exchange.r, once the request has its own context
+	info   request.Info  // of findings.info
+	shared shared        // of usage.shared
+	timed  request.Timed // of exchange.ctx
+	record *audit.Record // of findings.record, perhaps from an earlier request; nil if there is none yet
 }
 
 var (

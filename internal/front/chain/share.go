@@ -20,7 +20,7 @@ func (c *Chain) share(x *exchange, next func(*exchange)) {
 		next(x)
 		return
 	}
-	x.shared = &x.place
+	x.shared = &x.memory.shared
 	f, t := c.config.Flow, &x.shared.ticket
 	admitted := f.Admit(x.r.Context(), t, x.r, x.info, x.who)
 	c.took(x, request.Queue, t.Waited())
