@@ -195,7 +195,7 @@ func (l *allocations) claim(ctx context.Context, h Allocation) (store.Change, er
 // repair writes the missing records of the named object: an earlier version stored the object without them, or a client
 // deleted them. Properties that another object has taken stay with that object.
 func (l *allocations) repair(ctx context.Context, c *Call) error {
-	h, obj, err := l.held(c)
+	h, obj, err := l.current(c)
 	if h == nil || obj == nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (l *allocations) repair(ctx context.Context, c *Call) error {
 
 // leaked reports whether the record under prefix and name is for a property that the call's object does not have.
 func (l *allocations) leaked(c *Call, prefix, name string) (bool, error) {
-	h, obj, err := l.held(c)
+	h, obj, err := l.current(c)
 	if h == nil || err != nil {
 		return false, err
 	}
@@ -228,8 +228,8 @@ func (l *allocations) leaked(c *Call, prefix, name string) (bool, error) {
 	return true, nil
 }
 
-// held returns the allocator of the call's kind and the named object from the view; both may be nil.
-func (l *allocations) held(c *Call) (Allocator, object.Object, error) {
+// current returns the allocator of the call's kind and the named object from the view; both may be nil.
+func (l *allocations) current(c *Call) (Allocator, object.Object, error) {
 	h := l.allocator(c)
 	e := l.View().Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
 	if h == nil || e == nil {

@@ -82,14 +82,14 @@ func (w *write) admitDelete(ctx context.Context, o *metav1.DeleteOptions) error 
 // remove deletes the object, or marks it as deleted. It changes the decoded object.
 func (w *write) remove(ctx context.Context, o metav1.DeleteOptions, grace deletion.Grace) (*Result, error) {
 	c, obj, rules := w.call, w.old, w.call.Strategy()
-	held := rules != nil && rules.PrepareDelete != nil && rules.PrepareDelete(obj, w.Env(c))
+	delayed := rules != nil && rules.PrepareDelete != nil && rules.PrepareDelete(obj, w.Env(c))
 	had, has := object.Meta(obj)["finalizers"]
 	// If the kind's own rules hold the object, the policy applies once they are satisfied; for a namespace it applies
 	// at once.
-	if !held || c.Resource.IsNamespace() && !w.entry.Deleting {
+	if !delayed || c.Resource.IsNamespace() && !w.entry.Deleting {
 		deletion.Propagate(c.Resource.Strategy, obj, o)
 	}
-	last := !held && len(object.Finalizers(obj)) == 0 && grace.Period == 0
+	last := !delayed && len(object.Finalizers(obj)) == 0 && grace.Period == 0
 	switch {
 	case grace.Graceful:
 		grace.Mark(obj)

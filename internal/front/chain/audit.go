@@ -42,7 +42,7 @@ func (c *Chain) recordOf(x *exchange) *audit.Record {
 		return nil
 	}
 	record := c.config.Audit.Begin(audit.Received{
-		HTTP: x.r, Info: x.info, User: x.who, ID: x.scope.AuditID, At: x.started, LongRunning: x.longRunning,
+		HTTP: x.r, Info: x.info, User: x.user, ID: x.scope.AuditID, At: x.started, LongRunning: x.longRunning,
 		Flushed: x.r.ProtoMajor == 2, // conn.Config.Sending
 		Memory:  x.memory.record,
 	})

@@ -25,7 +25,7 @@ func (c *Chain) authenticate(x *exchange, next func(*exchange)) {
 		c.refuse(x, apierrors.NewUnauthorized("Unauthorized"))
 		return
 	}
-	x.who = who
+	x.user = who
 	next(x)
 }
 
@@ -49,7 +49,7 @@ func (c *Chain) authorize(x *exchange, next func(*exchange)) {
 	} else {
 		began = c.config.Now()
 	}
-	decision, err := c.config.Authorizer.Authorize(x.r.Context(), x.who, x.info)
+	decision, err := c.config.Authorizer.Authorize(x.r.Context(), x.user, x.info)
 	c.metrics.authorization(decision, err, c.spent(x, request.Authorization, began))
 	if c.showVisible(x, decision.Allowed()) {
 		decision, err = authz.Decision{Verdict: authz.Allow, Reason: "shows what the caller may see"}, nil
@@ -57,7 +57,7 @@ func (c *Chain) authorize(x *exchange, next func(*exchange)) {
 	if x.record != nil {
 		recordDecision(x.record, decision, err)
 	}
-	if err := authz.Refusal(x.who, x.info, decision, err); err != nil {
+	if err := authz.Refusal(x.user, x.info, decision, err); err != nil {
 		c.forbid(x, err)
 		return
 	}
@@ -79,10 +79,10 @@ func recordDecision(r *audit.Record, d authz.Decision, err error) {
 // showVisible limits a list or watch with visible=true to the objects that its caller may see. It returns false if the
 // parameter is missing, or if another authorizer than RBAC allows the whole request.
 func (c *Chain) showVisible(x *exchange, allowed bool) bool {
-	if c.config.Viewer == nil || !x.info.AsksVisible() || !slices.Contains(x.who.GetGroups(), user.AllAuthenticated) {
+	if c.config.Viewer == nil || !x.info.AsksVisible() || !slices.Contains(x.user.GetGroups(), user.AllAuthenticated) {
 		return false
 	}
-	visible := c.config.Viewer.Visible(x.who, x.info)
+	visible := c.config.Viewer.Visible(x.user, x.info)
 	if allowed && !visible.IncludesAll(x.info.Namespace) {
 		return false
 	}

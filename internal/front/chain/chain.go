@@ -195,7 +195,7 @@ func (c *Chain) steps() func(*exchange) {
 		c.charge,                                // the account of its memory
 		c.spanned("authorization", c.authorize), // the permission: 403
 	}, func(s step) bool { return s == nil })
-	handle := func(x *exchange) { c.behind.Dispatch(x, x.r, x.info, x.who) } // the handler: 404
+	handle := func(x *exchange) { c.behind.Dispatch(x, x.r, x.info, x.user) } // the handler: 404
 	for _, step := range slices.Backward(steps) {
 		next := handle
 		handle = func(x *exchange) { step(x, next) }

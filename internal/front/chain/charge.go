@@ -7,7 +7,7 @@ func (c *Chain) charge(x *exchange, next func(*exchange)) {
 		next(x)
 		return
 	}
-	x.account.Open(c.config.Memory, x.who)
+	x.account.Open(c.config.Memory, x.user)
 	x.scope.Memory = &x.account
 	defer x.account.Close()
 	next(x)

@@ -42,7 +42,7 @@ type exchange struct {
 // findings are the facts about a request that the steps have found.
 type findings struct {
 	info  *request.Info // never nil after parse
-	who   user.Info     // never nil after authenticate
+	user  user.Info     // never nil after authenticate
 	scope request.Scope
 	// record is the request's audit record; nil if it is not recorded, and outside of the step audit.
 	record *audit.Record
@@ -228,12 +228,12 @@ func (x *exchange) end(set func(*http.ResponseController, time.Time) error) {
 
 // finish ends the work of endRead and endWrite. The connection may serve another request afterwards.
 func (x *exchange) finish() {
-	asked := x.stall.x != nil && x.chain.stalls.done(&x.stall)
+	scheduled := x.stall.x != nil && x.chain.stalls.done(&x.stall)
 	if x.stopRead != nil {
 		x.stopRead()
-		asked = true
+		scheduled = true
 	}
-	if asked {
+	if scheduled {
 		x.mu.Lock()
 		x.done = true
 		x.mu.Unlock()

@@ -16,9 +16,9 @@ func (c *Chain) impersonate(x *exchange, next func(*exchange)) {
 	var as authz.Impersonated
 	if err == nil {
 		began := c.config.Now()
-		as, err = c.acting.Impersonate(x.r.Context(), x.who, wanted, x.info)
+		as, err = c.acting.Impersonate(x.r.Context(), x.user, wanted, x.info)
 		c.spent(x, request.Impersonation, began)
-		c.config.Log.Debug("impersonation", "caller", x.who.GetName(), "wanted", wanted.Name, "error", err, "auditID",
+		c.config.Log.Debug("impersonation", "caller", x.user.GetName(), "wanted", wanted.Name, "error", err, "auditID",
 			x.scope.AuditID)
 	}
 	if err != nil {
@@ -28,6 +28,6 @@ func (c *Chain) impersonate(x *exchange, next func(*exchange)) {
 	if x.record != nil {
 		x.record.Impersonated(as.User, as.Constraint)
 	}
-	x.who = as.User
+	x.user = as.User
 	next(x)
 }

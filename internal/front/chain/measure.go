@@ -62,8 +62,8 @@ func (c *Chain) log(x *exchange, key seriesKey, took time.Duration) {
 		slog.String("userAgent", x.r.UserAgent()), slog.String("audit-ID", x.scope.AuditID),
 		slog.String("srcIP", x.r.RemoteAddr),
 	}
-	if x.who != nil {
-		attrs = append(attrs, slog.String("user", x.who.GetName()))
+	if x.user != nil {
+		attrs = append(attrs, slog.String("user", x.user.GetName()))
 	}
 	if x.conn != nil {
 		attrs = append(attrs, slog.Bool("hijacked", true))

@@ -65,7 +65,7 @@ func TestRecycles(t *testing.T) {
 				defer func() { _ = recover() }()
 				servetest.Do(c, tc.method, tc.path)
 			}()
-			if cleared := x.w == nil && x.r == nil && x.who == nil && x.ctx == nil; cleared != tc.recycled {
+			if cleared := x.w == nil && x.r == nil && x.user == nil && x.ctx == nil; cleared != tc.recycled {
 				t.Errorf("recycled: %v", cleared)
 			}
 		})

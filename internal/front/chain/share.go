@@ -22,7 +22,7 @@ func (c *Chain) share(x *exchange, next func(*exchange)) {
 	}
 	x.shared = &x.memory.shared
 	f, t := c.config.Flow, &x.shared.ticket
-	admitted := f.Admit(x.r.Context(), t, x.r, x.info, x.who)
+	admitted := f.Admit(x.r.Context(), t, x.r, x.info, x.user)
 	c.took(x, request.Queue, t.Waited())
 	defer f.Done(t)
 	t.Headers(x.w.Header())

@@ -81,7 +81,7 @@ func (c *Chain) throttle(x *exchange, next func(*exchange)) {
 			x.scope.Waits.Seat = &place{limit: l}
 		}
 		next(x)
-	case slices.Contains(x.who.GetGroups(), user.SystemPrivilegedGroup):
+	case slices.Contains(x.user.GetGroups(), user.SystemPrivilegedGroup):
 		next(x)
 	default:
 		c.fail(x, apierrors.NewTooManyRequests("Too many requests, please try again later.", 1))

@@ -24,7 +24,7 @@ func (c *Chain) trace(x *exchange, next func(*exchange)) {
 		trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(x.started),
 	}
 	remote := request.Propagator.Extract(ctx, propagation.HeaderCarrier(x.r.Header))
-	if trusted(x.who) {
+	if trusted(x.user) {
 		ctx = remote
 	} else {
 		options = append(options, trace.WithNewRoot())
@@ -63,7 +63,7 @@ func (c *Chain) spanned(name string, of step) step {
 		return of
 	}
 	return func(x *exchange, next func(*exchange)) {
-		if x.who != nil && x.scope.Tracer == nil {
+		if x.user != nil && x.scope.Tracer == nil {
 			of(x, next)
 			return
 		}

@@ -59,17 +59,17 @@ func (r *Reader) lookup(info *request.Info, by Client) *call.Call {
 	return c
 }
 
-// Call returns an in-process call, as user who, for the named resource in its storage version. It returns an error if
+// Call returns an in-process call, as user by, for the named resource in its storage version. It returns an error if
 // the catalog lacks the resource. Unserved resources are included, because the objects of a deleted definition must
 // still be removed.
-func (r *Reader) Call(gr catalog.GroupResource, namespace, name string, who user.Info) (*call.Call, error) {
+func (r *Reader) Call(gr catalog.GroupResource, namespace, name string, by user.Info) (*call.Call, error) {
 	snap := r.catalog.Snapshot()
 	res := snap.Resource(gr.Group, gr.Resource)
 	if res == nil {
 		return nil, call.NotServed()
 	}
 	return &call.Call{
-		Snapshot: snap, Resource: res, Version: res.Storage, Namespace: namespace, Name: name, User: who,
-		Agent: who.GetName(), InProcess: true,
+		Snapshot: snap, Resource: res, Version: res.Storage, Namespace: namespace, Name: name, User: by,
+		Agent: by.GetName(), InProcess: true,
 	}, nil
 }
