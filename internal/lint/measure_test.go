@@ -22,11 +22,14 @@ const (
 	maxParameters    = 5
 	manyParameters   = 9  // functions that have more
 	maxMethods       = 60 // of one type
-	maxPackageLines  = 4600
+	maxPackageLines  = 4000
 	maxFloors        = 16 // entries of internal, without the tests' own
 	maxFloorPackages = 9  // below one of them, kinds, features and simulated components excepted
 	maxImportChain   = 13 // two of them are the front door and the list of parts
 )
+
+// largePackages are the packages over maxPackageLines, each with its own limit, which may only fall.
+var largePackages = map[string]int{"internal/kinds/core": 4450, "internal/object/schema": 4450}
 
 // measures is what one run counts.
 type measures struct {
@@ -127,8 +130,14 @@ func TestMeasures(t *testing.T) {
 			if c.found[largest] < n {
 				largest = name
 			}
-			if n > c.most {
-				t.Errorf("%s has %d %s, more than %d", name, n, c.what, c.most)
+			most := c.most
+			if c.most == maxPackageLines && largePackages[name] > 0 {
+				if most = largePackages[name]; n <= maxPackageLines {
+					t.Errorf("%s has %d lines: remove it from largePackages", name, n)
+				}
+			}
+			if n > most {
+				t.Errorf("%s has %d %s, more than %d", name, n, c.what, most)
 			}
 		}
 		t.Logf("%s: %d counted, at most %d (%s)", c.what, len(c.found), c.found[largest], largest)
