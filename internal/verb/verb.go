@@ -1,13 +1,13 @@
-// Package verb gets, lists, watches, creates, updates, patches, applies and deletes objects, both built-in and custom.
+// Package verb creates, updates, patches, applies and deletes objects, both built-in and custom, and names the types of
+// calls and reads.
 //
 // It is the middle of a request's path: package rest, which speaks HTTP, calls it, and controllers call it in process.
 // A write reads top to bottom in create.go, update.go and delete.go: decode, admit, track field ownership, prepare,
-// validate, and commit (commit.go), which writes to the store. A read (Reader) is served from the watch cache.
+// validate, and commit (commit.go), which writes to the store. The results of these steps are in a write. Package read
+// has the reads; Verbs embeds its Reader.
 //
-// A Call is one request to one resource. It holds the catalog snapshot from the start of the request, so a response
-// never mixes two states of a definition. Verbs and Reader are safe for concurrent use; a Call belongs to one
-// goroutine. The package takes all facts about kinds from the catalog. Kind-specific code comes from other packages as
-// Answers, Actions, Finders and Allocators, keyed by the name of the resource.
+// Verbs is safe for concurrent use. The package takes all facts about kinds from the catalog. Kind-specific code comes
+// from other packages as Answers, Actions, Finders and Allocators, keyed by the name of the resource.
 package verb
 
 import (
