@@ -1,24 +1,24 @@
 package escalation
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/bowsprit/bowsprit/internal/auth/rbac"
 )
 
 // confirm returns nil if the user has every permission of the rules where the request is.
-func (c *Checker) confirm(r Request, rules []rbacv1.PolicyRule) error {
+func (c *Checker) confirm(ctx context.Context, r Request, rules []rbacv1.PolicyRule) error {
 	held, missing := c.Roles.Held(r.User, r.Namespace)
-	covered, lacking := validation.Covers(held, rules)
-	if covered {
-		return nil
+	more, err := lacking(ctx, held, rules)
+	if err != nil || len(more) == 0 {
+		return err
 	}
-	return refusal(r, lacking, missing)
+	return refusal(r, more, missing)
 }
 
 func refusal(r Request, lacking []rbacv1.PolicyRule, missing []rbacv1.RoleRef) error {

@@ -72,11 +72,11 @@ func (c *Checker) Role(
 	if err := c.Fresh(ctx); err != nil {
 		return err
 	}
-	if err := c.confirm(r, rules); err != nil {
-		return apierrors.NewForbidden(rbacv1.Resource(r.Resource), name, err)
+	if err := c.confirm(ctx, r, rules); err != nil {
+		return refused(ctx, r, name, err)
 	}
 	// An aggregation rule can collect anything, so it requires all permissions.
-	if aggregates && c.confirm(r, everything) != nil {
+	if aggregates && c.confirm(ctx, r, everything) != nil {
 		return apierrors.NewForbidden(rbacv1.Resource(r.Resource), name,
 			errors.New("must have cluster-admin privileges to use the aggregationRule"))
 	}
@@ -109,10 +109,18 @@ func (c *Checker) Binding(ctx context.Context, r Request, name string, ref rbacv
 	case !found:
 		return rbac.NotFound(ref, r.Resource)
 	}
-	if err := c.confirm(r, rules); err != nil {
-		return apierrors.NewForbidden(rbacv1.Resource(r.Resource), name, err)
+	if err := c.confirm(ctx, r, rules); err != nil {
+		return refused(ctx, r, name, err)
 	}
 	return nil
+}
+
+// refused returns a 403 with an error of confirm, or the error of ctx.
+func refused(ctx context.Context, r Request, name string, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		return ended
+	}
+	return apierrors.NewForbidden(rbacv1.Resource(r.Resource), name, err)
 }
 
 // master reports whether a user is in system:masters, which may do everything.
