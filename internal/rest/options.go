@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
@@ -125,7 +124,7 @@ func decodeDeleteOptions(ctx context.Context, body []byte, contentType string, i
 		}
 		return checkDeleteOptions(into)
 	case mediaType == codec.YAML:
-		if body, err = yaml.YAMLToJSON(body); err != nil {
+		if body, err = codec.FromYAML(body); err != nil {
 			return apierrors.NewBadRequest(err.Error())
 		}
 	}

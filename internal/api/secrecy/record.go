@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/object/sensitive"
@@ -56,7 +55,7 @@ func (r *Record) RequestBody(doc []byte) {
 		return
 	}
 	if !json.Valid(doc) {
-		if asJSON, err := yaml.YAMLToJSON(doc); err == nil { // apply
+		if asJSON, err := codec.FromYAML(doc); err == nil { // apply
 			doc = asJSON
 		}
 	}

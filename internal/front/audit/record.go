@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	auditapi "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
@@ -181,7 +180,7 @@ func (r *Record) RequestBody(body []byte) {
 		return
 	}
 	if !json.Valid(body) { // kube-apiserver loses such events
-		if doc, err := yaml.YAMLToJSON(body); err == nil { // apply
+		if doc, err := codec.FromYAML(body); err == nil { // apply
 			body = doc
 		} else {
 			body = codec.AppendString(nil, string(body))

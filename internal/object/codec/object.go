@@ -58,7 +58,7 @@ func decodeObject(contentType string, b body) (obj map[string]any, strictErrs []
 		return nil, nil, err
 	}
 	if mediaType == YAML {
-		if b.json, err = yaml.YAMLToJSON(b.original); err != nil {
+		if b.json, err = FromYAML(b.original); err != nil {
 			return nil, nil, b.unrecognized(err)
 		}
 		if b.strict {

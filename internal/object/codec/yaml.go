@@ -1,7 +1,9 @@
 package codec
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"math"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -13,8 +15,29 @@ func ToYAML(json []byte) ([]byte, error) {
 	return yaml.JSONToYAML(json)
 }
 
+// maxDirectives bounds the directives (%TAG) of a YAML document. The library compares each with all before it; so many
+// take about a second.
+const maxDirectives = 8000
+
+// checkYAML returns an error for a YAML document that takes the library too long.
+func checkYAML(doc []byte) error {
+	n := 0
+	for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} { // of lines
+		n += bytes.Count(doc, []byte(end+"%"))
+	}
+	if n > maxDirectives {
+		return fmt.Errorf("yaml: the document has %d directives, at most %d are read", n, maxDirectives)
+	}
+	return nil
+}
+
 // FromYAML returns the JSON of a YAML document.
-func FromYAML(doc []byte) ([]byte, error) { return yaml.YAMLToJSON(doc) }
+func FromYAML(doc []byte) ([]byte, error) {
+	if err := checkYAML(doc); err != nil {
+		return nil, err
+	}
+	return yaml.YAMLToJSON(doc)
+}
 
 // DecodeApply decodes the body of a server-side apply, YAML or JSON.
 //
@@ -27,6 +50,9 @@ func DecodeApply(data []byte, strict bool) (obj map[string]any, duplicates, err 
 			integers(obj)
 			return obj, nil, nil
 		}
+	}
+	if err := checkYAML(data); err != nil {
+		return nil, nil, err
 	}
 	if err := utilyaml.Unmarshal(data, &obj); err != nil {
 		return nil, nil, err
