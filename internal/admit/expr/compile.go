@@ -47,6 +47,10 @@ const (
 
 // Compiler compiles the expressions of one policy or webhook.
 type Compiler struct {
+	// Ended reports whether the request has ended; then Compile returns an expression that is neither compiled nor
+	// wrong. nil means that no request waits.
+	Ended func() bool
+
 	variables *variables
 	envs      map[Scope]*environment.EnvSet // with variables only
 }
@@ -79,6 +83,9 @@ func (c *Compiler) Variable(name, source string, s Scope, mode Mode) *Expression
 // Compile compiles an expression with one of the given result types; Any allows all of them.
 func (c *Compiler) Compile(source string, s Scope, mode Mode, want ...*Type) *Expression {
 	e := &Expression{Source: source, variables: c.variables}
+	if c.Ended != nil && c.Ended() {
+		return e
+	}
 	fail := func(t apiservercel.ErrorType, cause error, format string, args ...any) *Expression {
 		e.Err = &apiservercel.Error{Type: t, Detail: fmt.Sprintf(format, args...), Cause: cause}
 		return e

@@ -80,11 +80,13 @@ func checkParamRef(ref *admissionregistrationv1.ParamRef, path *field.Path) (err
 }
 
 func checkActions(actions []admissionregistrationv1.ValidationAction, path *field.Path) (errs field.ErrorList) {
+	seen := map[admissionregistrationv1.ValidationAction]bool{}
 	for i, action := range actions {
 		errs = append(errs, checkEnum(path.Index(i), &action, "Audit", "Deny", "Warn")...)
-		if slices.Contains(actions[:i], action) {
+		if seen[action] {
 			errs = append(errs, field.Duplicate(path.Index(i), action))
 		}
+		seen[action] = true
 	}
 	if slices.Contains(actions, admissionregistrationv1.Deny) &&
 		slices.Contains(actions, admissionregistrationv1.Warn) {

@@ -1,7 +1,6 @@
 package registration
 
 import (
-	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -24,18 +23,19 @@ const maxConditions = 64
 
 // checkConditions checks match conditions. old holds the existing expressions.
 func checkConditions(
-	list []admissionregistrationv1.MatchCondition, params bool, old map[string]bool, path *field.Path,
+	c *expr.Compiler, list []admissionregistrationv1.MatchCondition, params bool, old map[string]bool, path *field.Path,
 ) (errs field.ErrorList) {
 	if len(list) > maxConditions {
 		errs = append(errs, field.TooMany(path, len(list), maxConditions))
 	}
+	seen := map[string]bool{}
 	for i, m := range list {
 		at := path.Index(i)
 		// The text is compiled without surrounding whitespace, so positions in messages count from there.
 		if text := strings.TrimSpace(m.Expression); text == "" {
 			errs = append(errs, field.Required(at.Child("expression"), ""))
 		} else {
-			e := new(expr.Compiler).Compile(text, expr.Scope{Params: params, Authorizer: true}, mode(old[text]),
+			e := c.Compile(text, expr.Scope{Params: params, Authorizer: true}, mode(old[text]),
 				expr.Bool)
 			errs = append(errs, e.Problems(at.Child("expression"), text)...)
 		}
@@ -44,10 +44,10 @@ func checkConditions(
 			continue
 		}
 		errs = append(errs, checkQualifiedName(m.Name, at.Child("name"))...)
-		if slices.ContainsFunc(list[:i],
-			func(o admissionregistrationv1.MatchCondition) bool { return o.Name == m.Name }) {
+		if seen[m.Name] {
 			errs = append(errs, field.Duplicate(at.Child("name"), m.Name))
 		}
+		seen[m.Name] = true
 	}
 	return errs
 }

@@ -2,7 +2,6 @@ package registration
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -21,8 +20,10 @@ const (
 )
 
 // CheckValidatingPolicy returns the errors of a policy outside of its metadata. old is nil for a new policy; its
-// existing expressions may stay even if they would be refused now.
-func CheckValidatingPolicy(p, old *admissionregistrationv1.ValidatingAdmissionPolicy) field.ErrorList {
+// existing expressions may stay even if they would be refused now. Once ended is true, the rest is not compiled.
+func CheckValidatingPolicy(
+	p, old *admissionregistrationv1.ValidatingAdmissionPolicy, ended func() bool,
+) field.ErrorList {
 	spec, path := &p.Spec, field.NewPath("spec")
 	params := spec.ParamKind != nil
 	var was admissionregistrationv1.ValidatingAdmissionPolicySpec
@@ -33,13 +34,14 @@ func CheckValidatingPolicy(p, old *admissionregistrationv1.ValidatingAdmissionPo
 	if old == nil || !equality.Semantic.DeepEqual(spec.ParamKind, was.ParamKind) ||
 		!equality.Semantic.DeepEqual(spec.MatchConditions, was.MatchConditions) {
 		errs = append(errs,
-			checkConditions(spec.MatchConditions, params, conditionTexts(was.MatchConditions),
-				path.Child("matchConditions"))...)
+			checkConditions(&expr.Compiler{Ended: ended}, spec.MatchConditions, params,
+				conditionTexts(was.MatchConditions), path.Child("matchConditions"))...)
 	}
 	c := new(expr.Compiler)
 	if len(spec.Variables) > 0 {
 		c = expr.Composed()
 	}
+	c.Ended = ended
 	before := stored{map[string]bool{}, map[string]bool{}}
 	for _, v := range was.Validations {
 		before.expressions[v.Expression] = true
@@ -163,6 +165,7 @@ func checkAnnotations(
 			field.Invalid(path, spec.AuditAnnotations,
 				fmt.Sprintf("must not have more than %d auditAnnotations", maxAnnotations)))
 	}
+	seen := map[string]bool{}
 	for i, a := range spec.AuditAnnotations {
 		at := path.Index(i)
 		if name == "" {
@@ -182,16 +185,18 @@ func checkAnnotations(
 				mode(before[a.ValueExpression]), expr.String, expr.Null)
 			errs = append(errs, e.Problems(at.Child("valueExpression"), a.ValueExpression)...)
 		}
-		if slices.ContainsFunc(spec.AuditAnnotations[:i],
-			func(o admissionregistrationv1.AuditAnnotation) bool { return o.Key == a.Key }) {
+		if seen[a.Key] {
 			errs = append(errs, field.Duplicate(at.Child("key"), a.Key))
 		}
+		seen[a.Key] = true
 	}
 	return errs
 }
 
 // CheckMutatingPolicy is CheckValidatingPolicy for the other kind.
-func CheckMutatingPolicy(p, old *admissionregistrationv1.MutatingAdmissionPolicy) field.ErrorList {
+func CheckMutatingPolicy(
+	p, old *admissionregistrationv1.MutatingAdmissionPolicy, ended func() bool,
+) field.ErrorList {
 	spec, path := &p.Spec, field.NewPath("spec")
 	params := spec.ParamKind != nil
 	var was admissionregistrationv1.MutatingAdmissionPolicySpec
@@ -205,10 +210,11 @@ func CheckMutatingPolicy(p, old *admissionregistrationv1.MutatingAdmissionPolicy
 	if old == nil || !equality.Semantic.DeepEqual(spec.ParamKind, was.ParamKind) ||
 		!equality.Semantic.DeepEqual(spec.MatchConditions, was.MatchConditions) {
 		errs = append(errs,
-			checkConditions(spec.MatchConditions, params, conditionTexts(was.MatchConditions),
-				path.Child("matchConditions"))...)
+			checkConditions(&expr.Compiler{Ended: ended}, spec.MatchConditions, params,
+				conditionTexts(was.MatchConditions), path.Child("matchConditions"))...)
 	}
 	c := expr.Composed()
+	c.Ended = ended
 	errs = append(errs, checkVariables(c, spec.Variables, params, nil, path.Child("variables"))...)
 	before := map[string]bool{}
 	for _, m := range was.Mutations {

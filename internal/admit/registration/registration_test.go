@@ -87,12 +87,12 @@ func check(t *testing.T, c *registered) field.ErrorList {
 	return nil
 }
 
-func alone[T any](f func(*T) field.ErrorList) func(obj, old *T) field.ErrorList {
-	return func(obj, _ *T) field.ErrorList { return f(obj) }
+func alone[T any](f func(*T) field.ErrorList) func(obj, old *T, ended func() bool) field.ErrorList {
+	return func(obj, _ *T, _ func() bool) field.ErrorList { return f(obj) }
 }
 
 func checked[T any](
-	t *testing.T, c *registered, defaults func(map[string]any), f func(obj, old *T) field.ErrorList,
+	t *testing.T, c *registered, defaults func(map[string]any), f func(obj, old *T, ended func() bool) field.ErrorList,
 ) field.ErrorList {
 	t.Helper()
 	typed := func(obj map[string]any) *T {
@@ -117,7 +117,7 @@ func checked[T any](
 		}
 		return out
 	}
-	return f(typed(c.Object), typed(c.Old))
+	return f(typed(c.Object), typed(c.Old), nil)
 }
 
 // TestDefaults checks that the server sets defaults and keeps existing values.

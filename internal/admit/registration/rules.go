@@ -117,14 +117,16 @@ func checkResources(resources []string, path *field.Path) (errs field.ErrorList)
 }
 
 func checkNamedRule(r *admissionregistrationv1.NamedRuleWithOperations, path *field.Path) (errs field.ErrorList) {
+	seen := map[string]bool{}
 	for i, name := range r.ResourceNames {
 		at := path.Child("resourceNames").Index(i)
 		for _, problem := range content.IsPathSegmentName(name) {
 			errs = append(errs, field.Invalid(at, name, problem))
 		}
-		if slices.Contains(r.ResourceNames[:i], name) {
+		if seen[name] {
 			errs = append(errs, field.Duplicate(at, name))
 		}
+		seen[name] = true
 	}
 	return append(errs, checkRule(&r.RuleWithOperations, path)...)
 }

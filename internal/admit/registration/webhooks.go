@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"github.com/bowsprit/bowsprit/internal/admit/expr"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 )
 
@@ -56,20 +57,24 @@ func ValidatingHooks(c *admissionregistrationv1.ValidatingWebhookConfiguration) 
 }
 
 // CheckMutatingWebhooks returns the errors of a configuration outside of its metadata. old is nil for a new one; its
-// violations may stay.
-func CheckMutatingWebhooks(c, old *admissionregistrationv1.MutatingWebhookConfiguration) field.ErrorList {
+// violations may stay. Once ended is true, the rest is not compiled.
+func CheckMutatingWebhooks(
+	c, old *admissionregistrationv1.MutatingWebhookConfiguration, ended func() bool,
+) field.ErrorList {
 	if old == nil {
-		return checkHooks(MutatingHooks(c), nil, false)
+		return checkHooks(MutatingHooks(c), nil, false, ended)
 	}
-	return checkHooks(MutatingHooks(c), MutatingHooks(old), true)
+	return checkHooks(MutatingHooks(c), MutatingHooks(old), true, ended)
 }
 
 // CheckValidatingWebhooks is CheckMutatingWebhooks for the other kind.
-func CheckValidatingWebhooks(c, old *admissionregistrationv1.ValidatingWebhookConfiguration) field.ErrorList {
+func CheckValidatingWebhooks(
+	c, old *admissionregistrationv1.ValidatingWebhookConfiguration, ended func() bool,
+) field.ErrorList {
 	if old == nil {
-		return checkHooks(ValidatingHooks(c), nil, false)
+		return checkHooks(ValidatingHooks(c), nil, false, ended)
 	}
-	return checkHooks(ValidatingHooks(c), ValidatingHooks(old), true)
+	return checkHooks(ValidatingHooks(c), ValidatingHooks(old), true, ended)
 }
 
 // allowances holds the violations that an update may leave unchanged.
@@ -82,35 +87,38 @@ type allowances struct {
 	preexistingCE map[string]bool // expressions of match conditions
 }
 
-func checkHooks(hooks, old []Hook, update bool) (errs field.ErrorList) {
+func checkHooks(hooks, old []Hook, update bool, ended func() bool) (errs field.ErrorList) {
 	l := allowances{preexistingCE: map[string]bool{}}
 	if update {
 		l = allowancesOf(hooks, old)
 	}
+	compiler, seen := &expr.Compiler{Ended: ended}, map[string]bool{}
 	for i := range hooks {
 		path := field.NewPath("webhooks").Index(i)
-		errs = append(errs, checkHook(&hooks[i], l, path)...)
+		errs = append(errs, checkHook(compiler, &hooks[i], l, path)...)
 		errs = append(errs,
 			webhook.CheckReviewVersions(hooks[i].AdmissionReviewVersions, "must specify one of v1, v1beta1", l.reviews,
 				path.Child("admissionReviewVersions"))...)
 		name := hooks[i].Name
-		same := func(h Hook) bool { return h.Name == name }
-		if !l.names && name != "" && slices.ContainsFunc(hooks[:i], same) {
+		if !l.names && name != "" && seen[name] {
 			errs = append(errs, field.Duplicate(path.Child("name"), name))
 		}
+		seen[name] = true
 	}
 	return errs
 }
 
 func allowancesOf(hooks, old []Hook) allowances {
 	l := allowances{preexistingCE: map[string]bool{}, conditions: len(hooks) == len(old)}
+	seen := map[string]bool{}
 	for i := range old {
 		h := &old[i]
 		l.conditions = l.conditions && reflect.DeepEqual(hooks[i].MatchConditions, h.MatchConditions)
 		l.sideEffects = l.sideEffects || h.SideEffects == nil || !slices.Contains(harmless, string(*h.SideEffects))
 		l.reviews = l.reviews || len(h.AdmissionReviewVersions) > 0 &&
 			!slices.ContainsFunc(h.AdmissionReviewVersions, webhook.KnownReview)
-		l.names = l.names || slices.ContainsFunc(old[:i], func(o Hook) bool { return o.Name == h.Name })
+		l.names = l.names || seen[h.Name]
+		seen[h.Name] = true
 		for _, s := range []*metav1.LabelSelector{h.NamespaceSelector, h.ObjectSelector} {
 			l.labelValues = l.labelValues || s != nil &&
 				len(metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{},
@@ -126,7 +134,7 @@ func allowancesOf(hooks, old []Hook) allowances {
 // harmless are the side effects that a webhook may have.
 var harmless = []string{"None", "NoneOnDryRun"}
 
-func checkHook(h *Hook, l allowances, path *field.Path) field.ErrorList {
+func checkHook(compiler *expr.Compiler, h *Hook, l allowances, path *field.Path) field.ErrorList {
 	errs := utilvalidation.IsFullyQualifiedName(path.Child("name"), h.Name)
 	for i := range h.Rules {
 		errs = append(errs, checkRule(&h.Rules[i], path.Child("rules").Index(i))...)
@@ -159,7 +167,7 @@ func checkHook(h *Hook, l allowances, path *field.Path) field.ErrorList {
 	errs = append(errs, checkClient(&h.ClientConfig, path.Child("clientConfig"))...)
 	if !l.conditions {
 		errs = append(errs,
-			checkConditions(h.MatchConditions, false, l.preexistingCE, path.Child("matchConditions"))...)
+			checkConditions(compiler, h.MatchConditions, false, l.preexistingCE, path.Child("matchConditions"))...)
 	}
 	return errs
 }

@@ -17,10 +17,13 @@ func admissionStrategy(defaults func(object.Object)) *catalog.Strategy {
 	return &catalog.Strategy{Default: defaults, VisibleOnReturn: true}
 }
 
-// checked makes a function for rules from a check of an object and its former state, nil for a new object.
-func checked[T any](check func(obj, old *T) field.ErrorList) rule.Function {
-	return rule.Typed(func(obj *T) field.ErrorList { return check(obj, nil) },
-		func(obj, old *T, _ string) field.ErrorList { return check(obj, old) })
+// checked makes a function for rules from a check of an object and its former state, nil for a new object. ended is
+// true once the request has ended.
+func checked[T any](check func(obj, old *T, ended func() bool) field.ErrorList) rule.Function {
+	return func(val *rule.Validation, v rule.Value) {
+		rule.Typed(func(obj *T) field.ErrorList { return check(obj, nil, val.Ended) },
+			func(obj, old *T, _ string) field.ErrorList { return check(obj, old, val.Ended) })(val, v)
+	}
 }
 
 func paramKind(k *admissionregistrationv1.ParamKind) string {

@@ -44,6 +44,16 @@ func (val *Validation) over() bool {
 	}
 }
 
+// Ended is over for functions that take long themselves: it looks at the context each time.
+func (val *Validation) Ended() bool {
+	select {
+	case <-val.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // mostErrors is how many errors a validation keeps: more than an answer lists (invalid.Most).
 const mostErrors = 50_000
 
