@@ -148,7 +148,7 @@ e2e: again ## a built binary and a real kubectl
 ATTACK ?= all
 .PHONY: attack
 attack: ## hostile bodies and expressions against a server process: memory, deadlines, CPU, another user's latency; minutes
-	ATTACK="$(ATTACK)" go test -vet=off -count=1 -timeout 3h -v -run '^TestAll$$' ./test/attack/cost
+	ATTACK="$(ATTACK)" go test -vet=off -count=1 -timeout 3h -v -run '^Test(All|Growth)$$' ./test/attack/cost ./test/attack/lists
 
 # How many rollouts kill-rollouts kills the server in.
 ROLLOUTS ?= 1000

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -120,9 +121,9 @@ func warnUnwise(ctx context.Context, c *Call, obj, old object.Object) {
 	if !c.Resource.Custom() {
 		return
 	}
-	had := object.Finalizers(old)
+	had := sets.New(object.Finalizers(old)...)
 	for _, f := range object.Finalizers(obj) {
-		if !slices.Contains(had, f) {
+		if !had.Has(f) {
 			warnFinalizer(ctx, f)
 		}
 	}

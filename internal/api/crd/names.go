@@ -82,8 +82,9 @@ func acceptNames(
 	one(&accepted.Singular, want.Singular, have.Singular, resources, "SingularConflict")
 	if !reflect.DeepEqual(want.ShortNames, have.ShortNames) {
 		var errs []error
+		had := sets.New(have.ShortNames...)
 		for _, name := range want.ShortNames {
-			if !slices.Contains(have.ShortNames, name) && resources.Has(name) {
+			if !had.Has(name) && resources.Has(name) {
 				errs = append(errs, inUse(name))
 			}
 		}

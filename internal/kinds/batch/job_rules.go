@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -175,10 +176,10 @@ func failurePolicy(val *rule.Validation, p rule.Value) {
 	if len(rules) > mostPolicyRules {
 		val.Add(field.TooMany(path, len(rules), mostPolicyRules))
 	}
-	var names []string
+	names := sets.Set[string]{}
 	for _, list := range []string{"containers", "initContainers"} {
 		for _, c := range rule.Objects(object.Map(p.In, "template", "spec")[list]) {
-			names = append(names, object.String(c, "name"))
+			names.Insert(object.String(c, "name"))
 		}
 	}
 	for i, r := range rules {
@@ -186,7 +187,7 @@ func failurePolicy(val *rule.Validation, p rule.Value) {
 	}
 }
 
-func failureRule(val *rule.Validation, r, spec object.Object, names []string, path *field.Path) {
+func failureRule(val *rule.Validation, r, spec object.Object, names sets.Set[string], path *field.Path) {
 	actions := []string{"Count", "FailIndex", "FailJob", "Ignore"}
 	switch action, at := object.String(r, "action"), path.Child("action"); {
 	case action == "":
@@ -225,10 +226,10 @@ func named(val *rule.Validation, s string, values []string, path *field.Path) {
 	}
 }
 
-func exitCodes(val *rule.Validation, r object.Object, names []string, path *field.Path) {
+func exitCodes(val *rule.Validation, r object.Object, names sets.Set[string], path *field.Path) {
 	op := object.String(r, "operator")
 	named(val, op, []string{"In", "NotIn"}, path.Child("operator"))
-	if name, ok := r["containerName"].(string); ok && !slices.Contains(names, name) {
+	if name, ok := r["containerName"].(string); ok && !names.Has(name) {
 		val.Invalid(path.Child("containerName"), name,
 			"must be one of the container or initContainer names in the pod template")
 	}

@@ -13,6 +13,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -207,10 +208,12 @@ func signingRequest(val *rule.Validation) {
 		}
 	}
 	if !repeats(before) {
+		seen := sets.Set[string]{}
 		for i, u := range usages {
-			if slices.Contains(usages[:i], u) {
+			if seen.Has(u) {
 				val.Duplicate(path.Child("usages").Index(i), u)
 			}
+			seen.Insert(u)
 		}
 	}
 	if signer := object.String(spec, "signerName"); signer == legacySigner &&
@@ -339,9 +342,10 @@ func signingConditions(val *rule.Validation) {
 	path := field.NewPath("status", "conditions")
 	decided := len(conditionsOfType(before, "Approved")) > 0 && len(conditionsOfType(before, "Denied")) > 0
 	had, seen := types(before), map[string]bool{}
+	hadEmpty, repeated := slices.Contains(had, ""), repeats(had)
 	for i, c := range list {
 		kind, at := object.String(c, "type"), path.Index(i)
-		if kind == "" && !slices.Contains(had, "") {
+		if kind == "" && !hadEmpty {
 			val.Required(at.Child("type"), "")
 		}
 		allowed := []string{"False", "True", "Unknown"}
@@ -358,7 +362,7 @@ func signingConditions(val *rule.Validation) {
 			!decided {
 			val.Invalid(path, kind, "Approved and Denied conditions are mutually exclusive")
 		}
-		if seen[kind] && !repeats(had) {
+		if seen[kind] && !repeated {
 			val.Duplicate(at.Child("type"), kind)
 		}
 		seen[kind] = true
@@ -413,14 +417,7 @@ func types(list []object.Object) []string {
 }
 
 // repeats reports whether a list has duplicates.
-func repeats(list []string) bool {
-	for i, s := range list {
-		if slices.Contains(list[:i], s) {
-			return true
-		}
-	}
-	return false
-}
+func repeats(list []string) bool { return sets.New(list...).Len() < len(list) }
 
 // bytesOf decodes base64.
 func bytesOf(v any) []byte {

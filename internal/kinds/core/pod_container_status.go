@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -64,12 +65,17 @@ func id(val *rule.Validation, v any, path *field.Path) {
 func allocated(val *rule.Validation, status object.Object, containers []object.Object, path *field.Path) {
 	at := slices.IndexFunc(containers,
 		func(c object.Object) bool { return object.String(c, "name") == object.String(status, "name") })
+	var resources object.Object
+	claims := sets.Set[string]{}
+	if at >= 0 {
+		resources = object.Map(containers[at], "resources")
+		claims.Insert(claimNames(resources)...)
+	}
 	for i, a := range rule.Objects(status["allocatedResourcesStatus"]) {
 		name, here := object.String(a, "name"), path.Index(i)
 		if at >= 0 {
-			resources := object.Map(containers[at], "resources")
 			if strings.HasPrefix(name, "claim:") {
-				if !slices.Contains(claimNames(resources), name) {
+				if !claims.Has(name) {
 					val.Invalid(here.Child("name"), name,
 						"must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty")
 				}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -102,14 +103,14 @@ func startsAgain(spec object.Object, list, name string, code int64) bool {
 }
 
 func claimStatuses(val *rule.Validation, status object.Object, path *field.Path) {
-	var claims []string
+	claims := sets.Set[string]{}
 	for _, c := range rule.Objects(object.Map(val.Obj, "spec")["resourceClaims"]) {
-		claims = append(claims, object.String(c, "name"))
+		claims.Insert(object.String(c, "name"))
 	}
 	seen := map[string]bool{}
 	for i, s := range rule.Objects(status["resourceClaimStatuses"]) {
 		at, name := path.Index(i), object.String(s, "name")
-		if !slices.Contains(claims, name) {
+		if !claims.Has(name) {
 			val.Invalid(at.Child("name"), name, "must match the name of an entry in `spec.resourceClaims`")
 		}
 		if seen[name] {
@@ -125,9 +126,9 @@ func claimStatuses(val *rule.Validation, status object.Object, path *field.Path)
 // podAddresses validates the addresses of a pod or its host: at most one of each family.
 func podAddresses(val *rule.Validation, list string, path *field.Path) {
 	status := object.Map(val.Obj, "status")
-	var old, now []string
+	old, now := sets.Set[string]{}, []string(nil)
 	for _, e := range rule.Objects(object.Map(val.Old, "status")[list]) {
-		old = append(old, object.String(e, "ip"))
+		old.Insert(object.String(e, "ip"))
 	}
 	for i, e := range rule.Objects(status[list]) {
 		ip := object.String(e, "ip")

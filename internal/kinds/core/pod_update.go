@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -117,22 +118,37 @@ func deadline(val *rule.Validation, spec, was object.Object, path *field.Path) b
 }
 
 func addedTolerations(val *rule.Validation, now, was []object.Object, path *field.Path) {
+	kept := sets.Set[string]{}
+	for _, t := range now {
+		kept.Insert(tolerated(t))
+	}
 	for _, old := range was {
-		if !slices.ContainsFunc(now, func(t object.Object) bool {
-			masked := runtime.DeepCopyJSON(old)
-			pod.Keep(masked, t, "tolerationSeconds")
-			return rule.Equivalent(masked, t)
-		}) {
+		if !kept.Has(tolerated(old)) {
 			val.Forbidden(path, "existing toleration can not be modified except its tolerationSeconds")
 			return
 		}
 	}
 }
 
+// tolerated returns a text that is equal for tolerations that differ only in their seconds.
+func tolerated(t object.Object) string {
+	var b strings.Builder
+	for _, key := range object.Keys(t) {
+		if text, ok := t[key].(string); ok {
+			fmt.Fprintf(&b, "%q:%q,", key, text)
+		}
+	}
+	return b.String()
+}
+
 func removedGates(val *rule.Validation, now, was []object.Object, path *field.Path) {
+	had := sets.Set[string]{}
+	for _, old := range was {
+		had.Insert(object.String(old, "name"))
+	}
 	for i, g := range now {
 		name := object.String(g, "name")
-		if !slices.ContainsFunc(was, func(old object.Object) bool { return object.String(old, "name") == name }) {
+		if !had.Has(name) {
 			val.Forbidden(path.Index(i).Child("name"),
 				fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", name))
 		}
@@ -215,11 +231,15 @@ func addedContainers(val *rule.Validation, _ rule.Value) {
 	}
 	path := field.NewPath("spec", "ephemeralContainers")
 	now := rule.Objects(object.Map(val.Obj, "spec")["ephemeralContainers"])
+	at := map[string]int{}
+	for i, c := range slices.Backward(now) {
+		at[object.String(c, "name")] = i
+	}
 	for _, old := range rule.Objects(object.Map(val.Old, "spec")["ephemeralContainers"]) {
 		name := object.String(old, "name")
-		i := slices.IndexFunc(now, func(c object.Object) bool { return object.String(c, "name") == name })
+		i, ok := at[name]
 		switch {
-		case i < 0:
+		case !ok:
 			val.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be removed\n", name))
 		case !rule.Equivalent(old, now[i]):
 			val.Forbidden(path,

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
@@ -150,7 +151,7 @@ func clusterIPs(val *rule.Validation, spec object.Object, path *field.Path) {
 			}
 			continue
 		}
-		errs := val.IP(at.Index(i), ip, rule.Strings(object.Map(val.Old, "spec")["clusterIPs"]))
+		errs := val.IP(at.Index(i), ip, val.Kept("clusterIPs", rule.TextsAt("spec", "clusterIPs")))
 		broken = broken || len(errs) > 0
 		val.Errs = append(val.Errs, errs...)
 	}
@@ -197,7 +198,7 @@ func ipFamilies(val *rule.Validation, spec object.Object, path *field.Path) {
 
 func checkExternalIP(val *rule.Validation, p rule.Value) {
 	ip, _ := p.New.(string)
-	errs := val.IP(p.Path, ip, rule.Strings(object.Map(val.Old, "spec")["externalIPs"]))
+	errs := val.IP(p.Path, ip, val.Kept("externalIPs", rule.TextsAt("spec", "externalIPs")))
 	if len(errs) > 0 {
 		val.Errs = append(val.Errs, errs...)
 		return
@@ -255,9 +256,9 @@ func sourceRanges(val *rule.Validation, p rule.Value) {
 		if !balanced {
 			val.Forbidden(path, only)
 		}
-		var had []string
+		had := sets.Set[string]{}
 		for _, r := range rule.Strings(object.Map(val.Old, "spec")["loadBalancerSourceRanges"]) {
-			had = append(had, strings.TrimSpace(r))
+			had.Insert(strings.TrimSpace(r))
 		}
 		for i, r := range ranges {
 			val.Errs = append(val.Errs, val.CIDR(path.Index(i), strings.TrimSpace(r), had)...)

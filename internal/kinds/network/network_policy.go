@@ -122,7 +122,7 @@ func ipBlock(val *rule.Validation, block object.Object, path *field.Path) {
 		val.Required(path.Child("cidr"), "")
 		return
 	}
-	had := blocksOf(object.Map(val.Old, "spec"))
+	had := val.Kept("ipBlock", func(old object.Object) []string { return blocksOf(object.Map(old, "spec")) })
 	val.Errs = append(val.Errs, val.CIDR(path.Child("cidr"), cidr, had)...)
 	_, whole, err := netutils.ParseCIDRSloppy(cidr)
 	if err != nil {

@@ -2,11 +2,11 @@ package pod
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	unversioned "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -21,7 +21,8 @@ const ownUsersDevices rule.Exception = "who has users of its own has no devices"
 type Scope struct {
 	Spec, Meta object.Object // meta is nil in a template
 	volumes    map[string]object.Object
-	claims     []string // sorted
+	claims     sets.Set[string]
+	claimList  string // the claims in order, for errors
 	Path       *field.Path
 }
 
@@ -52,11 +53,14 @@ func ValidateSpec(val *rule.Validation, s *Scope) {
 	outside := scopeOf(val)
 	val.Scope = s
 	for _, c := range rule.Objects(s.Spec["resourceClaims"]) {
-		if name := object.String(c, "name"); name != "" && !slices.Contains(s.claims, name) {
-			s.claims = append(s.claims, name)
+		if name := object.String(c, "name"); name != "" {
+			if s.claims == nil {
+				s.claims = sets.Set[string]{}
+			}
+			s.claims.Insert(name)
 		}
 	}
-	slices.Sort(s.claims)
+	s.claimList = "must be one of the names in pod.spec.resourceClaims: " + strings.Join(sets.List(s.claims), ", ")
 	val.Block("PodSpec", s.Spec, nil, s.Path)
 	val.Scope = outside
 }

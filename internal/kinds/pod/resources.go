@@ -175,13 +175,12 @@ func claimNames(val *rule.Validation, v any, path *field.Path) {
 		} else {
 			claimRequest(val, seen, name, request, at)
 		}
-		if scopeOf(val) == nil || !slices.Contains(scopeOf(val).claims, name) {
+		if scopeOf(val) == nil || !scopeOf(val).claims.Has(name) {
 			e := field.NotFound(at, name)
-			e.Detail = "must be one of the names in pod.spec.resourceClaims"
 			if scopeOf(val) == nil || len(scopeOf(val).claims) == 0 {
-				e.Detail += " which is empty"
+				e.Detail = "must be one of the names in pod.spec.resourceClaims which is empty"
 			} else {
-				e.Detail += ": " + strings.Join(scopeOf(val).claims, ", ")
+				e.Detail = scopeOf(val).claimList // shared by all errors
 			}
 			val.Add(e)
 		}

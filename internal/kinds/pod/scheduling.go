@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -153,19 +153,20 @@ func matchKeys(val *rule.Validation, p rule.Value) {
 		}
 	}
 	if selector != nil {
-		var seen []string
-		for key := range selector.MatchLabels {
-			seen = append(seen, key)
+		seen, first := sets.KeySet(selector.MatchLabels), map[string]int{}
+		for i, key := range slices.Backward(match) {
+			first[key] = i
 		}
 		for _, e := range selector.MatchExpressions {
-			if i := slices.Index(match, e.Key); i >= 0 && slices.Contains(seen, e.Key) {
+			if i, ok := first[e.Key]; ok && seen.Has(e.Key) {
 				val.Invalid(p.Path.Index(i), e.Key, "exists in both matchLabelKeys and labelSelector")
 			}
-			seen = append(seen, e.Key)
+			seen.Insert(e.Key)
 		}
 	}
+	excluded := sets.New(mismatch...)
 	for i, key := range match {
-		if slices.Contains(mismatch, key) {
+		if excluded.Has(key) {
 			val.Invalid(p.Path.Child("matchLabelKeys").Index(i), key,
 				"exists in both matchLabelKeys and mismatchLabelKeys")
 		}
@@ -185,15 +186,16 @@ func spreadKeys(val *rule.Validation, p rule.Value) {
 	if len(list) > 0 && selector == nil {
 		val.Forbidden(path, "must not be specified when labelSelector is not set")
 	}
+	selected := sets.Set[string]{}
+	if selector != nil {
+		selected = sets.KeySet(selector.MatchLabels)
+		for _, e := range selector.MatchExpressions {
+			selected.Insert(e.Key)
+		}
+	}
 	for i, key := range list {
 		val.Invalids(path.Index(i), key, validation.IsQualifiedName(key))
-		if selector == nil {
-			continue
-		}
-		_, equal := selector.MatchLabels[key]
-		if equal ||
-			slices.ContainsFunc(selector.MatchExpressions,
-				func(e metav1.LabelSelectorRequirement) bool { return e.Key == key }) {
+		if selected.Has(key) {
 			val.Invalid(path.Index(i), key, "exists in both matchLabelKeys and labelSelector")
 		}
 	}
@@ -212,10 +214,14 @@ func spread(val *rule.Validation, p rule.Value) {
 	pair := func(c object.Object) string {
 		return fmt.Sprintf("{%v, %v}", object.String(c, "topologyKey"), object.String(c, "whenUnsatisfiable"))
 	}
+	last := map[string]int{}
+	for i, c := range list {
+		last[pair(c)] = i
+	}
 	for i, c := range list {
 		path := p.Path.Index(i)
 		val.Block("SpreadConstraint", c, nil, path)
-		if slices.ContainsFunc(list[i+1:], func(other object.Object) bool { return pair(other) == pair(c) }) {
+		if last[pair(c)] > i {
 			val.Duplicate(path.Child("{topologyKey, whenUnsatisfiable}"), pair(c))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	unversioned "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -83,10 +84,10 @@ func mounts(val *rule.Validation, p rule.Value) {
 			val.Invalid(at.Child("mountPath"), mountPath, "must be unique")
 		}
 		seen[mountPath] = true
-		if slices.Contains(deviceNames, name) {
+		if deviceNames.Has(name) {
 			val.Invalid(at.Child("name"), name, "must not already exist in volumeDevices")
 		}
-		if slices.Contains(devicePaths, mountPath) {
+		if devicePaths.Has(mountPath) {
 			val.Invalid(at.Child("mountPath"), mountPath, "must not already exist as a path in volumeDevices")
 		}
 		// The paths of these lack the index, as in Kubernetes.
@@ -124,9 +125,11 @@ func propagation(val *rule.Validation, m, container object.Object, path *field.P
 	}
 }
 
-func namesAndPaths(list any, pathField string) (names, paths []string) {
+func namesAndPaths(list any, pathField string) (names, paths sets.Set[string]) {
+	names, paths = sets.Set[string]{}, sets.Set[string]{}
 	for _, e := range rule.Objects(list) {
-		names, paths = append(names, object.String(e, "name")), append(paths, object.String(e, pathField))
+		names.Insert(object.String(e, "name"))
+		paths.Insert(object.String(e, pathField))
 	}
 	return names, paths
 }
@@ -160,10 +163,10 @@ func devices(val *rule.Validation, p rule.Value) {
 		} else {
 			paths[devicePath] = true
 		}
-		if slices.Contains(mountNames, name) {
+		if mountNames.Has(name) {
 			val.Invalid(at.Child("name"), name, "must not already exist in volumeMounts")
 		}
-		if slices.Contains(mountPaths, devicePath) {
+		if mountPaths.Has(devicePath) {
 			val.Invalid(at.Child("devicePath"), devicePath, "must not already exist as a path in volumeMounts")
 		}
 		names[name] = name != ""

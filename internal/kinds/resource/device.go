@@ -3,11 +3,11 @@ package resource
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	unversioned "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -168,13 +168,13 @@ func bindingConditions(val *rule.Validation, obj object.Object, path *field.Path
 	list(val, wanted, resourcev1.BindingConditionsMaxSize, wantedPath, format)
 	list(val, failures, resourcev1.BindingFailureConditionsMaxSize, failurePath, format)
 	set(val, wanted, -1, wantedPath, itself, func(string, *field.Path) {})
-	seen := map[string]bool{}
+	seen, others := map[string]bool{}, sets.New(wanted...)
 	for i, s := range failures {
 		if seen[s] {
 			val.Duplicate(failurePath.Index(i), s)
 		}
 		seen[s] = true
-		if slices.Contains(wanted, s) {
+		if others.Has(s) {
 			val.Invalid(failurePath.Index(i), s, "bindingFailureConditions must not overlap with bindingConditions")
 		}
 	}

@@ -3,6 +3,7 @@ package rule
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
@@ -35,23 +36,52 @@ func CheckReachableIP(val *Validation, s string, path *field.Path) {
 const StrictAddresses = "StrictIPCIDRValidation"
 
 // IP returns the errors in an address, in a field from before StrictAddresses. Addresses in had, which the object has
-// already, are always valid.
-func (val *Validation) IP(path *field.Path, s string, had []string) field.ErrorList {
-	return validation.IsValidIPForLegacyField(path, s, !val.Lacks(StrictAddresses), had)
+// already, are always valid; see Kept.
+func (val *Validation) IP(path *field.Path, s string, had sets.Set[string]) field.ErrorList {
+	if had.Has(s) {
+		return nil
+	}
+	return validation.IsValidIPForLegacyField(path, s, !val.Lacks(StrictAddresses), nil)
 }
 
 // CIDR is IP for a range.
-func (val *Validation) CIDR(path *field.Path, s string, had []string) field.ErrorList {
-	return validation.IsValidCIDRForLegacyField(path, s, !val.Lacks(StrictAddresses), had)
+func (val *Validation) CIDR(path *field.Path, s string, had sets.Set[string]) field.ErrorList {
+	if had.Has(s) {
+		return nil
+	}
+	return validation.IsValidCIDRForLegacyField(path, s, !val.Lacks(StrictAddresses), nil)
+}
+
+// Kept returns the values that the old object has in a place, which values lists. It calls values once for a place.
+func (val *Validation) Kept(place string, values func(old object.Object) []string) sets.Set[string] {
+	if val.Old == nil {
+		return nil
+	}
+	set, ok := val.kept[place]
+	if !ok {
+		set = sets.New(values(val.Old)...)
+		if val.kept == nil {
+			val.kept = map[string]sets.Set[string]{}
+		}
+		val.kept[place] = set
+	}
+	return set
+}
+
+// TextsAt returns a function for Kept: the texts of the list at a path.
+func TextsAt(parent, name string) func(old object.Object) []string {
+	return func(old object.Object) []string { return Strings(object.Map(old, parent)[name]) }
 }
 
 // CheckLoadBalancerAddress validates the ingress point of a load balancer: an address or a name.
 func CheckLoadBalancerAddress(val *Validation, in object.Object, path *field.Path) {
 	if ip := object.String(in, "ip"); ip != "" {
-		var had []string
-		for _, e := range Objects(object.Map(val.Old, "status", "loadBalancer")["ingress"]) {
-			had = append(had, object.String(e, "ip"))
-		}
+		had := val.Kept("ingress", func(old object.Object) (ips []string) {
+			for _, e := range Objects(object.Map(old, "status", "loadBalancer")["ingress"]) {
+				ips = append(ips, object.String(e, "ip"))
+			}
+			return ips
+		})
 		val.Errs = append(val.Errs, val.IP(path.Child("ip"), ip, had)...)
 	}
 	if name := object.String(in, "hostname"); name != "" {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
@@ -225,9 +226,12 @@ func validateGroupStatus(g, old *schedulingv1alpha2.PodGroup) field.ErrorList {
 	errs := metav1validation.ValidateConditions(g.Status.Conditions, path.Child("conditions"))
 	path = path.Child("resourceClaimStatuses")
 	statuses, before := g.Status.ResourceClaimStatuses, old.Status.ResourceClaimStatuses
+	claims := sets.Set[string]{}
+	for _, c := range g.Spec.ResourceClaims {
+		claims.Insert(c.Name)
+	}
 	for i, s := range statuses {
-		if !slices.ContainsFunc(g.Spec.ResourceClaims,
-			func(c schedulingv1alpha2.PodGroupResourceClaim) bool { return c.Name == s.Name }) {
+		if !claims.Has(s.Name) {
 			errs = append(errs, field.Invalid(path.Index(i).Child("name"), s.Name,
 				"must match the name of an entry in `spec.resourceClaims`"))
 		}

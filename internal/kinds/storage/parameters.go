@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -62,10 +63,12 @@ func topologies(val *rule.Validation, p rule.Value) {
 			if len(values) == 0 {
 				val.Required(at.Child("values"), "")
 			}
+			before := sets.Set[string]{}
 			for n, v := range values {
-				if slices.Contains(values[:n], v) {
+				if before.Has(v) {
 					val.Duplicate(at.Child("values").Index(n), v)
 				}
+				before.Insert(v)
 			}
 			val.Invalids(at.Child("key"), key, validation.IsQualifiedName(key))
 			if _, ok := seen[key]; ok {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -79,11 +80,13 @@ func CheckReviewVersions(versions []string, missing string, unknown bool, path *
 	if len(versions) == 0 {
 		return field.ErrorList{field.Required(path, missing)}
 	}
+	seen := sets.Set[string]{}
 	for i, version := range versions {
-		if slices.Contains(versions[:i], version) {
+		if seen.Has(version) {
 			errs = append(errs, field.Invalid(path.Index(i), version, "duplicate version"))
 			continue
 		}
+		seen.Insert(version)
 		for _, problem := range utilvalidation.IsDNS1035Label(version) {
 			errs = append(errs, field.Invalid(path.Index(i), version, problem))
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -108,7 +109,8 @@ func (k *keywords) mapItems(p *apiextensionsv1.JSONSchemaProps, at *spot) {
 			"must be object if parent array's x-kubernetes-list-type is map"))
 		return
 	}
-	for i, key := range p.XListMapKeys {
+	seen := map[string]bool{}
+	for _, key := range p.XListMapKeys {
 		if s, ok := items.Properties[key]; !ok {
 			k.add(field.Invalid(at.child("x-kubernetes-list-map-keys"), p.XListMapKeys,
 				"entries must all be names of item properties"))
@@ -116,10 +118,11 @@ func (k *keywords) mapItems(p *apiextensionsv1.JSONSchemaProps, at *spot) {
 			k.add(field.Invalid(at.child("items").Child("properties").Key(key).Child("type"), items.Type,
 				"must be a scalar type if parent array's x-kubernetes-list-type is map"))
 		}
-		if slices.Contains(p.XListMapKeys[:i], key) {
+		if seen[key] {
 			k.add(field.Invalid(at.child("x-kubernetes-list-map-keys"), p.XListMapKeys,
 				"must not contain duplicate entries"))
 		}
+		seen[key] = true
 	}
 }
 
@@ -137,13 +140,14 @@ func looseMapKeys(p *apiextensionsv1.JSONSchemaProps, at *spot) (errs field.Erro
 	if *p.XListType != "map" {
 		return errs
 	}
+	required := sets.New(items.Required...)
 	for _, key := range p.XListMapKeys {
 		s, ok := items.Properties[key]
 		if !ok {
 			continue
 		}
 		path := at.child("items").Child("properties").Key(key)
-		if !slices.Contains(items.Required, key) && s.Default == nil {
+		if !required.Has(key) && s.Default == nil {
 			errs = append(errs,
 				field.Required(path.Child("default"),
 					"this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"))
