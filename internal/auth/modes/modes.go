@@ -26,6 +26,7 @@ import (
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
 
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	schemacel "github.com/bowsprit/bowsprit/internal/object/schema/cel"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -93,7 +94,7 @@ func Open(c Config) (*Modes, error) {
 	m := &Modes{config: c, made: map[string]authz.Mode{}, metrics: newMetrics(c.Metrics, c.File != "", c.ServerID)}
 	configuration := fromFlags(c)
 	if c.File != "" {
-		m.compiler = authorizationcel.NewDefaultCompiler()
+		m.compiler = authorizationcel.NewCompiler(schemacel.Bounded())
 		data, loaded, err := m.load()
 		if err != nil {
 			return nil, fmt.Errorf("--authorization-config: %w", err)

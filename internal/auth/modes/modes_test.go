@@ -218,6 +218,25 @@ func webhookText(kubeconfig, policy, conditions string) string {
 var inCluster = strings.Replace(webhookText("x", "Deny", "[]"), "{type: KubeConfigFile, kubeConfigFile: x}",
 	"{type: InClusterConfig}", 1)
 
+// TestQuantities has a condition parse quantities that the library would compute with for years.
+func TestQuantities(t *testing.T) {
+	t.Parallel()
+	h := newHook(t)
+	h.answer = func(authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+		return authorizationv1.SubjectAccessReviewStatus{Allowed: true}
+	}
+	c := config()
+	c.File = filepath.Join(t.TempDir(), "config")
+	write(t, c.File, head+"["+webhookText(h.kubeconfig, "Deny",
+		`[{expression: "quantity(request.user).isGreaterThan(quantity('1'))"}]`)+", {type: RBAC, name: rbac}]")
+	m := open(t, c)
+	expect(t, "a quantity", ask(t, m, &user.DefaultInfo{Name: "2"}, pods("get")), `allow "" <nil>`)
+	d, err := m.Authorize(t.Context(), &user.DefaultInfo{Name: "1e-1000000000"}, pods("get"))
+	if d.Verdict != authz.Deny || err == nil || !strings.Contains(err.Error(), "quantity: the text") {
+		t.Errorf("a quantity with a large exponent: %+v, %v", d, err)
+	}
+}
+
 func TestFile(t *testing.T) {
 	t.Parallel()
 	h := newHook(t)

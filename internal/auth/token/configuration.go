@@ -14,6 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver/validation"
 	"k8s.io/apiserver/pkg/authentication/cel"
 	"k8s.io/apiserver/plugin/pkg/authenticator/token/oidc"
+
+	schemacel "github.com/bowsprit/bowsprit/internal/object/schema/cel"
 )
 
 // OIDC configures one issuer, like Kubernetes' flags --oidc-*.
@@ -58,8 +60,11 @@ func (r *Remote) configuration() (*apiserver.AuthenticationConfiguration, error)
 }
 
 func (r *Remote) validate(c *apiserver.AuthenticationConfiguration) error {
-	return validation.ValidateAuthenticationConfiguration(cel.NewDefaultCompiler(), c, r.config.Own).ToAggregate()
+	return validation.ValidateAuthenticationConfiguration(compiler(), c, r.config.Own).ToAggregate()
 }
+
+// compiler returns the compiler of the expressions on claims and users.
+func compiler() cel.Compiler { return cel.NewCompiler(schemacel.Bounded()) }
 
 // decode reads an AuthenticationConfiguration of any version, strictly.
 func decode(data []byte) (*apiserver.AuthenticationConfiguration, error) {

@@ -32,15 +32,7 @@ type environment struct {
 // not use features that the previous release lacks.
 var (
 	// kubeEnvironments returns the environments for rollback to a release.
-	kubeEnvironments = ForReleases(func(v *version.Version) *kubeenv.EnvSet {
-		set, err := kubeenv.MustBaseEnvSet(v).Extend(kubeenv.VersionedOptions{
-			IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: Quantities(),
-		})
-		if err != nil {
-			panic(fmt.Errorf("cel environment: %w", err))
-		}
-		return set
-	})
+	kubeEnvironments = ForReleases(bounded)
 	// newExpressions returns the environment for new expressions.
 	newExpressions = ForReleases(func(*version.Version) *environment {
 		return newEnvironment(kubeEnvironments().NewExpressionsEnv())
@@ -50,6 +42,19 @@ var (
 		return newEnvironment(kubeEnvironments().StoredExpressionsEnv())
 	})
 )
+
+// Bounded returns Kubernetes' own environments, for its libraries, with bounds for quantities.
+func Bounded() *kubeenv.EnvSet { return bounded(kubeenv.DefaultCompatibilityVersion()) }
+
+func bounded(v *version.Version) *kubeenv.EnvSet {
+	set, err := kubeenv.MustBaseEnvSet(v).Extend(kubeenv.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: Quantities(),
+	})
+	if err != nil {
+		panic(fmt.Errorf("cel environment: %w", err))
+	}
+	return set
+}
 
 // CompatibilityVersion returns the oldest release of Kubernetes to which a control plane can be rolled back: the one
 // before ours, or an older one set by KeepCompatible. New expressions use only its features. The libraries' own default
