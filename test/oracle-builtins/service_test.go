@@ -75,9 +75,9 @@ func defaultOnRead(*storage.REST, *core.Service)
 func TestReadMatchesUpstream(t *testing.T) {
 	t.Parallel()
 	for _, ranges := range []string{"10.0.0.0/24", "fd00::/112,10.0.0.0/24"} {
-		networks, err := address.ParseRanges(strings.Split(ranges, ","))
-		if err != nil {
-			t.Fatal(err)
+		var networks []netip.Prefix
+		for text := range strings.SplitSeq(ranges, ",") {
+			networks = append(networks, netip.MustParsePrefix(text))
 		}
 		resources := kinds.Resources()
 		address.Install(resources, networks)
