@@ -35,6 +35,9 @@ type variables struct {
 	exprs []*Expression
 }
 
+// Release frees the program of an expression that is only checked, about 100 KB. Its type remains.
+func (e *Expression) Release() { e.program, e.simple = nil, nil }
+
 // Mode distinguishes new from stored expressions. New expressions must not use features that the previous release
 // lacks, so that a control plane can be rolled back.
 type Mode = environment.Type

@@ -76,6 +76,7 @@ func checkVariables(
 		}
 		e := c.Variable(v.Name, v.Expression, expr.Scope{Params: params, Authorizer: true}, mode(old[v.Expression]))
 		errs = append(errs, e.Problems(at.Child("expression"), v.Expression)...)
+		e.Release() // c keeps the variable
 	}
 	return errs
 }
