@@ -3,6 +3,7 @@ package cost
 import (
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -57,7 +58,7 @@ func attacks(t *testing.T) []attack {
 			t.Fatal(err)
 		}
 	}
-	return append(bodies(t, size), expressions(size)...)
+	return slices.Concat(bodies(t, size), expressions(size), inputs(size))
 }
 
 // settle waits until the server holds at most 64 MB more than at first, three seconds at the most.
