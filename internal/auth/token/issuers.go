@@ -42,7 +42,8 @@ func (r *Remote) newIssuers(c *apiserver.AuthenticationConfiguration) (*issuers,
 			return nil, err
 		}
 		one, err := oidc.New(ctx, oidc.Options{
-			JWTAuthenticator: j, Client: client, Compiler: compiler(), SupportedSigningAlgs: r.algs, DisallowedIssuers: r.config.Own,
+			JWTAuthenticator: j, Client: client, Compiler: compiler(),
+			SupportedSigningAlgs: r.algs, DisallowedIssuers: r.config.Own,
 			APIServerID: r.config.ServerID,
 		})
 		if err != nil {
