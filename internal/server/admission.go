@@ -12,40 +12,40 @@ import (
 )
 
 // buildAdmission makes the chain of enabled plugins. Errors are about their configuration.
-func (p *process) buildAdmission(context.Context) error {
-	configured, err := p.admissionConfig()
+func (b *built) buildAdmission(context.Context) error {
+	configured, err := b.admissionConfig()
 	if err != nil {
 		return err
 	}
-	p.host.Admission, p.host.AdmissionMetrics = configured, admit.NewMetrics(p.host.Metrics)
-	p.admission = admit.Chain{Metrics: p.host.AdmissionMetrics}
-	emulated, features := config.Emulated(&p.config.Emulation), p.config.API.Features
-	for _, wanted := range parts.Plugins(p.parts, p.behind) {
-		if slices.Contains(p.config.Admission.Disabled, wanted.Name) || emulated.LacksPlugin(wanted.Name, features) {
+	b.host.Admission, b.host.AdmissionMetrics = configured, admit.NewMetrics(b.host.Metrics)
+	b.admission = admit.Chain{Metrics: b.host.AdmissionMetrics}
+	emulated, features := config.Emulated(&b.config.Emulation), b.config.API.Features
+	for _, wanted := range parts.Plugins(b.parts, b.behind) {
+		if slices.Contains(b.config.Admission.Disabled, wanted.Name) || emulated.LacksPlugin(wanted.Name, features) {
 			continue
 		}
-		plugin, err := wanted.New(&p.host)
+		plugin, err := wanted.New(&b.host)
 		if err != nil {
 			return fmt.Errorf("--admission-control-config-file: %w", err)
 		}
 		if plugin != nil {
-			p.admission.Plugins = append(p.admission.Plugins, plugin)
+			b.admission.Plugins = append(b.admission.Plugins, plugin)
 		}
 	}
 	return nil
 }
 
 // admissionConfig returns the configuration of plugins in the user's file.
-func (p *process) admissionConfig() (configuration.Configuration, error) {
-	if p.config.Admission.ConfigFile == "" {
+func (b *built) admissionConfig() (configuration.Configuration, error) {
+	if b.config.Admission.ConfigFile == "" {
 		return configuration.Configuration{}, nil
 	}
-	c, err := configuration.Read(p.config.Admission.ConfigFile)
+	c, err := configuration.Read(b.config.Admission.ConfigFile)
 	if err != nil {
 		return c, fmt.Errorf("--admission-control-config-file: %w", err)
 	}
 	if len(c.Unused) > 0 {
-		p.log.Warn("--admission-control-config-file configures what cannot be configured here", "plugins", c.Unused)
+		b.log.Warn("--admission-control-config-file configures what cannot be configured here", "plugins", c.Unused)
 	}
 	return c, nil
 }

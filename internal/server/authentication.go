@@ -16,25 +16,25 @@ import (
 )
 
 // checkProxies refuses front proxies that any client could impersonate, and warns about dangerous settings.
-func (p *process) checkProxies() error {
-	c := &p.config.Authentication.RequestHeader
+func (o *opened) checkProxies() error {
+	c := &o.config.Authentication.RequestHeader
 	for _, text := range config.ProxyWarnings(c) {
-		p.log.Warn(text)
+		o.log.Warn(text)
 	}
-	if c.ClientCAFile == "" || !p.host.Certificates.ProxiesOverlap() {
+	if c.ClientCAFile == "" || !o.host.Certificates.ProxiesOverlap() {
 		return nil
 	}
 	if len(c.AllowedNames) == 0 {
 		return errors.New("--requestheader-client-ca-file and --client-ca-file contain overlapping certificates; --requestheader-allowed-names must be specified to ensure regular client certificates cannot set authenticating proxy headers for arbitrary users")
 	}
-	p.log.Warn("an authority signs the certificates of front proxies and of other clients: a client whose certificate has an allowed name can act as any user; use an authority of its own for --requestheader-client-ca-file",
+	o.log.Warn("an authority signs the certificates of front proxies and of other clients: a client whose certificate has an allowed name can act as any user; use an authority of its own for --requestheader-client-ca-file",
 		"allowedNames", c.AllowedNames)
 	return nil
 }
 
 // authenticator returns the authenticator of requests.
-func (p *process) authenticator() (*authn.Authenticator, error) {
-	c, h := &p.config.Authentication, &p.host
+func (b *built) authenticator() (*authn.Authenticator, error) {
+	c, h := &b.config.Authentication, &b.host
 	audiences := h.Tokens.Audiences()
 	who := authn.Config{
 		ClientRoots: h.Certificates.ClientRoots, Proxy: frontProxy(&c.RequestHeader), Bearers: []authn.Bearer{h.Tokens},
@@ -44,16 +44,16 @@ func (p *process) authenticator() (*authn.Authenticator, error) {
 		who.Proxy.Roots = h.Certificates.ProxyRoots
 	}
 	if c.TokenAuthFile != "" {
-		tokens, err := authn.LoadTokens(c.TokenAuthFile, p.log)
+		tokens, err := authn.LoadTokens(c.TokenAuthFile, b.log)
 		if err != nil {
 			return nil, fmt.Errorf("%w: correct it, or --token-auth-file", err)
 		}
 		who.Tokens = tokens
 	}
 	if c.BootstrapTokens {
-		who.Bearers = append(who.Bearers, &token.Bootstrap{View: h.View, Audiences: audiences, Now: h.Now, Log: p.log})
+		who.Bearers = append(who.Bearers, &token.Bootstrap{View: h.View, Audiences: audiences, Now: h.Now, Log: b.log})
 	}
-	remote, err := p.openRemote(audiences)
+	remote, err := b.openRemote(audiences)
 	if err != nil {
 		return nil, err
 	}
@@ -69,14 +69,14 @@ func (p *process) authenticator() (*authn.Authenticator, error) {
 	default:
 		who.NoAnonymous = c.Anonymous != nil && !*c.Anonymous
 	}
-	if slices.Contains(p.config.Authorization.Modes, modes.AlwaysAllow) && !who.NoAnonymous {
+	if slices.Contains(b.config.Authorization.Modes, modes.AlwaysAllow) && !who.NoAnonymous {
 		if said {
 			// The file has the last word, as in kube-apiserver.
-			p.log.Warn("the authorization mode AlwaysAllow lets anonymous requests do everything, where the authentication configuration allows any",
+			b.log.Warn("the authorization mode AlwaysAllow lets anonymous requests do everything, where the authentication configuration allows any",
 				"file", c.ConfigFile, "paths", paths)
 		} else {
 			// AlwaysAllow allows everything to every user, so at least the users must be known.
-			p.log.Warn("anonymous requests are refused, because the authorization mode AlwaysAllow would let them do everything")
+			b.log.Warn("anonymous requests are refused, because the authorization mode AlwaysAllow would let them do everything")
 			who.NoAnonymous = true
 		}
 	}
@@ -84,25 +84,25 @@ func (p *process) authenticator() (*authn.Authenticator, error) {
 }
 
 // openRemote returns the remote authenticators of tokens, or nil.
-func (p *process) openRemote(audiences []string) (*token.Remote, error) {
+func (b *built) openRemote(audiences []string) (*token.Remote, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
-	c := remoteTokens(&p.config.Authentication)
-	c.Audiences, c.Own, c.ServerID = audiences, p.host.Tokens.Issuers(), identity.Name(host)
-	c.Metrics, c.Log = p.host.Metrics, p.log
-	if p.config.Egress.ConfigFile != "" {
-		c.Dial = p.host.Egress.Selected(egress.ControlPlane)
-		c.Egress = func(kind string) token.Dial { return p.host.Egress.Selected(egress.Purpose(kind)) }
+	c := remoteTokens(&b.config.Authentication)
+	c.Audiences, c.Own, c.ServerID = audiences, b.host.Tokens.Issuers(), identity.Name(host)
+	c.Metrics, c.Log = b.host.Metrics, b.log
+	if b.config.Egress.ConfigFile != "" {
+		c.Dial = b.host.Egress.Selected(egress.ControlPlane)
+		c.Egress = func(kind string) token.Dial { return b.host.Egress.Selected(egress.Purpose(kind)) }
 	}
 	remote, err := token.Open(c)
 	if err != nil || remote == nil {
 		return nil, err
 	}
-	p.libraries = append(p.libraries, token.LibraryMetrics()...)
-	p.onStop(func() error { remote.Close(); return nil })
-	p.background(func(ctx context.Context) error { remote.Run(ctx); return nil })
+	b.libraries = append(b.libraries, token.LibraryMetrics()...)
+	b.onStop(func() error { remote.Close(); return nil })
+	b.background(func(ctx context.Context) error { remote.Run(ctx); return nil })
 	return remote, nil
 }
 

@@ -16,22 +16,22 @@ import (
 
 // viewer returns the viewer, which determines the objects of a resource that a caller may see. It is the roles, if no
 // mode can refuse their grants.
-func (p *process) viewer() authz.Viewer {
-	c := &p.config.Authorization
+func (b *built) viewer() authz.Viewer {
+	c := &b.config.Authorization
 	refuses := func(mode string) bool { return mode != modes.RBAC && mode != modes.Node && mode != modes.ABAC }
-	if p.behind != nil || !slices.Contains(c.Modes, modes.RBAC) || slices.ContainsFunc(c.Modes, refuses) {
+	if b.behind != nil || !slices.Contains(c.Modes, modes.RBAC) || slices.ContainsFunc(c.Modes, refuses) {
 		return nil
 	}
-	return p.host.Roles
+	return b.host.Roles
 }
 
 // openModes makes the authorization modes.
-func (p *process) openModes() (*modes.Modes, error) {
+func (b *built) openModes() (*modes.Modes, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
-	c := &p.config.Authorization
+	c := &b.config.Authorization
 	m, err := modes.Open(modes.Config{
 		File: c.ConfigFile, Names: c.Modes,
 		Webhook: modes.WebhookConfig{
@@ -39,29 +39,29 @@ func (p *process) openModes() (*modes.Modes, error) {
 			UnauthorizedTTL: c.WebhookCacheUnauthorizedTTL,
 		},
 		Make: map[string]func() (authz.Mode, error){
-			modes.RBAC: func() (authz.Mode, error) { return p.host.Roles, nil },
+			modes.RBAC: func() (authz.Mode, error) { return b.host.Roles, nil },
 			modes.Node: func() (authz.Mode, error) {
-				api := p.config.API
+				api := b.config.API
 				return node.Authorizer{
-					View: p.host.View, PodCertificates: api.PodCertificateRequest, TrustBundles: api.ClusterTrustBundle,
+					View: b.host.View, PodCertificates: api.PodCertificateRequest, TrustBundles: api.ClusterTrustBundle,
 				}, nil
 			},
 			modes.ABAC: func() (authz.Mode, error) {
-				policies, err := abac.Load(c.PolicyFile, p.log)
+				policies, err := abac.Load(c.PolicyFile, b.log)
 				if err != nil {
 					return nil, fmt.Errorf("%w: correct it, or --authorization-policy-file", err)
 				}
 				return policies, nil
 			},
 		},
-		Dial:    p.host.Egress.Selected(egress.ControlPlane),
-		Metrics: p.host.Metrics, ServerID: identity.Name(host), Now: p.host.Now, Log: p.log,
+		Dial:    b.host.Egress.Selected(egress.ControlPlane),
+		Metrics: b.host.Metrics, ServerID: identity.Name(host), Now: b.host.Now, Log: b.log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if c.ConfigFile != "" {
-		p.background(func(ctx context.Context) error { m.Run(ctx); return nil })
+		b.background(func(ctx context.Context) error { m.Run(ctx); return nil })
 	}
 	return m, nil
 }

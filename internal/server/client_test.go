@@ -47,20 +47,19 @@ func runServerOn(t *testing.T, hostname string, config config.Config) (client co
 	return coreClient{t, server}, stop
 }
 
-// startProcess starts the process of a server, so that the test can look into it. The test stops it.
-func startProcess(t *testing.T, server *Server, p *process) coreClient {
+// start starts a server, so that the test can look into it. The test stops p.
+func start(t *testing.T, server *Server, p *prepared) (*running, coreClient) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	for _, step := range p.steps() {
-		if err := step(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := server.publish(p); err != nil {
+	r, err := p.start(ctx)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return coreClient{t, server}
+	if err := server.publish(r.opened); err != nil {
+		t.Fatal(err)
+	}
+	return r, coreClient{t, server}
 }
 
 // coreClient sends requests as an administrator.

@@ -25,15 +25,15 @@ func TestCoreAlone(t *testing.T) {
 				return r.Plural != "namespaces" && r.Plural != "customresourcedefinitions"
 			})
 		}}
-	p := newProcess(server.config, []part.Part{two})
+	p := prepare(server.config, []part.Part{two})
 	t.Cleanup(func() {
 		if err := p.stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	c := startProcess(t, server, p)
+	r, c := start(t, server, p)
 	served := 0
-	p.host.Catalog.Snapshot().Resources(func(*catalog.Resource) { served++ })
+	r.host.Catalog.Snapshot().Resources(func(*catalog.Resource) { served++ })
 	if served != 2 {
 		t.Errorf("%d kinds are served", served)
 	}

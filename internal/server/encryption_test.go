@@ -23,7 +23,8 @@ import (
 // encrypting is a server with access to its store for the test.
 type encrypting struct {
 	coreClient
-	*process
+	*running
+	begun   *prepared // running is nil until the start has ended
 	stopped bool
 }
 
@@ -43,9 +44,9 @@ func startEncrypting(t *testing.T, dir, file string, log io.Writer, more ...func
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &encrypting{process: newProcess(server.config, parts.Of(&server.config, ""))}
+	e := &encrypting{begun: prepare(server.config, parts.Of(&server.config, ""))}
 	t.Cleanup(func() { e.end(t) })
-	e.coreClient = startProcess(t, server, e.process)
+	e.running, e.coreClient = start(t, server, e.begun)
 	return e
 }
 
@@ -54,7 +55,7 @@ func (e *encrypting) end(t *testing.T) {
 		return
 	}
 	e.stopped = true
-	if err := e.process.stop(); err != nil {
+	if err := e.begun.stop(); err != nil {
 		t.Error(err)
 	}
 }

@@ -13,36 +13,36 @@ import (
 
 // checkAddress finds out before anything is made whether the server will be able to listen. It does not listen yet:
 // clients would wait for a server that may still have much to read.
-func (p *process) checkAddress(ctx context.Context) error {
-	if p.config.Listen.Listener != nil || p.config.Listen.SecurePort == 0 {
+func (o *opened) checkAddress(ctx context.Context) error {
+	if o.config.Listen.Listener != nil || o.config.Listen.SecurePort == 0 {
 		return nil
 	}
-	ln, err := p.openListener(ctx)
+	ln, err := o.openListener(ctx)
 	if err != nil {
 		return err
 	}
 	return ln.Close()
 }
 
-func (p *process) listen(ctx context.Context) error {
-	if p.listener = p.config.Listen.Listener; p.listener == nil {
-		ln, err := p.openListener(ctx)
+func (o *opened) listen(ctx context.Context) error {
+	if o.listener = o.config.Listen.Listener; o.listener == nil {
+		ln, err := o.openListener(ctx)
 		if err != nil {
 			return err
 		}
-		p.listener = ln
+		o.listener = ln
 	}
-	p.host.URL = "https://" + reach.Local(p.listener.Addr())
-	if tcp, ok := p.listener.Addr().(*net.TCPAddr); ok {
-		p.host.Port = tcp.Port
+	o.host.URL = "https://" + reach.Local(o.listener.Addr())
+	if tcp, ok := o.listener.Addr().(*net.TCPAddr); ok {
+		o.host.Port = tcp.Port
 	}
-	p.onStop(func() error { p.listener.Close(); return nil }) // serve closes it too; this is for a start that fails
+	o.onStop(func() error { o.listener.Close(); return nil }) // serve closes it too; this is for a start that fails
 	return nil
 }
 
-func (p *process) openListener(ctx context.Context) (net.Listener, error) {
+func (o *opened) openListener(ctx context.Context) (net.Listener, error) {
 	ln, err := conn.Listen(ctx,
-		net.JoinHostPort(p.config.Listen.BindAddress, strconv.Itoa(p.config.Listen.SecurePort)))
+		net.JoinHostPort(o.config.Listen.BindAddress, strconv.Itoa(o.config.Listen.SecurePort)))
 	switch {
 	case errors.Is(err, conn.ErrPortInUse):
 		return nil, fmt.Errorf("%w: stop it, or choose another port with --secure-port (0 takes a free one)", err)

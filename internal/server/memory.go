@@ -14,7 +14,7 @@ const trimEvery = time.Minute
 
 // trim drops unused compiled schemas and documents, and drops them sooner when memory is tight: when the live heap has
 // reached three quarters of GOMEMLIMIT, or a gigabyte without a limit. The server compiles them again on demand.
-func (p *process) trim(ctx context.Context) error {
+func (l *loaded) trim(ctx context.Context) error {
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
 	for {
@@ -24,24 +24,24 @@ func (p *process) trim(ctx context.Context) error {
 			return nil
 		}
 		tight := charge.Tight(debug.SetMemoryLimit(-1))
-		dropped := p.host.Catalog.Trim(tight)
+		dropped := l.host.Catalog.Trim(tight)
 		if tight {
-			p.documents.Drop()
+			l.documents.Drop()
 		}
 		if dropped > 0 {
-			p.log.Debug("dropped compiled schemas", "versions", dropped, "tight", tight)
+			l.log.Debug("dropped compiled schemas", "versions", dropped, "tight", tight)
 		}
 	}
 }
 
 // ledger returns the account book of the memory of requests, and has released memory returned to the system.
-func (p *process) ledger() *charge.Ledger {
-	bound := int64(p.config.Limits.RequestMemory) << 20
+func (b *built) ledger() *charge.Ledger {
+	bound := int64(b.config.Limits.RequestMemory) << 20
 	if bound == 0 {
 		bound = charge.Default(debug.SetMemoryLimit(-1), os.ReadFile)
 	}
-	l := charge.New(bound)
-	l.Register(p.host.Metrics)
-	p.background(l.Run)
-	return l
+	book := charge.New(bound)
+	book.Register(b.host.Metrics)
+	b.background(book.Run)
+	return book
 }

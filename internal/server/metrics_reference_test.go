@@ -102,11 +102,11 @@ func undescribed(t *testing.T, page string) map[string]string {
 
 // metricRows returns the lines of the page's tables: Kubernetes' metrics, its libraries' metrics, and our own. page is
 // the text of /metrics.
-func metricRows(t *testing.T, p *process, levels map[string]string, page string) (kube, own []string) {
+func metricRows(t *testing.T, r *running, levels map[string]string, page string) (kube, own []string) {
 	t.Helper()
 	descs := make(chan *prometheus.Desc)
 	go func() {
-		p.host.Metrics.Describe(descs)
+		r.host.Metrics.Describe(descs)
 		close(descs)
 	}()
 	done := map[string]bool{}
@@ -133,7 +133,7 @@ func metricRows(t *testing.T, p *process, levels map[string]string, page string)
 	}
 	for name, level := range levels {
 		ofLibrary := func(begin string) bool { return strings.HasPrefix(name, begin) }
-		if !done[name] && slices.ContainsFunc(p.libraries, ofLibrary) {
+		if !done[name] && slices.ContainsFunc(r.libraries, ofLibrary) {
 			kube = append(kube, fmt.Sprintf("| `%s` | %s | | counted by Kubernetes' own library |", name, level))
 		}
 	}
@@ -201,18 +201,18 @@ func TestMetricsReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newProcess(server.config, parts.Of(&server.config, ""))
+	p := prepare(server.config, parts.Of(&server.config, ""))
 	t.Cleanup(func() {
 		if err := p.stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	client := startProcess(t, server, p)
+	r, client := start(t, server, p)
 	text, err := os.ReadFile(metricsPage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kube, own := metricRows(t, p, readLevelNames(t), client.text("/metrics"))
+	kube, own := metricRows(t, r, readLevelNames(t), client.text("/metrics"))
 	head, _, found := strings.Cut(string(text), "\n## Kubernetes' metrics\n")
 	if !found {
 		t.Fatalf("%s has no section of Kubernetes' metrics", metricsPage)

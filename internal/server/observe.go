@@ -14,47 +14,47 @@ import (
 )
 
 // observeStore counts an operation of the store, and the time that it has taken of a request.
-func (p *process) observeStore(ctx context.Context, operation, key string, took time.Duration, err error) {
+func (o *opened) observeStore(ctx context.Context, operation, key string, took time.Duration, err error) {
 	request.Spend(ctx, request.Storage, took)
-	p.requests.Observe(operation, key, took, err)
+	o.requests.Observe(operation, key, took, err)
 }
 
 // openEgress makes the dialer for connections to other servers, if a file configures it.
-func (p *process) openEgress(context.Context) error {
-	file := p.config.Egress.ConfigFile
+func (o *opened) openEgress(context.Context) error {
+	file := o.config.Egress.ConfigFile
 	if file == "" {
 		return nil
 	}
 	c, err := egress.Read(file)
 	if err == nil {
-		p.host.Egress, err = egress.Open(c, p.host.Metrics)
+		o.host.Egress, err = egress.Open(c, o.host.Metrics)
 	}
 	if err != nil {
 		return fmt.Errorf("--egress-selector-config-file: %w: correct the file, or the flag that names it", err)
 	}
-	p.onStop(p.host.Egress.Close)
+	o.onStop(o.host.Egress.Close)
 	return nil
 }
 
 // openTracing makes the trace provider. It stops after everything traced, and then sends the remaining spans.
-func (p *process) openTracing(ctx context.Context) error {
-	file := p.config.Observability.TracingConfigFile
+func (o *opened) openTracing(ctx context.Context) error {
+	file := o.config.Observability.TracingConfigFile
 	if file == "" {
 		return nil
 	}
 	c, err := tracing.Read(file)
 	if err == nil {
-		p.traces, err = tracing.Open(ctx, c, "apiserver-"+uuid.NewString(),
-			p.host.Egress.Selected(egress.ControlPlane), p.log)
+		o.traces, err = tracing.Open(ctx, c, "apiserver-"+uuid.NewString(),
+			o.host.Egress.Selected(egress.ControlPlane), o.log)
 	}
 	if err != nil {
 		return fmt.Errorf("--tracing-config-file: %w: correct the file, or the flag that names it", err)
 	}
-	p.onStop(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), p.config.ShutdownTimeout)
+	o.onStop(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), o.config.ShutdownTimeout)
 		defer cancel()
-		if err := p.traces.Shutdown(ctx); err != nil {
-			p.log.Warn("the last traces could not be sent to the collector; they are lost", "error", err)
+		if err := o.traces.Shutdown(ctx); err != nil {
+			o.log.Warn("the last traces could not be sent to the collector; they are lost", "error", err)
 		}
 		return nil
 	})
@@ -62,9 +62,9 @@ func (p *process) openTracing(ctx context.Context) error {
 }
 
 // tracer begins the spans of requests, or is nil without tracing.
-func (p *process) tracer() trace.Tracer {
-	if p.traces == nil {
+func (o *opened) tracer() trace.Tracer {
+	if o.traces == nil {
 		return nil
 	}
-	return p.traces.Tracer("github.com/bowsprit/bowsprit")
+	return o.traces.Tracer("github.com/bowsprit/bowsprit")
 }

@@ -82,36 +82,44 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	s.mu.running = true
 	s.mu.Unlock()
 
-	p := newProcess(s.config, parts.Of(&s.config, s.hostname))
+	p := prepare(s.config, parts.Of(&s.config, s.hostname))
 	log, v := s.config.Log, version.Get()
 	log.Info("starting", "version", v.Bowsprit, "kubernetes", v.Kubernetes, "dataDir", s.config.DataDir)
-	defer func() { err = errors.Join(err, p.stopLogged()) }()
-	for _, step := range p.steps() {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	if err := s.publish(p); err != nil {
+	defer func() { err = errors.Join(err, s.stopLogged(p)) }()
+	r, err := p.start(ctx)
+	if err != nil {
 		return err
 	}
-	return p.wait(ctx)
+	if err := s.publish(r.opened); err != nil {
+		return err
+	}
+	return r.wait(ctx)
+}
+
+// stopLogged stops the server and logs the stop.
+func (s *Server) stopLogged(p *prepared) error {
+	began := time.Now()
+	p.log.Info("stopping", "runningRequestsMayTake", s.config.ShutdownTimeout)
+	err := p.stop()
+	p.log.Info("stopped", "after", time.Since(began))
+	return err
 }
 
 // publish sets the fields that clients need to reach the server.
-func (s *Server) publish(p *process) error {
-	s.pki, s.etcdURL = p.host.Certificates, p.host.Store.ClientURL()
-	s.url = p.host.URL
-	own := filepath.Join(p.dir, "kubeconfig")
+func (s *Server) publish(o *opened) error {
+	s.pki, s.etcdURL = o.host.Certificates, o.host.Store.ClientURL()
+	s.url = o.host.URL
+	own := filepath.Join(o.dir, "kubeconfig")
 	s.kubeconfig = cmp.Or(s.config.Kubeconfig, own)
-	if err := p.host.Certificates.WriteKubeconfig(own, s.url); err != nil {
+	if err := o.host.Certificates.WriteKubeconfig(own, s.url); err != nil {
 		return fmt.Errorf("kubeconfig: %w: choose another directory with --data-dir", err)
 	}
 	if file, err := filepath.Abs(s.config.Kubeconfig); s.config.Kubeconfig != "" && (err != nil || file != own) {
-		if err := p.host.Certificates.MergeKubeconfig(s.kubeconfig, s.url); err != nil {
+		if err := o.host.Certificates.MergeKubeconfig(s.kubeconfig, s.url); err != nil {
 			return fmt.Errorf("kubeconfig: %w: choose another file with --write-kubeconfig", err)
 		}
 	}
 	close(s.ready)
-	s.config.Log.Info("ready", "url", s.url, slog.Duration("after", time.Since(p.host.Started)))
+	s.config.Log.Info("ready", "url", s.url, slog.Duration("after", time.Since(o.host.Started)))
 	return nil
 }
