@@ -21,7 +21,7 @@ const (
 	maxFunctionLines = 60  // of a function with logic: not of a test, a table or a list of flags
 	maxParameters    = 5
 	manyParameters   = 9  // functions that have more
-	maxMethods       = 60 // of one type
+	maxMethods       = 48 // of one type
 	maxPackageLines  = 4000
 	maxFloors        = 16 // entries of internal, without the tests' own
 	maxFloorPackages = 9  // below one of them, kinds, features and simulated components excepted
