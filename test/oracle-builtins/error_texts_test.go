@@ -45,11 +45,7 @@ func TestErrorTexts(t *testing.T) {
 		slices.Sort(found[dir])
 		lines := slices.Compact(found[dir])
 		rows += len(lines)
-		name := dir
-		if dir == "." {
-			name = "settings, start and stop"
-		}
-		fmt.Fprintf(&b, "\n## %s\n\n| text | answer |\n|---|---|\n%s\n", name, strings.Join(lines, "\n"))
+		fmt.Fprintf(&b, "\n## %s\n\n| text | answer |\n|---|---|\n%s\n", dir, strings.Join(lines, "\n"))
 	}
 	if rows < 200 {
 		t.Errorf("only %d error texts", rows)

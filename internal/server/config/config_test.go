@@ -229,6 +229,8 @@ func TestValidate(t *testing.T) {
 		{"negative retry period of leaders",
 			Config{Ephemeral: true, Coordination: Coordination{RetryPeriod: -time.Second}},
 			"--coordinated-leadership-retry-period -1s is negative: use a duration such as 2s"},
+		{"extension that package extension did not make", Config{Ephemeral: true, Extensions: []Extension{{}}},
+			"Extensions[0] is empty: make it with extension.In"},
 		{"all that is wrong", Config{Listen: Listen{SecurePort: -1}, ShutdownTimeout: -1},
 			"--data-dir is empty: name a directory, or use --ephemeral for a temporary one; " +
 				"--secure-port -1 is not a port: use 1 to 65535, or 0 for a free one; " +
