@@ -13,6 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
 	"github.com/bowsprit/bowsprit/internal/storage/store/external"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 )
 
@@ -75,8 +76,18 @@ func TestWrites(t *testing.T) {
 	})
 }
 
-// forEachMode runs f with an embedded store, and with an external one on top of another embedded one.
+// forEachMode runs f with a store in memory, with an embedded one, and with an external one on top of another embedded
+// one.
 func forEachMode(t *testing.T, f func(*testing.T, *store.Store)) {
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		s, err := store.Open(t.Context(), store.Config{Etcd: memory.New()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		f(t, s)
+	})
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
 		f(t, etcdtest.Open(t, embedded.Config{}))
