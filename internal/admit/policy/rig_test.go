@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -22,7 +22,7 @@ import (
 func rig(t testing.TB, stored map[string]string) Config {
 	t.Helper()
 	s, err := store.Open(t.Context(),
-		store.Config{Prefix: "/registry", Etcd: embedded.Config{Dir: t.TempDir(), NoSync: true}})
+		store.Config{Prefix: "/registry", Etcd: memory.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,13 @@ import (
 	"testing"
 
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 func TestListFollowsTheView(t *testing.T) {
 	s, err := store.Open(t.Context(),
-		store.Config{Prefix: "/registry", Etcd: embedded.Config{Dir: t.TempDir(), NoSync: true}})
+		store.Config{Prefix: "/registry", Etcd: memory.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,8 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/store/external"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -30,7 +29,7 @@ type still struct {
 func start(t *testing.T) *still {
 	t.Helper()
 	return &still{
-		Server: parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}), Part()),
+		Server: parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}), Part()),
 	}
 }
 
@@ -245,10 +244,11 @@ func TestUnknownObjects(t *testing.T) {
 // about clients' changes, and write nothing without changes.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	first := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)})
+	etcd := memory.New()
+	first := parttest.OpenStore(t, store.Config{Etcd: etcd.Shared()})
 	all := []*still{{Server: parttest.Start(t, first, Part())}}
 	for range 2 {
-		st := parttest.OpenStore(t, store.Config{Etcd: external.Config{Endpoints: []string{first.ClientURL()}}})
+		st := parttest.OpenStore(t, store.Config{Etcd: etcd.Shared()})
 		all = append(all, &still{Server: parttest.Start(t, st, Part())})
 	}
 	together := func() {

@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -23,7 +23,7 @@ import (
 // TestTokenRequests checks the audience, lifetime and bound object of tokens.
 func TestTokenRequests(t *testing.T) {
 	t.Parallel()
-	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 	s.Time = time.Now()
 	s.Create(ref.Namespaces.GroupResource(), "", `{"metadata":{"name":"n"}}`)
 	for _, name := range []string{"robot", "other"} {

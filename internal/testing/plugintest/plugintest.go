@@ -30,7 +30,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -214,7 +214,7 @@ func Find(t *testing.T, name string, c plugin.Config) *plugin.Plugin {
 func Open(t *testing.T, stored []json.RawMessage) (*store.Store, *watchcache.View) {
 	t.Helper()
 	s, err := store.Open(t.Context(),
-		store.Config{Prefix: "/registry", Etcd: embedded.Config{Dir: t.TempDir(), NoSync: true}})
+		store.Config{Prefix: "/registry", Etcd: memory.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,14 +2,13 @@ package selector
 
 import (
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -28,7 +27,7 @@ func TestHidden(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	st, err := store.Open(t.Context(),
-		store.Config{Etcd: embedded.Config{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: log})
+		store.Config{Etcd: memory.New(), Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

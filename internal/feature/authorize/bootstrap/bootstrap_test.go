@@ -13,13 +13,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
 func start(t *testing.T) (*parttest.Server, *bootstrap) {
 	t.Helper()
-	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 	if err := control.Bootstrap(t.Context(), s.Verbs); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/rbac"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 	"github.com/bowsprit/bowsprit/internal/verb"
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
@@ -135,7 +135,7 @@ func TestBinding(t *testing.T) {
 // fields.
 func TestGuards(t *testing.T) {
 	t.Parallel()
-	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}), Part())
+	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}), Part())
 	bob := &user.DefaultInfo{Name: "bob", Groups: []string{user.AllAuthenticated}}
 	for _, kind := range []struct{ plural, kind, namespace, content string }{
 		{"roles", "Role", "default", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`},

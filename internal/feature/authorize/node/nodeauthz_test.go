@@ -8,7 +8,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -28,7 +28,7 @@ var objects = map[string]string{
 func TestAuthorize(t *testing.T) {
 	t.Parallel()
 	st, err := store.Open(t.Context(),
-		store.Config{Prefix: "/registry", Etcd: embedded.Config{Dir: t.TempDir(), NoSync: true}})
+		store.Config{Prefix: "/registry", Etcd: memory.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

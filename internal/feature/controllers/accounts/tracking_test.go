@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -13,7 +13,7 @@ import (
 // a valid day.
 func TestTrackingIsKept(t *testing.T) {
 	t.Parallel()
-	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 	round := func() {
 		t.Helper()
 		s.CatchUp()

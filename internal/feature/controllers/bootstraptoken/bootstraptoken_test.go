@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/token"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -23,7 +23,7 @@ const url = "https://192.0.2.1:6443"
 // joinable is a server with the ConfigMap cluster-info.
 func joinable(t *testing.T) *parttest.Server {
 	t.Helper()
-	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 	certificates, err := pki.Open(pki.Config{})
 	if err != nil {
 		t.Fatal(err)

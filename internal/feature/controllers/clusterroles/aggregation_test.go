@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -48,7 +48,7 @@ func create(s *parttest.Server, gr catalog.GroupResource, namespace, text string
 // loop's user needs the verb escalate for it.
 func TestReconcile(t *testing.T) {
 	t.Parallel()
-	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}), escalation.Part())
+	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}), escalation.Part())
 	l := clusterroles.Part().Loops[0].New(s.Host)
 	needed := map[string]bool{}
 	observe := func() {

@@ -12,8 +12,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -54,7 +54,7 @@ func (s *still) leases() map[string]*coordinationv1.Lease {
 func TestIdentityLease(t *testing.T) {
 	t.Parallel()
 	const name = "apiserver-wlv32tlttr4jl3gtroqexyxapa"
-	s := start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	s := start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 	if err := control.Bootstrap(t.Context(), s.Verbs); err != nil {
 		t.Fatal(err)
 	}

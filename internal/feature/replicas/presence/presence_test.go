@@ -13,8 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/store/external"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -47,9 +46,10 @@ func TestStoredByKubeAPIServer(t *testing.T) {
 // TestKey checks that a key is visible to all servers that share the etcd until it is withdrawn.
 func TestKey(t *testing.T) {
 	t.Parallel()
-	etcd := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)})
-	shared := parttest.OpenStore(t, store.Config{Etcd: external.Config{Endpoints: []string{etcd.ClientURL()}}})
-	one, another := parttest.Start(t, shared), parttest.Start(t, etcd)
+	etcd := memory.New()
+	shared := parttest.OpenStore(t, store.Config{Etcd: etcd.Shared()})
+	one, another := parttest.Start(t, shared),
+		parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: etcd.Shared()}))
 	key := presence.Key{View: one.View, Store: shared, Prefix: presence.Peers, Name: "a"}
 	for range 2 { // written, and renewed
 		if err := key.Sign(t.Context(), object.Object{"l": "v"}, object.Object{}); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -30,7 +30,7 @@ type started struct {
 func start(t *testing.T) *started {
 	t.Helper()
 	s := &started{}
-	s.Server = parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}), part.Part{
+	s.Server = parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}), part.Part{
 		Resources: func(_ *part.Host, all []*catalog.Resource) []*catalog.Resource { return onDemand(t, all) },
 		Handlers: func(h *part.Host) part.Handlers {
 			s.one, s.two = newRecords(h), newRecords(h)

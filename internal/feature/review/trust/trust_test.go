@@ -19,7 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -87,7 +87,7 @@ func TestMerge(t *testing.T) {
 // TestSync checks that the ConfigMap is created, repaired, and left alone when it is correct.
 func TestSync(t *testing.T) {
 	t.Parallel()
-	st, err := store.Open(t.Context(), store.Config{Etcd: embedded.Config{Dir: t.TempDir(), NoSync: true}})
+	st, err := store.Open(t.Context(), store.Config{Etcd: memory.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,7 +33,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
@@ -58,7 +57,7 @@ func start(t testing.TB, n int, ranges, ports string, plugins ...admit.Plugin) [
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	st, err := store.Open(t.Context(),
-		store.Config{Etcd: embedded.Config{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: log})
+		store.Config{Etcd: memory.New(), Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
