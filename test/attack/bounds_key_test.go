@@ -5,7 +5,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/bowsprit/bowsprit/internal/testing/hostile"
@@ -20,8 +19,7 @@ func TestLargeKeys(t *testing.T) {
 		"application/json", fmt.Sprintf(`{"metadata":{"name":"x"},"spec":{"signerName":"a.example.com/b",`+
 			`"usages":["client auth"],"request":%q}}`, base64.StdEncoding.EncodeToString(request)))
 	if code != http.StatusUnprocessableEntity || status.Details == nil || len(status.Details.Causes) != 1 ||
-		status.Details.Causes[0].Field != "spec.request" ||
-		!strings.Contains(status.Message, "use a key of at most 131072 bits") {
+		status.Details.Causes[0].Field != "spec.request" { // the message ends within the large value
 		t.Errorf("got %d %.500s", code, status.Message)
 	}
 }
