@@ -97,7 +97,9 @@ func startWith(t testing.TB, etcd embedded.Config, change func(*verb.Config)) *s
 	change(&config)
 	verbs := verb.New(config)
 	s := &server{verbs, rest.New(rest.Config{Verbs: verbs, WatchAtLeast: time.Minute}), st}
-	all := control.New(control.Config{Verbs: verbs, View: view, Catalog: cat, Now: time.Now, Log: log})
+	all := control.New(control.Config{
+		Verbs: verbs, View: view, Catalog: cat, Now: time.Now, Log: log, Runs: func(string) bool { return true },
+	})
 	if err := view.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
