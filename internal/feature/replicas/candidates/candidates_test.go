@@ -266,7 +266,7 @@ func TestCoordinationSeat(t *testing.T) {
 	cat, view := catalog.New(resources...), watchcache.New(st, watchcache.Options{Log: log})
 	control.Publish(cat, view, log)
 	config := control.Config{
-		View: view, Catalog: cat, Now: time.Now, Log: log, Enabled: []string{"-*"}, Identity: "one",
+		View: view, Catalog: cat, Now: time.Now, Log: log, Runs: func(string) bool { return false }, Identity: "one",
 	}
 	config.Verbs = verb.New(verb.Config{
 		Catalog: cat, View: view, Store: st, Now: time.Now, NewUID: func() string { return "u" },
