@@ -21,9 +21,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/services/address"
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/store/external"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -44,7 +43,7 @@ func startStill(t *testing.T, st *store.Store) *still {
 // one, and for at least ten seconds.
 func TestServiceCIDRDeletion(t *testing.T) {
 	t.Parallel()
-	s := startStill(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	s := startStill(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 	ranges := &serviceRanges{s.Host}
 	show := func(name string) string { return s.Stored(ref.ServiceCIDRs.Prefix, "", name) }
 	s.Has(show("kubernetes"), rangeFinalizer, `"cidrs":["10.0.0.0/24"]`,
@@ -81,7 +80,7 @@ func TestServiceCIDRDeletion(t *testing.T) {
 // TestRecordsAreRepaired checks that the records of addresses and ports are repaired after changes by clients.
 func TestRecordsAreRepaired(t *testing.T) {
 	t.Parallel()
-	s := startStill(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	s := startStill(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 	repair := &allocationRepair{s.Host}
 	s.Create(servicesResource, "default",
 		`{"metadata":{"name":"a"},"spec":{"type":"NodePort","clusterIP":"10.0.0.9","ports":[{"port":80,"nodePort":30009}]}}`)
@@ -168,7 +167,7 @@ func TestRecordsAreRepaired(t *testing.T) {
 // TestKeep checks that the default objects are recreated after a deletion, in the range of the current flag.
 func TestKeep(t *testing.T) {
 	t.Parallel()
-	s := startStill(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	s := startStill(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 	moved := &services{s.Host, []netip.Prefix{netip.MustParsePrefix("10.1.0.0/24")}}
 	round := func() {
 		t.Helper()
@@ -218,7 +217,7 @@ func (r *refusal) Validate(_ context.Context, a *admit.Attributes) error {
 // are retried. The server writes under its own user name.
 func TestBootstrapIsRefused(t *testing.T) {
 	t.Parallel()
-	s := startStill(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	s := startStill(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 	both := &services{s.Host, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("fd00::/112")}}
 	r := &refusal{}
 	s.Admit(r)
@@ -260,12 +259,12 @@ func TestBootstrapIsRefused(t *testing.T) {
 // Servers that share an etcd are all endpoints of the service kubernetes, until they withdraw.
 func TestPresence(t *testing.T) {
 	t.Parallel()
-	etcd := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)})
+	etcd := memory.New()
 	var all []*EndpointReconciler
 	var servers []*still
 	for i := range 2 {
 		s := startStill(t,
-			parttest.OpenStore(t, store.Config{Etcd: external.Config{Endpoints: []string{etcd.ClientURL()}}}))
+			parttest.OpenStore(t, store.Config{Etcd: etcd.Shared()}))
 		servers = append(servers, s)
 		all = append(all,
 			&EndpointReconciler{
