@@ -61,7 +61,8 @@ func TestPeersOfKubeAPIServer(t *testing.T) {
 	})
 }
 
-// startPeers starts both servers on one etcd. Each learns the other's authority after its creation.
+// startPeers starts Bowsprit and kube-apiserver on one etcd. Each server creates its authority at its start, and only
+// then does the file of --peer-ca-file include it. So Bowsprit has to reload the file.
 func startPeers(t *testing.T) (ours, kube *process) {
 	t.Helper()
 	var none *pair

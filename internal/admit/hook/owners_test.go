@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRepeatedOwners checks that repeated owner references are removed before webhooks see the object, and after; as in
-// Kubernetes, repeated references in a patch are removed only after.
+// TestRepeatedOwners checks that the server removes repeated owner references before the webhooks run, and again after
+// they have run. As in Kubernetes, it removes the repeated references of a client's patch only after the webhooks.
 func TestRepeatedOwners(t *testing.T) {
 	t.Parallel()
 	c := start(t)

@@ -237,7 +237,8 @@ func (o *Ownership) update(live, obj map[string]any, m *managed, name string, no
 // self is the writer's temporary name during an update, to distinguish its new fields from its old ones.
 const self = "current-operation"
 
-// beforeFirstApply owns the fields of an object that had no managers before its first apply.
+// beforeFirstApply is the name of a manager. At the first apply to an object without managers, it becomes the owner of
+// the object's earlier fields.
 const beforeFirstApply = "before-first-apply"
 
 // manager returns the identity of a writer with the given name.

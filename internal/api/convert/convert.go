@@ -185,14 +185,15 @@ func Present(r *catalog.Resource, to *catalog.Version, obj object.Object) error 
 	return rename(r, from, to, obj)
 }
 
-// Settled reports whether Present certainly leaves a stored object's JSON unchanged for version to, so that it need not
-// be decoded. That holds for nearly all objects stored by this server under the current definition.
-func Settled(r *catalog.Resource, to *catalog.Version, raw []byte) bool {
-	if rules := r.StrategyFor(to); rules != nil && (rules.Decode != nil || rules.Default != nil || rules.Read != nil) {
+// Settled reports whether Present certainly leaves raw, a stored object's JSON, unchanged in version ver. If so, the
+// server need not decode the object. It is true for nearly all objects that this server stored under the current
+// definition.
+func Settled(r *catalog.Resource, ver *catalog.Version, raw []byte) bool {
+	if rules := r.StrategyFor(ver); rules != nil && (rules.Decode != nil || rules.Default != nil || rules.Read != nil) {
 		return false
 	}
-	sch, err := to.Schema()
-	return err == nil && sch != nil && sch.Settled(raw, r.APIVersion(to), r.Kind)
+	sch, err := ver.Schema()
+	return err == nil && sch != nil && sch.Settled(raw, r.APIVersion(ver), r.Kind)
 }
 
 // storedIn returns the version of r for a stored apiVersion, nil if the definition no longer has it.

@@ -77,7 +77,8 @@ func Counted(r *catalog.Resource) bool {
 		(r.Group == "" || r.Group == "events.k8s.io"))
 }
 
-// aliases are the resources of the core group with a name without "count/" that have no other limits.
+// aliases are the resources of the core group that a quota also counts by a name without "count/" ("secrets"). A quota
+// limits only their number.
 var aliases = []string{"configmaps", "replicationcontrollers", "resourcequotas", "secrets"}
 
 // evaluatorOf returns the evaluator of a counted resource.

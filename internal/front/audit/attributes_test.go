@@ -40,7 +40,8 @@ func TestSourceIPsAreKubes(t *testing.T) {
 	}
 }
 
-// TestUsersAreRemembered looks up more users than are cached, repeatedly: each is written correctly.
+// TestUsersAreRemembered checks that the JSON of each user is correct when more users than the cache holds make
+// requests in turn.
 func TestUsersAreRemembered(t *testing.T) {
 	t.Parallel()
 	var known users

@@ -16,7 +16,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// age distinguishes new from stored values: stored expressions and parameters may exceed limits that are newer.
+// age is whether a value is new or already stored. Stored expressions and driver parameters may exceed limits that
+// Kubernetes introduced after they were written.
 type age int
 
 const (

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// formats are the named formats of text lines. Each returns the errors in a string.
+// formats returns the formats that a rule in a kind's text may name. Each function returns the errors of a string.
 func formats() map[string]func(string) []string {
 	return map[string]func(string) []string{
 		"label":       validation.IsDNS1123Label,

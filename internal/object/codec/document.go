@@ -101,7 +101,8 @@ type documentField struct {
 	walk  documentWalk
 }
 
-// documentWalk calls f with each document in a value of one type, which is addressable.
+// documentWalk calls f with each document in v, a value of the walk's type. A document is a RawExtension: JSON of any
+// form. The value v must be addressable.
 type documentWalk func(v reflect.Value, f func(*runtime.RawExtension))
 
 // documentFields has the documentFields of each type that was met.

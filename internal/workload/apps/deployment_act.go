@@ -50,7 +50,7 @@ func (r *rollout) make(ctx context.Context) error {
 	return nil
 }
 
-// own returns the ReplicaSet of a name if it belongs to the Deployment and has its template.
+// own returns the ReplicaSet with the given name if it belongs to the Deployment and has its template.
 func (r *rollout) own(ctx context.Context, name string) *appsv1.ReplicaSet {
 	if r.index.Fresh(ctx) != nil {
 		return nil

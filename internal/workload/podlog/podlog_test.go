@@ -148,8 +148,8 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// TestFollow checks that a follower gets lines as the clock advances and as the annotation grows, and the end with the
-// container.
+// TestFollow checks that a follower of a log gets lines when the clock advances and when the annotation grows, and that
+// the log ends when the container does.
 func TestFollow(t *testing.T) {
 	s := start(t)
 	pods := s.client.CoreV1().Pods("default")
