@@ -19,10 +19,11 @@ import (
 
 var update = flag.Bool("update", false, "write the references anew")
 
-// packages are those that a program may import, by the page that documents them.
+// packages are the packages that a program may import, by the page that documents them.
 var packages = map[string]string{"bowsprit": ".", "testserver": "testserver", "extension": "extension"}
 
-// TestGoReference holds docs/go/*.md to what the packages export and say of it. With -update the pages are written.
+// TestGoReference compares docs/go/*.md with the exports of the packages and their comments. With -update it writes the
+// pages.
 func TestGoReference(t *testing.T) {
 	t.Parallel()
 	for name, dir := range packages {
@@ -99,7 +100,7 @@ func (p *page) functions(level string, all []*doc.Func) {
 func (p *page) code(decl ast.Node) {
 	p.WriteString("```go\n")
 	if err := format.Node(p, p.files, decl); err != nil {
-		panic(err) // what has been parsed can be printed
+		panic(err) // a parsed file can be printed
 	}
 	p.WriteString("\n```\n\n")
 }

@@ -1,5 +1,5 @@
-// Package docs holds the pages of the documentation, so that "bowsprit docs" shows those of its own version. It is for
-// that command alone, and no part of the API of this module.
+// Package docs embeds the pages of the documentation, so that "bowsprit docs" shows the pages of its own version. Only
+// that command uses it; it is not part of the API of this module.
 package docs
 
 import "embed"

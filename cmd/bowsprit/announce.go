@@ -23,10 +23,10 @@ func announce(out io.Writer, server *bowsprit.Server, simulated bool) {
 		connect.Quote(server.Kubeconfig()), kubectl)
 	if simulated {
 		fmt.Fprintln(out,
-			"Workloads are simulated: Deployments and Jobs make pods, and pods become ready, but no program of theirs runs.")
+			"Workloads are simulated: Deployments and Jobs create pods, and pods become ready, but no container runs.")
 	} else {
 		fmt.Fprintln(out,
-			"Workloads are stored and not run: no controller makes pods of Deployments or Jobs, and no node runs pods.")
+			"Workloads are stored, not run: no controller creates pods for Deployments or Jobs, and no node runs pods.")
 	}
 	fmt.Fprintln(out, "Stop with Ctrl-C.")
 }

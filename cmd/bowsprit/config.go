@@ -19,7 +19,7 @@ func configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Print or check the settings of a server",
-		Long: `Print or check the settings that "bowsprit serve" would have. They come from flags, from environment variables
+		Long: `Print or check the settings that "bowsprit serve" would use. They come from flags, from environment variables
 (` + variableOf("secure-port") + ` for --secure-port) and from the file that --config or ` + variableOf(configFlag) + ` names, in this order.`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -34,7 +34,7 @@ func configPrintCommand() *cobra.Command {
 	var flags serveFlags
 	cmd := &cobra.Command{
 		Use:   "print [flags of serve]",
-		Short: "Print the settings as a file for --config, with where each comes from",
+		Short: "Print the settings as a file for --config, with the source of each",
 		Example: `  bowsprit config print --secure-port=7443 > bowsprit.yaml   # then: bowsprit serve --config bowsprit.yaml
   bowsprit config print --all                                # every setting, with its default`,
 		Args: arguments.None,
@@ -45,7 +45,7 @@ func configPrintCommand() *cobra.Command {
 			return printSettings(cmd.OutOrStdout(), cmd.Flags(), flags.sources.from, all)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "also the settings that have their default, as comments")
+	cmd.Flags().BoolVar(&all, "all", false, "include settings that have their default, as comments")
 	bindFlags(cmd.Flags(), &config, &flags)
 	return cmd
 }
@@ -55,7 +55,7 @@ func configCheckCommand() *cobra.Command {
 	var flags serveFlags
 	cmd := &cobra.Command{
 		Use:     "check [flags of serve]",
-		Short:   "Say what is wrong with the settings, without starting a server",
+		Short:   "Report errors in the settings, without starting a server",
 		Example: `  bowsprit config check --config /etc/bowsprit/bowsprit.yaml`,
 		Args:    arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,7 +68,7 @@ func configCheckCommand() *cobra.Command {
 			if err := config.Validate(); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "The settings are right.")
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "The settings are valid.")
 			return err
 		},
 	}

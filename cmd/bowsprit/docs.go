@@ -24,10 +24,10 @@ func docsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "docs",
 		Short: "Show the documentation of this version in a browser, or write it as files",
-		Long: `Show the documentation of this version in a browser: tasks, reference, how it works, with a search. It is in the program and
-needs no network. All flags of all commands are among it.`,
-		Example: `  bowsprit docs                     # prints the URL; Ctrl-C ends it
-  bowsprit docs --address :8080     # for others too
+		Long: `Show the documentation of this version in a browser: tasks, reference, explanations, and a search. The program contains
+it and needs no network. It includes all commands and flags.`,
+		Example: `  bowsprit docs                     # prints the URL; stop with Ctrl-C
+  bowsprit docs --address :8080     # for other machines too
   bowsprit docs --write ./site      # static files, for any web server`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -43,8 +43,8 @@ needs no network. All flags of all commands are among it.`,
 			return serveSite(cmd, pages, address)
 		},
 	}
-	cmd.Flags().StringVar(&write, "write", "", "write the pages as files to this directory, and serve nothing")
-	cmd.Flags().StringVar(&address, "address", "127.0.0.1:0", "where to listen; port 0 finds a free one")
+	cmd.Flags().StringVar(&write, "write", "", "write the pages to this directory instead of serving them")
+	cmd.Flags().StringVar(&address, "address", "127.0.0.1:0", "address to listen on; port 0 picks a free one")
 	return cmd
 }
 
@@ -122,7 +122,7 @@ controller-runtime and Helm work with it unchanged.
 $ bowsprit serve &
 Bowsprit is ready at https://127.0.0.1:6443
 $ bowsprit demo
-demo: 5 created, 0 changed, 0 as they were, 0 failed.
+demo: 5 created, 0 changed, 0 unchanged, 0 failed.
 $ bowsprit kubectl -n demo get crontabs
 NAME                 SPEC          REPLICAS   AGE
 cleanup              0 */6 * * *   1          2s
@@ -135,16 +135,16 @@ nightly-report       30 2 * * *    3          2s
   [versions](tutorials/versions.md), [aggregation and extension servers](tutorials/extension-server.md),
   [several schedulers](tutorials/schedulers.md), [proxies](tutorials/proxies.md),
   [Konnectivity](tutorials/konnectivity.md), [client programs](tutorials/clients.md)
-- Tutorials for those who run it: [users and roles](tutorials/users.md), [three servers](tutorials/replicas.md),
+- Tutorials for operators: [users and roles](tutorials/users.md), [three servers](tutorials/replicas.md),
   [backups](tutorials/backup.md), [move from kube-apiserver, and back](tutorials/move.md),
   [test an operator](tutorials/test-an-operator.md)
 - [Which server a command uses](which-server.md), on a machine with several
 - [Install it](packages.md): packages, the service, the image
 - [Settings](settings.md): flags, a file, the environment
-- [What to watch](operations.md) when it runs for long, and [backups](backup.md)
-- [Why is it refused?](why.md) when something does not work
-- [All commands and flags](commands.md), [all metrics](metrics.md), [all errors](errors.md) that Kubernetes does not have
-- [What differs from Kubernetes](differences.md)
+- [Operations](operations.md): monitoring and maintenance, and [backups](backup.md)
+- [Why is it refused?](why.md): find the reason for a denied request
+- [All commands and flags](commands.md), [all metrics](metrics.md), [the errors](errors.md) that Kubernetes does not have
+- [Differences from Kubernetes](differences.md)
 - [The tour](tour.md): one request through the code, in fifteen minutes
 
 The Go API: [bowsprit](go/bowsprit.md) to embed a server, [testserver](go/testserver.md) for tests,

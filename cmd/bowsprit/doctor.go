@@ -16,12 +16,12 @@ func doctorCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "doctor [flags of serve]",
-		Short: "Say what is wrong with a server or its machine, and what to do",
-		Long: `Look at what a server with these settings needs: the settings themselves, the data directory and its disk, the database,
-certificates and their end, the clock, the port, the members of an external etcd, limits of the system; and ask the
-server with this data directory, if it runs, whether it is well. Nothing is changed.
+		Short: "Find problems of a server and its machine, and their fixes",
+		Long: `Check everything that a server with these settings depends on: the settings themselves, the data directory and its disk,
+the database, certificates and their expiry, the clock, the port, the members of an external etcd, and system limits. If
+the server with this data directory is running, check its health too. The command changes nothing.
 
-The exit code is 0 if there is no problem (warnings are none), and 1 if there is.`,
+The exit code is 0 if there are no problems (warnings do not count), and 1 if there are.`,
 		Example: `  bowsprit doctor
   bowsprit doctor --config /etc/bowsprit/bowsprit.yaml
   bowsprit doctor --etcd-servers https://10.0.0.1:2379 -o json`,

@@ -22,8 +22,8 @@ func envtestCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "envtest DIRECTORY",
 		Short: "Fill a directory for envtest's KUBEBUILDER_ASSETS",
-		Long: `Fill a directory with kube-apiserver, etcd and kubectl, all of them links to this program, for tests that use
-controller-runtime's envtest: it starts what it finds in the directory that KUBEBUILDER_ASSETS names.`,
+		Long: `Fill a directory with kube-apiserver, etcd and kubectl, as links to this program, for tests with controller-runtime's
+envtest, which starts the programs in the directory KUBEBUILDER_ASSETS.`,
 		Example: `  bowsprit envtest bin/envtest
   KUBEBUILDER_ASSETS=$PWD/bin/envtest go test ./...`,
 		Args: arguments.One("directory"),
@@ -45,12 +45,12 @@ func fillAssets(out io.Writer, dir, program string) error {
 		err = os.MkdirAll(dir, 0o755)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: name a directory that can be written", err)
+		return fmt.Errorf("%w: name a writable directory", err)
 	}
 	for _, name := range assets {
 		found, err := os.Lstat(filepath.Join(dir, name))
 		if err == nil && found.Mode()&fs.ModeSymlink == 0 {
-			return fmt.Errorf("%s is there already and is not a link: remove it, or name another directory",
+			return fmt.Errorf("%s exists and is not a link: remove it, or name another directory",
 				filepath.Join(dir, name))
 		}
 	}

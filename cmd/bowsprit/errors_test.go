@@ -87,29 +87,29 @@ func TestErrors(t *testing.T) {
 		{"nearly a command of snapshot", []string{"snapshot", "svae"},
 			[]string{`unknown command "svae"`, "did you mean save?"}},
 		{"ephemeral with a directory", serve("--data-dir=" + missing),
-			[]string{"--ephemeral keeps nothing", "drop one of them"}},
+			[]string{"--ephemeral and --data-dir", "set one of them"}},
 		{"data of a later version", []string{"serve", "--secure-port=0", "--data-dir=" + newer},
 			[]string{"the data is of a newer format", newer + " was written by bowsprit v9.8.7 in format 99",
 				"start that version or a later one"}},
 		{"kubeconfig of no server", []string{"kubeconfig", "--data-dir=" + missing},
 			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve", "--data-dir"}},
 		{"context that is not merged", []string{"kubeconfig", "--use-context"},
-			[]string{"--use-context", "add --merge"}},
+			[]string{"--use-context needs --merge"}},
 		{"kubeconfig of a user of no server", []string{"kubeconfig", "--user=alice", "--data-dir=" + missing},
 			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve", "--data-dir"}},
 		{"kubeconfig of a user without an authority", []string{"kubeconfig", "--user=alice", "--data-dir=" + bare},
 			[]string{"there is no certificate authority in " + bare + "/pki", "bowsprit serve", "--data-dir"}},
-		{"user without a name", []string{"kubeconfig", "--user="}, []string{"--user: a user has a name"}},
+		{"user without a name", []string{"kubeconfig", "--user="}, []string{"--user: the name is empty"}},
 		{"groups of no user", []string{"kubeconfig", "--group=dev"},
-			[]string{"--group, --duration and --server are about the kubeconfig of a user", "--user"}},
+			[]string{"--group, --duration and --server need --user"}},
 		{"group without a name", []string{"kubeconfig", "--user=alice", "--group=dev,"},
-			[]string{"--group: a group has a name"}},
+			[]string{"--group: the name is empty"}},
 		{"certificate for no time", []string{"kubeconfig", "--user=alice", "--duration=0"},
-			[]string{"--duration 0s: must be longer than nothing, such as 24h"}},
+			[]string{"--duration 0s: must be positive, such as 24h"}},
 		{"duration of a certificate that is none", []string{"kubeconfig", "--user=alice", "--duration=1d"},
 			[]string{`--duration "1d" is not a value of type duration`}},
 		{"server that is no URL", []string{"kubeconfig", "--user=alice", "--server=api.example.com"},
-			[]string{`--server "api.example.com" is no URL of a server, such as https://`}},
+			[]string{`--server "api.example.com" is not the URL of a server, such as https://`}},
 		{"kubectl for no server", []string{"kubectl", "--data-dir", missing, "get", "ns"},
 			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve --data-dir=" + missing}},
 		{"kubectl without a directory", []string{"kubectl", "--data-dir"},
@@ -117,7 +117,7 @@ func TestErrors(t *testing.T) {
 		{"proxy for no server", []string{"proxy", "--data-dir=" + missing},
 			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve", "--data-dir"}},
 		{"kubeconfig that is none", serve("--write-kubeconfig=" + file),
-			[]string{"kubeconfig: " + file + " is no kubeconfig and stays as it is",
+			[]string{"kubeconfig: " + file + " is not a kubeconfig and stays unchanged",
 				"choose another file with --write-kubeconfig"}},
 		{"snapshot over a file", []string{"snapshot", "save", file, "--data-dir=" + missing},
 			[]string{"nothing was saved: " + file + " exists", "--force"}},
@@ -134,7 +134,7 @@ func TestErrors(t *testing.T) {
 			[]string{`--feature-gates "Nope=true": unrecognized feature gate: Nope`, "CBORServingAndStorage",
 				"bowsprit serve --help"}},
 		{"negative limit", serve("--max-requests-inflight=-1"),
-			[]string{`--max-requests-inflight "-1": must not be negative; its help says what 0 means`}},
+			[]string{`--max-requests-inflight "-1": must not be negative; its help describes 0`}},
 		{"audit log without its words", serve("--audit-log-path=-", "--audit-log-mode=", "--audit-log-format=",
 			"--audit-log-version="), []string{`invalid audit log mode "", allowed`,
 			"invalid group version, allowed", `invalid audit log format "", allowed`}},
@@ -147,13 +147,13 @@ func TestErrors(t *testing.T) {
 		{"audit webhook that posts nothing", serve("--audit-webhook-config-file=x", "--audit-webhook-batch-throttle-qps=0"),
 			[]string{"invalid audit batch webhook throttle QPS"}},
 		{"negative life", serve("--event-ttl=-1s"),
-			[]string{`--event-ttl "-1s": must not be negative; its help says what 0 means`}},
+			[]string{`--event-ttl "-1s": must not be negative; its help describes 0`}},
 		{"negative time", serve("--min-request-timeout=-3", "--request-timeout=-1s"),
 			[]string{"--request-timeout -1s is negative", "; ", "--min-request-timeout -3 is negative"}},
 		{"origin that is too wide", serve("--cors-allowed-origins=example.com"),
 			[]string{`--cors-allowed-origins "example.com" matches parts of other hosts' names`, "begin with ^ or //"}},
 		{"origin that is no expression", serve("--cors-allowed-origins=//(:"),
-			[]string{`--cors-allowed-origins "//(:" is no regular expression`}},
+			[]string{`--cors-allowed-origins "//(:" is not a regular expression`}},
 		{"version of TLS", serve("--tls-min-version=1.3"),
 			[]string{`--tls-min-version "1.3" is no version`, "VersionTLS13"}},
 		{"suite of TLS", serve("--tls-cipher-suites=RC4"), []string{`--tls-cipher-suites: "RC4" is unknown`}},
@@ -175,8 +175,8 @@ func TestErrors(t *testing.T) {
 		{"data directory below a file", []string{"serve", "--secure-port=0", "--data-dir=" + file + "/sub"},
 			[]string{"not a directory", "--data-dir"}},
 		{"group of two lines", []string{"kubeconfig", "--user=a", "--group=g\nsystem:masters"},
-			[]string{`"--group=g\nsystem:masters" has a control character`}},
-		{"user with an escape sequence", []string{"user", "create", "a\x1b[2J"}, []string{`"a\x1b[2J" has a control`}},
+			[]string{`"--group=g\nsystem:masters" contains a control character`}},
+		{"user with an escape sequence", []string{"user", "create", "a\x1b[2J"}, []string{`"a\x1b[2J" contains a control`}},
 		{"damaged data directory", []string{"serve", "--secure-port=0", "--data-dir=" + damaged},
 			[]string{"data directory " + damaged, "damaged", "restore it from a backup"}},
 		{"kubeconfig below a file", serve("--write-kubeconfig=" + file + "/kubeconfig"),
@@ -275,15 +275,15 @@ func start(t *testing.T, args ...string) (stop func()) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(out)
-	ready, told := false, false
+	ready, found := false, false
 	for !ready && lines.Scan() {
-		told = told || strings.Contains(lines.Text(), "no controller makes pods of Deployments or Jobs")
+		found = found || strings.Contains(lines.Text(), "no controller creates pods for Deployments or Jobs")
 		ready = strings.HasPrefix(lines.Text(), "Stop with")
 	}
 	if !ready {
 		t.Fatalf("not ready: %v\n%s", cmd.Wait(), log.String())
 	}
-	if !told {
+	if !found {
 		t.Error("nothing says that workloads are not run")
 	}
 	return func() {

@@ -39,7 +39,7 @@ func endInTime() {
 	go func() {
 		s := <-signals
 		time.Sleep(etcdGrace)
-		fmt.Fprintln(os.Stderr, "bowsprit: etcd waits for clients that do not go away; it ends now. Acknowledged writes are on the disk.")
+		fmt.Fprintln(os.Stderr, "bowsprit: etcd stops without waiting for the remaining clients. Acknowledged writes are on disk.")
 		code := 1
 		if number, ok := s.(syscall.Signal); ok {
 			code = 128 + int(number) // as shells report it

@@ -20,7 +20,7 @@ func extensionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "extension",
 		Short: "Begin and install extension API servers",
-		Long: `Begin the project of an extension API server, and install such servers in a cluster. Such a server is made with
+		Long: `Begin the project of an extension API server, and install extension API servers in a cluster. They are written with
 the Go package github.com/bowsprit/bowsprit/extension, or with k8s.io/apiserver.`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -47,13 +47,14 @@ func extensionInstallCommand() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "install NAME --api GROUP/VERSION",
-		Short: "Make everything in a cluster that an extension API server needs but its pods",
-		Long: `Make, for an extension API server called NAME, everything but its pods: a namespace, a certificate in the secret
-NAME-tls, a service account that may ask the API server in front who users are and what they may do, a service, and an
-APIService for each version. The pods are yours: with the label app=NAME, the service account NAME, and the secret's
-tls.crt and tls.key as --tls-cert-file and --tls-private-key-file.
+		Short: "Create all objects that an extension API server needs in a cluster, except its pods",
+		Long: `Create all objects for an extension API server called NAME, except its pods: a namespace, a certificate in the secret
+NAME-tls, a service account with permission to delegate authentication and authorization, a service, and an APIService for
+each version. Create the pods yourself, with the label app=NAME, the service account NAME, and the secret's tls.crt and
+tls.key as --tls-cert-file and --tls-private-key-file.
 
-Run it again to renew the certificate, which it does when a month of its year is left, or to add a version.`,
+Run it again to add a version, or to renew the certificate. The certificate is valid for a year and is renewed in its last
+month.`,
 		Example: `  bowsprit extension install ship --api sea.example.com/v1
   bowsprit extension install ship --api sea.example.com/v1 --dry-run | kubectl apply --filename -`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -84,11 +85,11 @@ Run it again to renew the certificate, which it does when a month of its year is
 	f := cmd.Flags()
 	server.Bind(f)
 	f.StringVar(&in.Namespace, "namespace", "", "namespace of the server (default: its name)")
-	f.StringSliceVar(&in.APIs, "api", nil, "a version that it serves, such as sea.example.com/v1; may be given again")
+	f.StringSliceVar(&in.APIs, "api", nil, "a version that it serves, such as sea.example.com/v1; may be repeated")
 	f.IntVar(&in.TargetPort, "target-port", 6443, "port on which its pods listen")
 	f.IntVar(&in.GroupPriority, "group-priority", 1000, "groupPriorityMinimum of the APIServices")
 	f.IntVar(&in.VersionPriority, "version-priority", 15, "versionPriority of the APIServices")
-	f.BoolVar(&dryRun, "dry-run", false, "print the manifests, with a new certificate, and make nothing")
+	f.BoolVar(&dryRun, "dry-run", false, "print the manifests, with a new certificate, and create nothing")
 	return cmd
 }
 

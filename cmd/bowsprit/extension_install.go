@@ -94,7 +94,7 @@ func (in *installation) install(ctx context.Context, config *rest.Config, to out
 		}
 	}
 	fmt.Fprintf(to.notes, `Now run the server: pods in the namespace %s with the label app=%s and the service account %s, and
-the secret %s-tls mounted for --tls-cert-file and --tls-private-key-file. They listen on port %d.
+the secret %s-tls mounted for --tls-cert-file and --tls-private-key-file. They must listen on port %d.
 `, in.Namespace, in.Name, in.Name, in.Name, in.TargetPort)
 	return nil
 }
@@ -164,7 +164,7 @@ func (in *installation) certified(at time.Time) bool {
 func (in *installation) certify() error {
 	chain, key, err := cert.GenerateSelfSignedCertKey(in.host(), nil, []string{in.Name + "." + in.Namespace})
 	if err != nil {
-		return fmt.Errorf("make a certificate: %w", err)
+		return fmt.Errorf("create a certificate: %w", err)
 	}
 	_, authority := pem.Decode(chain)
 	in.CA, in.Certificate, in.Key = authority, chain, key

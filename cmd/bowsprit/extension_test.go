@@ -80,7 +80,7 @@ func TestExtensionInstall(t *testing.T) {
 		}
 		return "unchanged"
 	})
-	for what, want := range map[authorizationv1.ResourceAttributes]bool{
+	for attributes, want := range map[authorizationv1.ResourceAttributes]bool{
 		{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews"}:                     true,
 		{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}:              true,
 		{Verb: "watch", Resource: "namespaces"}:                                                        true,
@@ -92,10 +92,10 @@ func TestExtensionInstall(t *testing.T) {
 	} {
 		review, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
 			&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: "system:serviceaccount:ship:ship", ResourceAttributes: &what,
+				User: "system:serviceaccount:ship:ship", ResourceAttributes: &attributes,
 			}}, metav1.CreateOptions{})
 		if err != nil || review.Status.Allowed != want {
-			t.Errorf("%+v: allowed %v, %v", what, review.Status.Allowed, err)
+			t.Errorf("%+v: allowed %v, %v", attributes, review.Status.Allowed, err)
 		}
 	}
 }

@@ -10,13 +10,13 @@ import (
 
 // featureGates is the value of --feature-gates.
 type featureGates struct {
-	known map[string]any  // the supported gates, with the variable of each: *bool, **bool, or func(bool)
-	other *[]string       // receives the settings of kube-apiserver's other gates; nil refuses them
-	said  map[string]bool // the values of gates that a function sets
+	defaults map[string]any  // the supported gates, with the variable of each: *bool, **bool, or func(bool)
+	other    *[]string       // receives the settings of kube-apiserver's other gates; nil refuses them
+	logged   map[string]bool // the values of gates that a function sets
 }
 
 // names lists the supported gates.
-func (g featureGates) names() string { return strings.Join(slices.Sorted(maps.Keys(g.known)), ", ") }
+func (g featureGates) names() string { return strings.Join(slices.Sorted(maps.Keys(g.defaults)), ", ") }
 
 // Set takes "Name=true,Other=false". The names may follow kube-apiserver's name for itself, as in "kube:Name=true".
 func (g featureGates) Set(text string) error {
@@ -26,7 +26,7 @@ func (g featureGates) Set(text string) error {
 		if name == "" {
 			continue
 		}
-		gate, known := g.known[name]
+		gate, known := g.defaults[name]
 		if !known && g.other == nil {
 			return fmt.Errorf("unrecognized feature gate: %s (known: %s)", name, g.names())
 		}
@@ -41,7 +41,7 @@ func (g featureGates) Set(text string) error {
 			*gate = &on
 		case func(bool):
 			gate(on)
-			g.said[name] = on
+			g.logged[name] = on
 		default:
 			*g.other = append(*g.other, pair)
 		}
@@ -52,8 +52,8 @@ func (g featureGates) Set(text string) error {
 // String lists the gates with other values than their defaults, in the format of Set.
 func (g featureGates) String() string {
 	var pairs []string
-	for _, name := range slices.Sorted(maps.Keys(g.known)) {
-		switch gate := g.known[name].(type) {
+	for _, name := range slices.Sorted(maps.Keys(g.defaults)) {
+		switch gate := g.defaults[name].(type) {
 		case *bool:
 			if *gate {
 				pairs = append(pairs, name+"=true")
@@ -63,7 +63,7 @@ func (g featureGates) String() string {
 				pairs = append(pairs, name+"=false")
 			}
 		case func(bool):
-			if on, ok := g.said[name]; ok {
+			if on, ok := g.logged[name]; ok {
 				pairs = append(pairs, name+"="+strconv.FormatBool(on))
 			}
 		}

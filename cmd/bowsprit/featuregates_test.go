@@ -8,7 +8,7 @@ import (
 func TestFeatureGates(t *testing.T) {
 	var one, two bool
 	var on *bool
-	gates := featureGates{known: map[string]any{"One": &one, "Two": &two, "On": &on}}
+	gates := featureGates{defaults: map[string]any{"One": &one, "Two": &two, "On": &on}}
 	if err := gates.Set("kube:One=true, Two=false"); err != nil || !one || two || gates.String() != "One=true" {
 		t.Errorf("%v, %v, %v, %s", err, one, two, gates)
 	}

@@ -62,7 +62,7 @@ func bind(f *pflag.FlagSet, s bowsprit.Setting, otherGates *[]string) {
 			f.Var((*runtimeConfig)(v), s.Name, s.Help)
 		}
 	case map[string]any:
-		f.Var(featureGates{known: v, other: otherGates, said: map[string]bool{}}, s.Name, s.Help)
+		f.Var(featureGates{defaults: v, other: otherGates, logged: map[string]bool{}}, s.Name, s.Help)
 	}
 }
 

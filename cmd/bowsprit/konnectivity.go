@@ -16,10 +16,10 @@ import (
 type konnectivityLog struct{ serveFlags }
 
 func (l *konnectivityLog) bind(f *pflag.FlagSet) {
-	f.IntVarP(&l.verbosity, "v", "v", 0, "how much is logged")
-	f.StringVar(&l.logFormat, "log-format", "text", "form of the log: text or json")
+	f.IntVarP(&l.verbosity, "v", "v", 0, "verbosity of the log")
+	f.StringVar(&l.logFormat, "log-format", "text", "format of the log: text or json")
 	for _, name := range []string{"logtostderr", "alsologtostderr"} { // the log is written anyway
-		f.Bool(name, true, "taken and ignored")
+		f.Bool(name, true, "accepted, without effect")
 		_ = f.MarkHidden(name)
 	}
 }
@@ -34,7 +34,7 @@ type pagePorts struct{ profiling, contention bool }
 func (p *pagePorts) bind(f *pflag.FlagSet) {
 	f.BoolVar(&p.profiling, "enable-profiling", false, "serve profiles at /debug/pprof of the admin port")
 	f.BoolVar(&p.contention, "enable-contention-profiling", false,
-		"have the profile of blocking filled; with --enable-profiling")
+		"collect the block profile; needs --enable-profiling")
 }
 
 // cipherSuites returns the numbers of cipher suites.
@@ -57,7 +57,7 @@ func poolOf(file string) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM", file)
+		return nil, fmt.Errorf("%s contains no PEM certificate", file)
 	}
 	return pool, nil
 }

@@ -39,11 +39,11 @@ func konnectivityAgentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "konnectivity-agent",
 		Short: "Run a Konnectivity agent, which opens connections in a cluster for an API server",
-		Long: `Run a Konnectivity agent: it connects to Konnectivity servers ("bowsprit konnectivity-server") and opens the connections
-that they ask for, from where it runs. It speaks the protocol of sigs.k8s.io/apiserver-network-proxy v0.34 and has the
-flags of its proxy-agent; either half may be upstream's.
+		Long: `Run a Konnectivity agent: it connects to Konnectivity servers ("bowsprit konnectivity-server") and opens connections from
+its network on their behalf. It implements the protocol of sigs.k8s.io/apiserver-network-proxy v0.34 with the flags of
+proxy-agent, and works with upstream's servers too.
 
-The first SIGTERM drains it: it gets no new connections, and ends when those that there are have ended. The second ends
+The first SIGTERM drains the agent: it gets no new connections, and exits when its open ones have closed. The second stops
 it at once.`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
@@ -56,25 +56,25 @@ func (o *konnectivityAgentFlags) bind(f *pflag.FlagSet) {
 	o.konnectivityLog.bind(f)
 	o.pagePorts.bind(f)
 	f.StringVar(&o.host, "proxy-server-host", "127.0.0.1", "host of the Konnectivity servers")
-	f.IntVar(&o.port, "proxy-server-port", 8091, "their port for agents")
+	f.IntVar(&o.port, "proxy-server-port", 8091, "port of the Konnectivity servers for agents")
 	f.StringSliceVar(&o.protocols, "alpn-proto", nil, "further ALPN protocols to offer")
-	f.StringVar(&o.ca, "ca-cert", "", "authority of their certificates, PEM")
-	f.StringVar(&o.cert, "agent-cert", "", "client certificate to show them, PEM")
+	f.StringVar(&o.ca, "ca-cert", "", "authority of the servers' certificates, PEM")
+	f.StringVar(&o.cert, "agent-cert", "", "client certificate for the servers, PEM")
 	f.StringVar(&o.key, "agent-key", "", "key of --agent-cert, PEM")
-	f.StringVar(&o.TokenFile, "service-account-token-path", "", "file with a token to show them")
+	f.StringVar(&o.TokenFile, "service-account-token-path", "", "file with a token for the servers")
 	f.StringVar(&o.ID, "agent-id", "", "name of this agent (default $PROXY_AGENT_ID, else a random one)")
 	f.StringVar(&o.Identifiers, "agent-identifiers", "",
-		"what the agent is near to, as in host=node1&ipv4=10.0.0.5&default-route=true, for --proxy-strategies of servers")
-	f.DurationVar(&o.Interval, "sync-interval", time.Second, "how often it looks for further servers at first")
-	f.DurationVar(&o.MaxInterval, "sync-interval-cap", 10*time.Second, "how long that may become while none can be reached")
-	f.DurationVar(&o.Keepalive, "keepalive-time", time.Hour, "how long a server is silent before it is asked whether it is there")
-	f.BoolVar(&o.Forever, "sync-forever", false, "look for further servers for ever, because their number may change")
+		"destinations close to the agent, as in host=node1&ipv4=10.0.0.5&default-route=true, for --proxy-strategies of servers")
+	f.DurationVar(&o.Interval, "sync-interval", time.Second, "initial interval between searches for further servers")
+	f.DurationVar(&o.MaxInterval, "sync-interval-cap", 10*time.Second, "longest interval while no server can be reached")
+	f.DurationVar(&o.Keepalive, "keepalive-time", time.Hour, "silence of a server before the agent probes it")
+	f.BoolVar(&o.Forever, "sync-forever", false, "never stop searching for servers, because their number may change")
 	f.StringVar(&o.healthHost, "health-server-host", "", "address of --health-server-port (default: all)")
 	f.IntVar(&o.healthPort, "health-server-port", 8093, "port for /healthz, /readyz and metrics")
 	f.StringVar(&o.adminHost, "admin-bind-address", "127.0.0.1", "address of --admin-server-port")
 	f.IntVar(&o.adminPort, "admin-server-port", 8094, "port for metrics and profiles")
 	for _, name := range []string{"probe-interval", "xfr-channel-size", "warn-on-channel-limit"} {
-		f.String(name, "", "taken and ignored")
+		f.String(name, "", "accepted, without effect")
 		_ = f.MarkHidden(name)
 		f.Lookup(name).NoOptDefVal = "true"
 	}

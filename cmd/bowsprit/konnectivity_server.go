@@ -36,9 +36,9 @@ func konnectivityServerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "konnectivity-server",
 		Short: "Run a Konnectivity server, through which an API server reaches a cluster",
-		Long: `Run a Konnectivity server: API servers ask it for connections into a cluster, and agents there open them
-("bowsprit konnectivity-agent"). It speaks the protocol of sigs.k8s.io/apiserver-network-proxy v0.34 and has the flags of
-its proxy-server; either half may be upstream's. --egress-selector-config-file tells an API server to use it.`,
+		Long: `Run a Konnectivity server: API servers request connections into a cluster from it, and agents in the cluster open them
+("bowsprit konnectivity-agent"). It implements the protocol of sigs.k8s.io/apiserver-network-proxy v0.34 with the flags of
+proxy-server, and works with upstream's agents too. API servers use it by --egress-selector-config-file.`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
@@ -49,36 +49,36 @@ its proxy-server; either half may be upstream's. --egress-selector-config-file t
 func (o *konnectivityServerFlags) bind(f *pflag.FlagSet) {
 	o.konnectivityLog.bind(f)
 	o.pagePorts.bind(f)
-	f.StringVar(&o.Mode, "mode", server.ModeGRPC, "how API servers ask: grpc or http-connect")
-	f.StringVar(&o.Socket, "uds-name", "", "socket on which API servers ask; \"\" is --server-port")
-	f.BoolVar(&o.replaceSocket, "delete-existing-uds-file", true, "replace a file that is at --uds-name")
+	f.StringVar(&o.Mode, "mode", server.ModeGRPC, "protocol of API servers: grpc or http-connect")
+	f.StringVar(&o.Socket, "uds-name", "", "Unix socket for API servers; \"\" for --server-port")
+	f.BoolVar(&o.replaceSocket, "delete-existing-uds-file", true, "replace an existing file at --uds-name")
 	f.StringVar(&o.frontHost, "server-bind-address", "", "address of --server-port (default: all)")
-	f.IntVar(&o.frontPort, "server-port", 8090, "port on which API servers ask; 0 with --uds-name")
-	f.StringVar(&o.FrontFiles.Cert, "server-cert", "", "certificate that API servers see, PEM")
+	f.IntVar(&o.frontPort, "server-port", 8090, "port for API servers; 0 with --uds-name")
+	f.StringVar(&o.FrontFiles.Cert, "server-cert", "", "serving certificate for API servers, PEM")
 	f.StringVar(&o.FrontFiles.Key, "server-key", "", "key of --server-cert, PEM")
 	f.StringVar(&o.FrontFiles.CA, "server-ca-cert", "", "authority of API servers' certificates, PEM (default: any client)")
 	f.StringVar(&o.agentHost, "agent-bind-address", "", "address of --agent-port (default: all)")
 	f.IntVar(&o.agentPort, "agent-port", 8091, "port for agents")
-	f.StringVar(&o.AgentFiles.Cert, "cluster-cert", "", "certificate that agents see, PEM")
+	f.StringVar(&o.AgentFiles.Cert, "cluster-cert", "", "serving certificate for agents, PEM")
 	f.StringVar(&o.AgentFiles.Key, "cluster-key", "", "key of --cluster-cert, PEM")
-	f.StringVar(&o.AgentFiles.CA, "cluster-ca-cert", "", "authority of agents' certificates, PEM; without it they show tokens")
+	f.StringVar(&o.AgentFiles.CA, "cluster-ca-cert", "", "authority of agents' certificates, PEM; without it agents use tokens")
 	f.StringVar(&o.adminHost, "admin-bind-address", "127.0.0.1", "address of --admin-port")
 	f.IntVar(&o.adminPort, "admin-port", 8095, "port for metrics and profiles")
 	f.StringVar(&o.healthHost, "health-bind-address", "", "address of --health-port (default: all)")
 	f.IntVar(&o.health, "health-port", 8092, "port for /healthz, /readyz and metrics")
-	f.DurationVar(&o.Keepalive, "keepalive-time", time.Hour, "how long an agent is silent before it is asked whether it is there")
-	f.DurationVar(&o.FrontKeepalive, "frontend-keepalive-time", time.Hour, "the same for API servers")
+	f.DurationVar(&o.Keepalive, "keepalive-time", time.Hour, "silence of an agent before the server probes it")
+	f.DurationVar(&o.FrontKeepalive, "frontend-keepalive-time", time.Hour, "silence of an API server before the server probes it")
 	f.StringVar(&o.id, "server-id", "", "name of this server among several (default $PROXY_SERVER_ID, else a random one)")
-	f.IntVar(&o.count, "server-count", 1, "how many servers there are: agents connect to that many")
+	f.IntVar(&o.count, "server-count", 1, "number of servers; agents connect to as many")
 	f.StringVar(&o.Namespace, "agent-namespace", "", "namespace of the agents' service account")
-	f.StringVar(&o.Name, "agent-service-account", "", "service account whose tokens agents must show")
-	f.StringVar(&o.Audience, "authentication-audience", "", "audience that those tokens must have")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig by which tokens are reviewed (default: that of the pod)")
-	f.StringVar(&o.strategies, "proxy-strategies", "default", "how an agent is chosen, the first that finds one: destHost, defaultRoute, default")
+	f.StringVar(&o.Name, "agent-service-account", "", "service account of the agents, for authentication by token")
+	f.StringVar(&o.Audience, "authentication-audience", "", "required audience of the agents' tokens")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the API server that reviews tokens (default: the pod's)")
+	f.StringVar(&o.strategies, "proxy-strategies", "default", "strategies for choosing an agent, tried in order: destHost, defaultRoute, default")
 	f.StringSliceVar(&o.ciphers, "cipher-suites", nil, "cipher suites of TLS 1.2 (default: Go's)")
 	// Upstream's flags for functions that this server solves differently: accepted, without effect.
 	for _, name := range []string{"kubeconfig-qps", "kubeconfig-burst", "xfr-channel-size", "kube-api-content-type"} {
-		f.String(name, "", "taken and ignored")
+		f.String(name, "", "accepted, without effect")
 		_ = f.MarkHidden(name)
 	}
 }
@@ -94,7 +94,7 @@ func (o *konnectivityServerFlags) check() error {
 	case o.Socket != "" && o.FrontFiles != server.Files{}:
 		return errors.New("server key, cert and ca cert should not be set for UDS")
 	case o.Socket == "" && o.frontPort == 0:
-		return errors.New("--uds-name or --server-port must say where API servers ask")
+		return errors.New("no listener for API servers: set --uds-name or --server-port")
 	case o.contention && !o.profiling:
 		return errors.New("if --enable-contention-profiling is set, --enable-profiling must also be set")
 	case tokens && o.AgentFiles.CA != "":
@@ -137,7 +137,7 @@ func (o *konnectivityServerFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	case o.AgentFiles.CA == "":
-		log.Warn("any client may be an agent, and get what API servers send into the cluster: give --cluster-ca-cert, or --agent-namespace and its kin")
+		log.Warn("agents are not authenticated: any client may register as one and receive the API servers' traffic; set --cluster-ca-cert, or --agent-namespace and --agent-service-account")
 	}
 	registry := prometheus.NewRegistry()
 	c.Metrics = server.NewMetrics(registry)

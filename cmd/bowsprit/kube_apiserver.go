@@ -36,9 +36,10 @@ func kubeAPIServerCommand() *cobra.Command {
 	flags := kubeFlags{}
 	cmd := &cobra.Command{
 		Use:   "kube-apiserver",
-		Short: "Start the API server alone, with kube-apiserver's flags, on an etcd that runs elsewhere",
-		Long: `Start the API server as kube-apiserver is started, for programs that do so, such as envtest. It takes every flag of
-kube-apiserver ` + bowsprit.Version().Kubernetes + `, and as there nothing deletes what is in a namespace or whose owner is gone. Flags that are about something that Bowsprit does not have are accepted and named once in the log.`,
+		Short: "Start the API server alone, with kube-apiserver's flags, on an external etcd",
+		Long: `Start the API server with kube-apiserver's command line, for programs such as envtest. It accepts every flag of
+kube-apiserver ` + bowsprit.Version().Kubernetes + `. Like kube-apiserver it runs no namespace controller
+and no garbage collector. Flags for features that Bowsprit does not have are accepted, without effect, and logged once.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -70,13 +71,13 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	})
 	bindSettings(f, c, bowsprit.KubeAPIServer, &o.otherGates)
 	f.StringVar(&o.certDir, "cert-dir", "",
-		"directory of apiserver.crt and apiserver.key, made if missing, unless --tls-cert-file is given (default: in memory)")
+		"directory of apiserver.crt and apiserver.key, created if missing, unless --tls-cert-file is set (default: in memory)")
 	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil,
-		"admission plugins to use besides the default ones")
-	f.StringSliceVar(&o.disabledPlugins, "disable-admission-plugins", nil, "default admission plugins to switch off")
+		"admission plugins to enable in addition to the default ones")
+	f.StringSliceVar(&o.disabledPlugins, "disable-admission-plugins", nil, "default admission plugins to disable")
 	f.StringVar(&o.logFormat, "logging-format", "text", "text or json")
-	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: -1 warnings, 0 what happens, 3 every request")
-	f.BoolVar(&o.version, "version", false, "print the version of Kubernetes whose API is served, and end")
+	f.IntVarP(&o.verbosity, "v", "v", 0, "verbosity of the log: -1 warnings, 0 events, 3 every request")
+	f.BoolVar(&o.version, "version", false, "print the Kubernetes version of the API, and exit")
 	for _, known := range readKubeFlags() {
 		if f.Lookup(known.name) == nil {
 			known.declareUnused(f)
@@ -86,7 +87,7 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 
 func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFlags, given *pflag.FlagSet) error {
 	if len(config.Etcd.Servers) == 0 {
-		return errors.New(`--etcd-servers must be specified: "bowsprit serve" is the command that brings its own etcd`)
+		return errors.New(`--etcd-servers must be specified; for an embedded etcd use "bowsprit serve"`)
 	}
 	config.API.RuntimeConfig = likeKubernetes(config.API.RuntimeConfig, config.Versions.MigratorRole)
 	unused, err := flags.applyTo(&config)
@@ -105,7 +106,7 @@ func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFla
 	klog.SetSlogLogger(config.Log) // messages of Kubernetes' libraries are summed up like the others
 	config.Flags = settings(given)
 	if len(unused) > 0 {
-		config.Log.Warn("these flags have no effect here", slog.Any("flags", unused))
+		config.Log.Warn("flags without effect", slog.Any("flags", unused))
 	}
 	return run(ctx, config, func(*bowsprit.Server) {})
 }
@@ -151,7 +152,7 @@ func (o *kubeFlags) applyTo(c *bowsprit.Config) (unused []string, err error) {
 		if slices.Contains(o.enabledPlugins, name) {
 			err = errors.Join(err,
 				fmt.Errorf(
-					"admission plugin %q is in --enable-admission-plugins and in --disable-admission-plugins: drop it in one", name))
+					"admission plugin %q is in --enable-admission-plugins and in --disable-admission-plugins: remove it from one", name))
 		}
 		if slices.Contains(ours, name) {
 			c.Admission.Disabled = append(c.Admission.Disabled, name)
@@ -171,10 +172,10 @@ func servingFiles(dir string, hosts ...string) (cert, key string, err error) {
 	switch {
 	case noCert && noKey:
 		if err := pki.WriteServing(base, hosts, time.Now()); err != nil {
-			return "", "", fmt.Errorf("--cert-dir: %w: choose a directory that can be written to", err)
+			return "", "", fmt.Errorf("--cert-dir: %w: choose a writable directory", err)
 		}
 	case noCert != noKey:
-		return "", "", fmt.Errorf("--cert-dir %s holds one of apiserver.crt and apiserver.key: give both or none", dir)
+		return "", "", fmt.Errorf("--cert-dir %s holds only one of apiserver.crt and apiserver.key: provide both or none", dir)
 	}
 	return cert, key, nil
 }

@@ -179,7 +179,7 @@ func TestAssets(t *testing.T) {
 			"--disable-admission-plugins=ServiceAccount",
 			"--service-cluster-ip-range=10.0.0.0/24", "--advertise-address=127.0.0.1",
 			"--service-node-port-range=30000-30100", "--service_account_issuer=https://127.0.0.1/", "-v=1")
-		if unused := server.find(`have no effect here" flags="?\[(.*)\]`); !strings.Contains(unused,
+		if unused := server.find(`flags without effect" flags="?\[(.*)\]`); !strings.Contains(unused,
 			"--allow-privileged") || strings.Contains(unused, "--cert-dir") {
 			t.Errorf("flags without effect: %s", unused)
 		}
@@ -222,7 +222,7 @@ func TestAssetsRefuses(t *testing.T) {
 	if err := os.WriteFile(file, []byte("another etcd"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	fails(t, []string{file + " is there already and is not a link"}, "envtest", dir)
+	fails(t, []string{file + " exists and is not a link"}, "envtest", dir)
 	fails(t, []string{"takes one directory, but got 0 arguments"}, "envtest")
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v, %v", left, err)

@@ -28,23 +28,23 @@ func kubeconfigCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Print the administrator's kubeconfig or one for a user, or add it to kubectl's own",
-		Long: `Print the kubeconfig of a server on this machine, which has the rights of an administrator, or add it to the file that
-kubectl reads: the first existing file of KUBECONFIG, or ~/.kube/config. All else in the file stays. If
-the file has a context, cluster or user of the same name for another server, nothing is changed.
+		Long: `Print the administrator's kubeconfig of a server on this machine, or add it to kubectl's file: the first existing file of
+KUBECONFIG, or ~/.kube/config. The rest of that file stays unchanged. If it has a context, cluster or user of the same
+name for another server, the command changes nothing.
 
-With --user, the kubeconfig is of a user of that name, with a new client certificate of the server's own authority. The
-user may do what roles grant the name and the groups, which is nothing as long as no binding names them.`,
+With --user, the kubeconfig is for a user of that name, with a new client certificate from the server's own authority. The
+user has the permissions that bindings grant to the name and the groups; without a binding, none.`,
 		Example: `  bowsprit kubeconfig > admin.conf
   bowsprit kubeconfig --merge                 # then: kubectl --context=bowsprit get namespaces
   bowsprit kubeconfig --merge --use-context   # then: kubectl get namespaces
 
-  # alice, of the group dev, may edit what is in the namespace shop, for a week
+  # alice, of the group dev, may edit objects in the namespace shop, for a week
   kubectl create rolebinding dev --clusterrole=edit --group=dev --namespace=shop
   bowsprit kubeconfig --user alice --group dev --duration 168h --server https://api.example.com:6443 > alice.conf`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("user") && flags.person.user == "" {
-				return errors.New("--user: a user has a name")
+				return errors.New("--user: the name is empty")
 			}
 			return showKubeconfig(cmd.OutOrStdout(), cmd.ErrOrStderr(), flags)
 		},
@@ -53,19 +53,19 @@ user may do what roles grant the name and the groups, which is nothing as long a
 	f.StringVar(&flags.dataDir, "data-dir", connect.DefaultDataDir(), "the server's data directory")
 	f.BoolVar(&flags.merge, "merge", false, "add the context bowsprit to kubectl's file")
 	f.BoolVar(&flags.use, "use-context", false,
-		"with --merge: make it the current context, also if there is another one")
+		"with --merge: make it the current context, even if another one is set")
 	p := &flags.person
-	f.StringVar(&p.user, "user", "", "print a kubeconfig for the user of this name, with a new certificate")
+	f.StringVar(&p.user, "user", "", "print a kubeconfig for the user with this name, with a new certificate")
 	f.StringSliceVar(&p.groups, "group", nil, "with --user: a group of the user; may be repeated")
 	f.DurationVar(&p.duration, "duration", defaultPersonDuration, "with --user: how long the certificate is valid")
 	f.StringVar(&p.server, "server", "",
-		"with --user: URL at which the user reaches the server (default: that of the administrator's kubeconfig)")
+		"with --user: URL of the server in the kubeconfig (default: the URL in the administrator's)")
 	return cmd
 }
 
 func showKubeconfig(out, notes io.Writer, flags kubeconfigFlags) error {
 	if flags.use && !flags.merge {
-		return errors.New("--use-context is about kubectl's own file: add --merge")
+		return errors.New("--use-context needs --merge: add it")
 	}
 	if err := flags.person.validate(); err != nil {
 		return err
@@ -120,11 +120,11 @@ func mergeKubeconfig(out io.Writer, name string, content []byte, use bool) error
 	}
 	current = cmp.Or(current, files.CurrentContext)
 	if current == name {
-		_, err = fmt.Fprintf(out, "Context %s is in %s, and is the current one.\n", name, target)
+		_, err = fmt.Fprintf(out, "Context %s in %s is now the current context.\n", name, target)
 		return err
 	}
 	_, err = fmt.Fprintf(out,
-		"Context %s is in %s; the current one is still %s:\n\n  kubectl --context=%[1]s get namespaces\n\n",
+		"Added context %s to %s; the current context is still %s:\n\n  kubectl --context=%[1]s get namespaces\n\n",
 		name, target, current)
 	return err
 }

@@ -27,18 +27,18 @@ func (p personFlags) validate() error {
 	switch {
 	case p.user == "" && (len(p.groups) > 0 || p.duration != defaultPersonDuration || p.server != ""):
 		return errors.New(
-			"--group, --duration and --server are about the kubeconfig of a user: say of which with --user")
+			"--group, --duration and --server need --user: name the user")
 	case p.duration <= 0:
-		return fmt.Errorf("--duration %s: must be longer than nothing, such as 24h", p.duration)
+		return fmt.Errorf("--duration %s: must be positive, such as 24h", p.duration)
 	case slices.Contains(p.groups, ""):
-		return errors.New("--group: a group has a name")
+		return errors.New("--group: the name is empty")
 	}
 	if p.server == "" {
 		return nil
 	}
 	u, err := url.Parse(p.server)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
-		return fmt.Errorf("--server %q is no URL of a server, such as https://api.example.com:6443", p.server)
+		return fmt.Errorf("--server %q is not the URL of a server, such as https://api.example.com:6443", p.server)
 	}
 	return nil
 }
@@ -56,15 +56,15 @@ func (p personFlags) kubeconfig(dataDir string, admin []byte, notes io.Writer) (
 	}
 	expires := made.Expires.UTC().Format(time.RFC3339)
 	if slices.Contains(p.groups, "system:masters") {
-		fmt.Fprintf(notes, "Warning: members of the group system:masters may do everything, and no role limits them. "+
+		fmt.Fprintf(notes, "Warning: members of the group system:masters have every permission, and no role limits them. "+
 			"Until %s only a new certificate authority can stop user %s.\n", expires, p.user)
 	}
 	if made.Mismatch {
 		fmt.Fprintf(notes, "Warning: the server's certificate is not for the host of %s, so clients refuse it. Start "+
 			"the server with that --bind-address, or with a certificate for the host by --tls-cert-file.\n", p.server)
 	}
-	fmt.Fprintf(notes, "The certificate of user %s expires at %s and cannot be revoked before. Roles say what the "+
-		"user may do.\n", p.user, expires)
+	fmt.Fprintf(notes, "The certificate of user %s expires at %s and cannot be revoked before. Roles determine the "+
+		"user's permissions.\n", p.user, expires)
 	return made.Kubeconfig, nil
 }
 

@@ -23,11 +23,11 @@ func kubectlCommand() *cobra.Command {
 		Use:   "kubectl [--data-dir DIRECTORY] [ARGUMENTS]",
 		Short: "Run the built-in kubectl, by default against this user's server",
 		Long: `Run the built-in kubectl. It follows kubectl's rules: --context, --kubeconfig, KUBECONFIG, the current context of
-~/.kube/config. Without a kubeconfig of the user's own it uses the local server of this user, with --data-dir the local
-server with that data directory. All other arguments are kubectl's.
+~/.kube/config. If none of these exists, it uses this user's local server. With --data-dir it uses the local server with
+that data directory. All other arguments are kubectl's.
 
-If the user has contexts and the command line selects none, it prints the server's name to stderr. A link to this program
-that is called kubectl does the same.`,
+If the user has contexts and the command line selects none, it prints the server's name to stderr. A link named kubectl
+to this program does the same.`,
 		DisableFlagParsing: true,
 		Run:                func(_ *cobra.Command, args []string) { os.Exit(ownKubectl(args)) },
 	}
@@ -97,12 +97,12 @@ func serverHint(dataDir string, args []string) string {
 	own, err := connect.KubeconfigOf(connect.DefaultDataDir())
 	switch {
 	case dataDir != "":
-		return fmt.Sprintf("The server of %s does not run. Start it with: bowsprit serve --data-dir=%s", dataDir,
+		return fmt.Sprintf("The server of %s is not running. Start it with: bowsprit serve --data-dir=%s", dataDir,
 			dataDir)
 	case connect.UserHasKubeconfig():
 		return ""
 	case err == nil && connect.Exists(own):
-		return "Bowsprit's server does not run. Start it with: bowsprit serve"
+		return "The Bowsprit server is not running. Start it with: bowsprit serve"
 	}
 	return "There is no kubeconfig, and no server has run yet. Start one with: bowsprit serve"
 }

@@ -77,7 +77,7 @@ func rootCommand() *cobra.Command {
 It needs no cluster and no configuration: "bowsprit serve" starts the API server with an embedded etcd.`,
 		Example: `  bowsprit serve                               # start, data below the XDG data home
   bowsprit kubectl get namespaces              # the built-in kubectl, against that server
-  bowsprit serve --ephemeral --secure-port=0   # a server that forgets, on a free port`,
+  bowsprit serve --ephemeral --secure-port=0   # a temporary server, on a free port`,
 		Args:          arguments.None,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,

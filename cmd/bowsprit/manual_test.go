@@ -108,7 +108,7 @@ func TestServiceManagerHears(t *testing.T) {
 	}
 }
 
-// doctor takes the settings of serve, from all places, and says by its exit code whether there are problems.
+// doctor takes the settings of serve from all sources. Its exit code reports problems.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	fine, err := command(t, "doctor", "--secure-port=0", "-o", "json").Output()

@@ -150,15 +150,15 @@ func TestKubeconfigIsMerged(t *testing.T) {
 	stop := start(t, "serve", "--secure-port=0", "--data-dir="+dir, "--write-kubeconfig="+file)
 	merged("--write-kubeconfig", "prod")
 	stop()
-	for _, step := range []struct{ flags, current, says string }{
+	for _, step := range []struct{ flags, current, want string }{
 		{"--merge", "prod", "kubectl --context=bowsprit get namespaces"},
-		{"--merge --use-context", "bowsprit", "is the current one"},
+		{"--merge --use-context", "bowsprit", "is now the current context"},
 	} {
 		write()
 		cmd := command(t, append([]string{"kubeconfig", "--data-dir=" + dir}, strings.Fields(step.flags)...)...)
 		cmd.Env = append(cmd.Env, "HOME="+home)
 		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), step.says) || !strings.Contains(string(out), file) {
+		if err != nil || !strings.Contains(string(out), step.want) || !strings.Contains(string(out), file) {
 			t.Errorf("%s: %v %s", step.flags, err, out)
 		}
 		merged(step.flags, step.current)

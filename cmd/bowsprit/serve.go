@@ -42,7 +42,7 @@ func serveCommand() *cobra.Command {
 		SuggestFor: []string{"start", "run", "up", "server"},
 		Short:      "Start the API server with its embedded etcd",
 		Long: `Start the API server, its embedded etcd and its controllers in this process, and run until SIGINT, SIGTERM or SIGHUP.
-Everything it needs is made on the first start: data directory, certificates, a kubeconfig for the administrator.`,
+The first start creates everything it needs: data directory, certificates, a kubeconfig for the administrator.`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), cmd.OutOrStdout(), &config, &flags, cmd.Flags())
@@ -60,7 +60,7 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	o.sources.bind(f)
 	bindSettings(f, c, bowsprit.Serve, nil)
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
-	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: -1 warnings, 0 what happens, 3 every request")
+	f.IntVarP(&o.verbosity, "v", "v", 0, "verbosity of the log: -1 warnings, 0 events, 3 every request")
 }
 
 func serve(
@@ -75,7 +75,7 @@ func serve(
 		return err
 	}
 	for _, text := range flags.sources.strange {
-		log.Warn("a setting in the environment is ignored", "why", text)
+		log.Warn("an environment variable is ignored", "why", text)
 	}
 	klog.SetSlogLogger(log) // messages of Kubernetes' libraries are summed up like the others
 	config.Log, config.Flags = log, settings(given)
@@ -98,7 +98,7 @@ func (o *serveFlags) prepare(config *bowsprit.Config, given *pflag.FlagSet) erro
 	}
 	if config.Ephemeral {
 		if given.Changed("data-dir") {
-			return errors.New("--ephemeral keeps nothing and --data-dir names where to keep it: drop one of them")
+			return errors.New("--ephemeral and --data-dir are mutually exclusive: set one of them")
 		}
 		config.DataDir = ""
 	}
@@ -140,7 +140,7 @@ func run(ctx context.Context, config bowsprit.Config, ready func(*bowsprit.Serve
 // that the server stops. The returned function ends that.
 func attend(ctx context.Context, manager *notify.Manager, server *bowsprit.Server, log *slog.Logger) (end func()) {
 	if err := manager.Ready(server.URL()); err != nil {
-		log.Warn("the service manager does not hear that the server is ready", "error", err)
+		log.Warn("cannot notify the service manager that the server is ready", "error", err)
 	}
 	watching, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -148,7 +148,7 @@ func attend(ctx context.Context, manager *notify.Manager, server *bowsprit.Serve
 	all.Go(func() {
 		<-watching.Done()
 		if err := manager.Stopping(); err != nil {
-			log.Warn("the service manager does not hear that the server stops", "error", err)
+			log.Warn("cannot notify the service manager that the server is stopping", "error", err)
 		}
 	})
 	return func() { stop(); all.Wait() }

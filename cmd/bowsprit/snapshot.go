@@ -20,8 +20,9 @@ func snapshotCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot",
 		Short: "Save all data to a file, or restore it",
-		Long: `Save all data of a server to a file, or make the data of a new server out of such a file. The file is a snapshot of etcd:
-etcdctl and etcdutl read it, and theirs can be restored here. Certificates are not in it: "bowsprit backup" saves them too.`,
+		Long: `Save all data of a server to a file, or create the data of a new server from such a file. The file is an etcd snapshot:
+etcdctl and etcdutl can read it, and this command restores their snapshots. It contains no certificates: "bowsprit backup"
+saves them too.`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -39,7 +40,7 @@ func saveCommand() *cobra.Command {
 	var from saveFlags
 	cmd := &cobra.Command{
 		Use:   "save FILE",
-		Short: "Save all data as of one moment; the server may run",
+		Short: "Save a consistent copy of all data; the server may run",
 		Example: `  bowsprit snapshot save backup.db                            # of the server with the default data directory
   bowsprit snapshot save backup.db --data-dir /srv/bowsprit   # running or not
   bowsprit snapshot save backup.db --kubeconfig admin.conf    # of a server elsewhere`,
@@ -54,7 +55,7 @@ func saveCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&from.dataDir, "data-dir", connect.DefaultDataDir(), "the server's data directory")
 	f.StringVar(&from.kubeconfig, "kubeconfig", "",
-		"ask the server that this file names, as an administrator, and look at no data directory")
+		"read from the server of this kubeconfig, as an administrator, instead of a data directory")
 	f.BoolVar(&from.force, "force", false, "replace FILE if it exists")
 	return cmd
 }
@@ -64,7 +65,7 @@ func restoreCommand() *cobra.Command {
 	var bump uint64
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Make the data of a new server out of a snapshot",
+		Short: "Create the data of a new server from a snapshot",
 		Example: `  bowsprit snapshot restore backup.db --data-dir /srv/restored
   bowsprit serve --data-dir /srv/restored`,
 		Args: arguments.One("file"),
@@ -75,7 +76,7 @@ func restoreCommand() *cobra.Command {
 	cmd.Flags().StringVar(&dataDir, "data-dir", connect.DefaultDataDir(),
 		"data directory of the server; it must hold no data yet")
 	cmd.Flags().Uint64Var(&bump, "bump-revision", 1_000_000_000,
-		"add this to resourceVersions, so that clients which have seen later ones list again; 0 keeps them")
+		"add this to resourceVersions, so that clients with newer ones list again; 0 keeps them")
 	return cmd
 }
 
@@ -110,7 +111,7 @@ func restore(out io.Writer, file, dataDir string, bump uint64) error {
 		info.Revision, dataDir)
 	if !connect.Exists(filepath.Join(dataDir, "pki")) {
 		fmt.Fprintf(out,
-			"It will make certificates of its own. To keep the old ones, copy the old data directory's pki to %s first.\n", filepath.Join(dataDir, "pki"))
+			"It will create its own certificates. To keep the old ones, copy the old data directory's pki to %s first.\n", filepath.Join(dataDir, "pki"))
 	}
 	return nil
 }

@@ -32,8 +32,8 @@ type sources struct {
 
 func (s *sources) bind(f *pflag.FlagSet) {
 	f.StringVar(&s.file, configFlag, "",
-		"YAML file with settings by the names of the flags; variables such as "+variableOf("secure-port")+
-			" come before it, flags before both")
+		"YAML file with settings, named like the flags; environment variables such as "+variableOf("secure-port")+
+			" take precedence over it, flags over both")
 }
 
 // apply sets the flags that the command line omits. Its error lists all problems, each with its place.
@@ -107,7 +107,7 @@ func variablesOf(f *pflag.FlagSet, environment []string) (values map[string]stri
 		if name, ok := flags[variable]; ok {
 			values[name] = value
 		} else {
-			strange = append(strange, fmt.Sprintf("the environment variable %s is no setting%s", variable,
+			strange = append(strange, fmt.Sprintf("the environment variable %s is not a setting%s", variable,
 				near(variable, slices.Collect(maps.Keys(flags)))))
 		}
 	}
@@ -132,14 +132,14 @@ func (s *sources) read(f *pflag.FlagSet) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	if err := decoder.Decode(&settings); err != nil {
-		return nil, fmt.Errorf("%s is no mapping of settings such as \"secure-port: 6443\"", s.file)
+		return nil, fmt.Errorf("%s is not a mapping of settings such as \"secure-port: 6443\"", s.file)
 	}
 	var names []string
 	f.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		if name == configFlag || !slices.Contains(names, name) {
-			problems = append(problems, fmt.Errorf("%s: %s is no setting%s", s.file, name, near(name, names)))
+			problems = append(problems, fmt.Errorf("%s: %s is not a setting%s", s.file, name, near(name, names)))
 		}
 	}
 	return settings, errors.Join(problems...)

@@ -79,14 +79,14 @@ func TestSourcesThatAreWrong(t *testing.T) {
 		env  []string
 		want []string
 	}{
-		{"secure-prt: 1\nnope: 2\n", nil, []string{"secure-prt is no setting; did you mean secure-port?", "nope is no"}},
+		{"secure-prt: 1\nnope: 2\n", nil, []string{"secure-prt is not a setting; did you mean secure-port?", "nope is not"}},
 		{"secure-port: abc\nrequest-timeout: soon\n", nil, []string{"bowsprit.yaml: secure-port", `"abc"`, "request-timeout"}},
 		{"secure-port: [1]\n", nil, []string{"is a list", "one value of type int"}},
 		{"secure-port:\n", nil, []string{"has no value"}},
 		{"secure-port: 1\nsecure-port: 2\n", nil, []string{"is not YAML", "already set"}},
-		{"- a\n", nil, []string{"no mapping of settings"}},
+		{"- a\n", nil, []string{"not a mapping of settings"}},
 		{"etcd-servers: [{a: b}]\n", nil, []string{"not a list of words"}},
-		{"config: x\n", nil, []string{"config is no setting"}},
+		{"config: x\n", nil, []string{"config is not a setting"}},
 		{"", []string{"BOWSPRIT_SECURE_PORT=abc"}, []string{"BOWSPRIT_SECURE_PORT: secure-port", `"abc"`}},
 		{"", []string{"BOWSPRIT_CONFIG=/does/not/exist"}, []string{"--config: open /does/not/exist"}},
 	} {

@@ -61,20 +61,20 @@ func TestConsent(t *testing.T) {
 		}
 		return string(out), l.take()
 	}
-	const question = "Change that server? [y/N]"
+	const prompt = "Change that server? [y/N]"
 	for _, i := range invocations {
 		if effects[i.path] != writes || i.effect != 0 || i.until != "" {
 			continue
 		}
 		shown, reached := ask(i, "n\n")
 		if len(reached) > 0 || !strings.Contains(shown, l.production+" (context production)") ||
-			!strings.Contains(shown, question) || !strings.Contains(shown, "nothing was changed") {
+			!strings.Contains(shown, prompt) || !strings.Contains(shown, "nothing was changed") {
 			t.Errorf("bowsprit %s %s, no: %q reached production\n%s", i.path, i.args, reached, shown)
 		}
 	}
 	i := invocation{path: "token delete", args: "abcdef"}
 	for _, answer := range []string{"\n", "\x04", "ye\n", "production\n", "nyes\n"} {
-		if shown, reached := ask(i, answer); len(reached) > 0 || !strings.Contains(shown, question) {
+		if shown, reached := ask(i, answer); len(reached) > 0 || !strings.Contains(shown, prompt) {
 			t.Errorf("%q: %q reached production\n%s", answer, reached, shown)
 		}
 	}

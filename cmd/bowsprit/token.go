@@ -22,11 +22,11 @@ func tokenCommand() *cobra.Command {
 	var server connect.Flags
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Make, list and delete bootstrap tokens, by which nodes join",
-		Long: `Make, list and delete bootstrap tokens. A node that knows one can find out whom to trust (the ConfigMap cluster-info is
-signed with it), and ask for a certificate of its own, which it gets if the token is of the usual group.
+		Short: "Create, list and delete bootstrap tokens for joining nodes",
+		Long: `Create, list and delete bootstrap tokens. With a token, a node verifies the server's certificate authority (the token signs
+the ConfigMap cluster-info) and requests its own certificate, which is issued if the token has the default group.
 
-A token is ID.SECRET; it is kept in the secret kube-system/bootstrap-token-ID, and deleted when its time is over.`,
+A token has the form ID.SECRET. It is stored in the secret kube-system/bootstrap-token-ID, and deleted when it expires.`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -39,7 +39,7 @@ A token is ID.SECRET; it is kept in the secret kube-system/bootstrap-token-ID, a
 func tokenListCommand(server *connect.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the bootstrap tokens, secrets and all",
+		Short: "List the bootstrap tokens, including their secrets",
 		Args:  arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			from, err := server.Read(cmd)
@@ -59,7 +59,7 @@ func listTokens(ctx context.Context, client kubernetes.Interface, out, notes io.
 	secrets, err := client.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx,
 		metav1.ListOptions{FieldSelector: "type=" + string(token.BootstrapType)})
 	if err != nil {
-		return fmt.Errorf("the tokens cannot be listed: %w", err)
+		return fmt.Errorf("list the tokens: %w", err)
 	}
 	table := tabwriter.NewWriter(out, 10, 4, 3, ' ', 0)
 	fmt.Fprintln(table, "TOKEN\tTTL\tEXPIRES\tUSAGES\tDESCRIPTION\tEXTRA GROUPS")
@@ -88,11 +88,11 @@ func listTokens(ctx context.Context, client kubernetes.Interface, out, notes io.
 func tokenDeleteCommand(server *connect.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "delete TOKEN...",
-		Short:   "Delete bootstrap tokens, by their text or their ID",
+		Short:   "Delete bootstrap tokens by token or ID",
 		Example: "  bowsprit token delete abcdef",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fmt.Errorf("missing argument: which token? Its text, of the form %q, or its ID, of the form %q",
+				return fmt.Errorf("missing argument: name a token, of the form %q, or its ID, of the form %q",
 					token.BootstrapPattern, token.BootstrapIDPattern)
 			}
 			return nil
@@ -126,7 +126,7 @@ func tokenDeleteCommand(server *connect.Flags) *cobra.Command {
 func tokenGenerateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "generate",
-		Short: "Print a new bootstrap token that no server knows",
+		Short: "Print a new bootstrap token, without adding it to a server",
 		Args:  arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), token.GenerateBootstrap())

@@ -35,18 +35,18 @@ func tokenCreateCommand(server *connect.Flags) *cobra.Command {
 	var flags tokenFlags
 	cmd := &cobra.Command{
 		Use:   "create [TOKEN]",
-		Short: "Make a bootstrap token, and print it",
-		Long: `Make a bootstrap token and print it, or with --print-kubeconfig a kubeconfig by which a node joins: what a kubelet takes
-as --bootstrap-kubeconfig. A token may be given; otherwise it is a random one, which is better.
+		Short: "Create a bootstrap token, and print it",
+		Long: `Create a bootstrap token and print it, or with --print-kubeconfig a kubeconfig for a joining node, for the flag
+--bootstrap-kubeconfig of its kubelet. Without an argument the token is random, which is recommended.
 
-For tokens of the usual group the bindings are made, if they are missing, by which kubelets may ask for a certificate,
-get it without further questions, and renew it (kubeadm:kubelet-bootstrap, kubeadm:node-autoapprove-bootstrap,
+For tokens with the default group, the command creates missing bindings that let kubelets request a certificate, have it
+approved automatically, and renew it (kubeadm:kubelet-bootstrap, kubeadm:node-autoapprove-bootstrap,
 kubeadm:node-autoapprove-certificate-rotation).`,
 		Example: `  bowsprit token create
   bowsprit token create --ttl 1h --description "rack 4" --print-kubeconfig > token.conf`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return fmt.Errorf("%q makes one token, but got %d: see %q", cmd.CommandPath(), len(args), cmd.CommandPath()+
+				return fmt.Errorf("%q creates one token, but got %d: see %q", cmd.CommandPath(), len(args), cmd.CommandPath()+
 					" --help")
 			}
 			return nil
@@ -69,11 +69,11 @@ kubeadm:node-autoapprove-certificate-rotation).`,
 		},
 	}
 	f := cmd.Flags()
-	f.DurationVar(&flags.ttl, "ttl", 24*time.Hour, "how long the token is good for; 0 is for ever")
-	f.StringSliceVar(&flags.usages, "usages", []string{"signing", "authentication"}, "what the token is good for")
+	f.DurationVar(&flags.ttl, "ttl", 24*time.Hour, "lifetime of the token; 0 for ever")
+	f.StringSliceVar(&flags.usages, "usages", []string{"signing", "authentication"}, "permitted uses of the token")
 	f.StringSliceVar(&flags.groups, "groups", []string{nodeGroup},
-		"groups of who authenticates by the token; they begin with system:bootstrappers:")
-	f.StringVar(&flags.description, "description", "", "what the token is for")
+		"groups of a client that authenticates with the token; they begin with system:bootstrappers:")
+	f.StringVar(&flags.description, "description", "", "description of the token")
 	f.BoolVar(&flags.printKubeconfig, "print-kubeconfig", false, "print a kubeconfig with the token, for a kubelet")
 	return cmd
 }
@@ -99,7 +99,7 @@ func (f *tokenFlags) token(args []string, now time.Time) (token.BootstrapToken, 
 	}
 	if !slices.Contains(t.Usages, "authentication") {
 		if f.printKubeconfig {
-			return t, errors.New("--print-kubeconfig: a token without the usage authentication lets no node in")
+			return t, errors.New("--print-kubeconfig needs a token with the usage authentication")
 		}
 		t.Groups = nil
 	}
@@ -120,7 +120,7 @@ func createToken(
 		return fmt.Errorf("a token with id %q already exists", t.ID)
 	}
 	if err != nil {
-		return fmt.Errorf("the token cannot be made: %w", err)
+		return fmt.Errorf("create the token: %w", err)
 	}
 	if !printKubeconfig {
 		_, err := fmt.Fprintln(to.out, t)
@@ -128,7 +128,7 @@ func createToken(
 	}
 	text, err := tokenKubeconfig(ctx, client, t)
 	if err != nil {
-		return fmt.Errorf("the token %s... was made, but no kubeconfig: %w", t.ID, err)
+		return fmt.Errorf("the token %s... was created, but no kubeconfig: %w", t.ID, err)
 	}
 	_, err = to.out.Write(text)
 	return err
@@ -150,9 +150,9 @@ func bindNodes(ctx context.Context, client kubernetes.Interface, notes io.Writer
 		switch {
 		case apierrors.IsAlreadyExists(err):
 		case err != nil:
-			return fmt.Errorf("the binding %s, by which nodes join, cannot be made: %w", b.name, err)
+			return fmt.Errorf("create the binding %s for joining nodes: %w", b.name, err)
 		default:
-			fmt.Fprintf(notes, "Made the ClusterRoleBinding %s.\n", b.name)
+			fmt.Fprintf(notes, "Created the ClusterRoleBinding %s.\n", b.name)
 		}
 	}
 	return nil
@@ -162,7 +162,7 @@ func bindNodes(ctx context.Context, client kubernetes.Interface, notes io.Writer
 func tokenKubeconfig(ctx context.Context, client kubernetes.Interface, t token.BootstrapToken) ([]byte, error) {
 	info, err := client.CoreV1().ConfigMaps(metav1.NamespacePublic).Get(ctx, "cluster-info", metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("what nodes must know of the server: %w", err)
+		return nil, fmt.Errorf("read the connection data for nodes: %w", err)
 	}
 	config, err := clientcmd.Load([]byte(info.Data["kubeconfig"]))
 	if err != nil || config.Clusters[""] == nil {

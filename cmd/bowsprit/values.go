@@ -61,7 +61,7 @@ func (b bound[T]) Set(text string) error {
 	case err != nil:
 		return err
 	case v < 0:
-		return errors.New("must not be negative; its help says what 0 means")
+		return errors.New("must not be negative; its help describes 0")
 	case v == 0:
 		v = -1
 	}

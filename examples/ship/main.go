@@ -16,13 +16,13 @@ type Ship struct {
 	Status            ShipStatus `json:"status,omitzero"`
 }
 
-// ShipSpec is what is wanted.
+// ShipSpec is the desired state of a Ship.
 type ShipSpec struct {
 	Captain string `json:"captain" schema:"minLength=1" column:"Captain" doc:"Who commands it."`
 	Masts   int32  `json:"masts,omitempty" schema:"minimum=1,maximum=7,default=3" column:"Masts"`
 }
 
-// ShipStatus is what is.
+// ShipStatus is the observed state of a Ship.
 type ShipStatus struct {
 	Port string `json:"port,omitempty" column:"Port"`
 }

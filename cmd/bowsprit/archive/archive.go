@@ -82,11 +82,11 @@ var keyFiles = append(pki.Files(), serviceaccount.OwnKeyFile)
 // validate refuses manifests that backup never writes: with names that lead elsewhere, or without a database.
 func (m *Manifest) validate() error {
 	if m.Format > layout {
-		return fmt.Errorf("it was made by bowsprit %s in format %d, and this one reads up to format %d: use bowsprit %s or later",
+		return fmt.Errorf("bowsprit %s wrote it in format %d, and this version reads formats up to %d: use bowsprit %s or later",
 			m.Version, m.Format, layout, m.Version)
 	}
 	if m.DataFormat > format.Current {
-		return fmt.Errorf("its data is of format %d, written by bowsprit %s, and this one knows formats up to %d: "+
+		return fmt.Errorf("its data has format %d, written by bowsprit %s, and this version reads formats up to %d: "+
 			"use that version or a later one", m.DataFormat, m.Version, format.Current)
 	}
 	seen := map[string]bool{}
@@ -94,18 +94,18 @@ func (m *Manifest) validate() error {
 		folder, base := path.Split(f.Name)
 		inPKI := folder == pkiFolder+"/" && slices.Contains(keyFiles, base)
 		if f.Name != databaseName && !inPKI || seen[f.Name] || f.Size < 0 || inPKI && f.Size > maxSmall {
-			return fmt.Errorf("it has the file %q, which no backup has", f.Name)
+			return fmt.Errorf("it contains the file %q, which does not belong in a backup", f.Name)
 		}
 		seen[f.Name] = true
 	}
 	if !seen[databaseName] {
-		return errors.New("there is no database in it")
+		return errors.New("it contains no database")
 	}
 	return nil
 }
 
 // errNotArchive reports a file of another kind.
-var errNotArchive = errors.New("it is not a backup of bowsprit")
+var errNotArchive = errors.New("it is not a bowsprit backup")
 
 // write writes the files of the manifest below dir to out.
 func write(out io.Writer, m *Manifest, dir string, p *progress) error {
@@ -160,7 +160,7 @@ func read(in io.Reader, p *progress, take func(f File, from io.Reader) error) (*
 			return nil, fmt.Errorf("it is damaged: it ends before %s", f.Name)
 		}
 		if head.Name != f.Name || head.Size != f.Size || head.Typeflag != tar.TypeReg {
-			return nil, fmt.Errorf("it is damaged: %q stands where %s should be", head.Name, f.Name)
+			return nil, fmt.Errorf("it is damaged: found %q instead of %s", head.Name, f.Name)
 		}
 		sum := sha256.New()
 		from := io.TeeReader(p.reader(t), sum)
@@ -179,7 +179,7 @@ func read(in io.Reader, p *progress, take func(f File, from io.Reader) error) (*
 		}
 	}
 	if _, err := t.Next(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("it is damaged: there is more in it than it says")
+		return nil, errors.New("it is damaged: it contains more files than its manifest lists")
 	}
 	return m, nil
 }

@@ -89,8 +89,8 @@ func TestNewerData(t *testing.T) {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	m.DataFormat = format.Current + 1
-	const says = "written by bowsprit v9"
-	if err := m.validate(); err == nil || !strings.Contains(err.Error(), says) {
+	const want = "written by bowsprit v9"
+	if err := m.validate(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("a backup of newer data: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(data, "format.json"), []byte(`{"format":99,"version":"v9"}`),
@@ -202,7 +202,7 @@ func TestMoreThanItSays(t *testing.T) {
 	if err := errors.Join(add(w, "pki/extra", 1, time.Time{}, strings.NewReader("x")), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := read(more, nil, nothing); err == nil || !strings.Contains(err.Error(), "more in it") {
+	if _, err := read(more, nil, nothing); err == nil || !strings.Contains(err.Error(), "more files than") {
 		t.Error(err)
 	}
 }

@@ -46,15 +46,15 @@ func BackupCommand(version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Save a whole server, data and certificates, to a file; the server may run",
-		Long: `Save all that a server has to one file: its data as of one moment, and the keys and certificates below <data-dir>/pki, so
-that kubeconfigs and tokens which people have stay good for the server that "bowsprit restore" makes of it. Requests go
-on meanwhile. What was written is read again and checked before the file gets its name.
+		Long: `Save a whole server to one file: a consistent copy of its data, and the keys and certificates below <data-dir>/pki.
+Existing kubeconfigs and tokens stay valid for a server that "bowsprit restore" restores from the file. The server keeps
+serving requests. The command reads the file back and checks it before renaming it to FILE.
 
-Whoever has the file is the server: keep it as safe as the data directory. Files that flags name, such as an encryption
-configuration, are not in it. With --kubeconfig certificates are not in it either: they do not leave the machine of the
-server.
+The file grants full control of the server: protect it like the data directory. It does not contain files that flags
+name, such as an encryption configuration. With --kubeconfig it contains no certificates either: they never leave the
+server's machine.
 
-The exit code is 0 if the file is there and checked, and 1 if not; then an earlier file of the name is as it was.`,
+The exit code is 0 if the file was written and checked, and 1 if not; an existing FILE is then unchanged.`,
 		Example: `  bowsprit backup monday.tar                            # the server with the default data directory, running or not
   bowsprit backup monday.tar --data-dir /srv/bowsprit -o json
   bowsprit restore monday.tar --check                   # is the file good?`,
@@ -77,9 +77,9 @@ The exit code is 0 if the file is there and checked, and 1 if not; then an earli
 	f := cmd.Flags()
 	f.StringVar(&flags.dataDir, "data-dir", connect.DefaultDataDir(), "the server's data directory")
 	f.StringVar(&flags.kubeconfig, "kubeconfig", "",
-		"ask the server that this file names, as an administrator, and look at no data directory")
+		"read from the server of this kubeconfig, as an administrator, instead of a data directory")
 	f.BoolVar(&flags.force, "force", false, "replace FILE if it exists")
-	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not say how far it is")
+	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not show progress")
 	f.StringVarP(&flags.output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -215,7 +215,7 @@ func Snapshot(ctx context.Context, file, dataDir, kubeconfig string, p *progress
 	case errors.Is(err, store.ErrInUse):
 		return ask(own)
 	case errors.Is(err, os.ErrNotExist):
-		err = fmt.Errorf("%w: name the server's directory with --data-dir, or ask the server with --kubeconfig", err)
+		err = fmt.Errorf("%w: name the server's directory with --data-dir, or the server with --kubeconfig", err)
 	}
 	return info, err
 }

@@ -13,7 +13,7 @@ type progress struct {
 	out  io.Writer
 	step int64 // bytes
 
-	what       string
+	phase      string
 	done, next int64
 }
 
@@ -25,12 +25,12 @@ func newProgress(out io.Writer, quiet bool) *progress {
 }
 
 // begin prints the name of a phase.
-func (p *progress) begin(what string) {
+func (p *progress) begin(phase string) {
 	if p == nil {
 		return
 	}
-	p.what, p.done, p.next = what, 0, p.step
-	fmt.Fprintf(p.out, "%s ...\n", what)
+	p.phase, p.done, p.next = phase, 0, p.step
+	fmt.Fprintf(p.out, "%s ...\n", phase)
 }
 
 // Write counts bytes.
@@ -39,7 +39,7 @@ func (p *progress) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	if p.done += int64(len(b)); p.done >= p.next {
-		fmt.Fprintf(p.out, "%s ... %s\n", p.what, size(p.done))
+		fmt.Fprintf(p.out, "%s ... %s\n", p.phase, size(p.done))
 		p.next = p.done - p.done%p.step + p.step
 	}
 	return len(b), nil

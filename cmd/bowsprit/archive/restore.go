@@ -30,13 +30,13 @@ func RestoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Make a server's data directory out of a backup, or check the backup",
-		Long: `Make the data directory of a server out of a file of "bowsprit backup": data, keys and certificates. All of the file is
-checked first; a directory that holds a server's data or keys is refused, and nothing is left if something fails.
+		Long: `Create a server's data directory from a file of "bowsprit backup": data, keys and certificates. The command checks the
+whole file first, refuses a directory that already holds a server's data or keys, and leaves nothing behind on failure.
 
-Resource versions go on from a later number (--bump-revision), so that clients which have seen what came after the
+Resource versions continue from a higher number (--bump-revision), so that clients with resource versions from after the
 backup list again.
 
-The exit code is 0 if the directory is there, or with --check if the file is good, and 1 if not.`,
+The exit code is 0 if the directory was created, or with --check if the file is intact, and 1 if not.`,
 		Example: `  bowsprit restore monday.tar --check
   bowsprit restore monday.tar --data-dir /srv/restored
   bowsprit serve --data-dir /srv/restored`,
@@ -65,9 +65,9 @@ The exit code is 0 if the directory is there, or with --check if the file is goo
 	f.StringVar(&flags.dataDir, "data-dir", connect.DefaultDataDir(),
 		"data directory of the server; it must hold no data yet")
 	f.Uint64Var(&flags.bump, "bump-revision", 1_000_000_000,
-		"add this to resourceVersions, so that clients which have seen later ones list again; 0 keeps them")
+		"add this to resourceVersions, so that clients with newer ones list again; 0 keeps them")
 	f.BoolVar(&flags.check, "check", false, "only check the file, and restore nothing")
-	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not say how far it is")
+	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not show progress")
 	f.StringVarP(&flags.output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -101,7 +101,7 @@ func showRestored(out io.Writer, file string, flags restoreFlags, m *Manifest) e
 	fmt.Fprintf(out, "Restored %d keys, now at revision %d, and %d files of keys and certificates. Start the server with\n\n"+
 		"  bowsprit serve --data-dir=%s\n\n", m.Keys, m.Revision, m.certificates(), flags.dataDir)
 	if m.certificates() == 0 {
-		fmt.Fprintln(out, "It will make certificates of its own, as none are in the backup.")
+		fmt.Fprintln(out, "It will create its own certificates, because the backup contains none.")
 	}
 	return nil
 }

@@ -22,13 +22,13 @@ func None(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%q takes no arguments, but got %q: see %q", cmd.CommandPath(), args[0], help(cmd))
 }
 
-// One requires a single argument. Its name in errors is what: "file", "directory".
-func One(what string) cobra.PositionalArgs {
+// One requires a single argument. Its name in errors is noun: "file", "directory".
+func One(noun string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			return nil
 		}
-		return fmt.Errorf("%q takes one %s, but got %d arguments: see %q", cmd.CommandPath(), what, len(args), help(cmd))
+		return fmt.Errorf("%q takes one %s, but got %d arguments: see %q", cmd.CommandPath(), noun, len(args), help(cmd))
 	}
 }
 
@@ -37,7 +37,7 @@ func One(what string) cobra.PositionalArgs {
 func Printable(args []string) error {
 	for _, arg := range args {
 		if strings.ContainsFunc(arg, unicode.IsControl) {
-			return fmt.Errorf("%q has a control character, such as a line break: no argument and no flag takes one", arg)
+			return fmt.Errorf("%q contains a control character, such as a line break, which arguments and flags must not", arg)
 		}
 	}
 	return nil

@@ -52,7 +52,7 @@ func (f *Flags) ownInstead(selected *Server) (*Server, error) {
 	if selected.Local() {
 		return local(selected.DataDir)
 	}
-	return nil, fmt.Errorf("KUBECONFIG selects %s, and this command uses only a local server, whose authority signs: "+
+	return nil, fmt.Errorf("KUBECONFIG selects %s, and this command needs the certificate authority of a local server: "+
 		"name its directory with --data-dir, or unset KUBECONFIG; nothing was changed", selected)
 }
 

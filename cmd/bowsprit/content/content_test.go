@@ -118,7 +118,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 	one := testserver.Start(t, func(c *bowsprit.Config) { c.Authentication.BootstrapTokens = true })
 	other := testserver.Start(t)
-	for _, want := range []string{"6 created, 0 changed", "0 created, 0 changed, 6 as"} {
+	for _, want := range []string{"6 created, 0 changed", "0 created, 0 changed, 6 unchanged"} {
 		if out, err := imported(t, one, source, importFlags{}); err != nil || !strings.Contains(out, want) {
 			t.Fatalf("%v %s, not %s", err, out, want)
 		}
@@ -184,7 +184,7 @@ func TestExportAgain(t *testing.T) {
 	}
 	var out bytes.Buffer
 	err := export(context.Background(), server.RESTConfig(), &exportFlags{directory: source}, &out, &out)
-	if err == nil || !strings.Contains(err.Error(), "not written") {
+	if err == nil || !strings.Contains(err.Error(), "did not write") {
 		t.Errorf("into a directory of others: %v", err)
 	}
 	part.kinds, part.directory = []string{"nope"}, directory
@@ -215,7 +215,7 @@ func TestImportOfWrongFiles(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if name == "one of both" && !strings.Contains(out, "1 created, 0 changed, 0 as they were, 1 failed") {
+		if name == "one of both" && !strings.Contains(out, "1 created, 0 changed, 0 unchanged, 1 failed") {
 			t.Errorf("%s: %s", name, out)
 		}
 	}

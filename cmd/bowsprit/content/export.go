@@ -46,9 +46,9 @@ func ExportCommand() *cobra.Command {
   cluster/customresourcedefinitions.apiextensions.k8s.io/crontabs.stable.example.com.yaml
   namespaces/shop/crontabs.stable.example.com/nightly.yaml
 
-What the server adds is left out: managed fields, uid, resourceVersion, times, and status. So are the objects that the
-server or a controller has made and would make again, events, leases, tokens, and, unless --secrets says otherwise,
-Secrets. A directory that export has written before is brought up to date: files of objects that are gone are removed.
+Fields that the server sets are left out: managed fields, uid, resourceVersion, times, and status. So are objects that
+the server or a controller creates again by itself, events, leases, tokens, and, without --secrets, Secrets. An existing
+directory of an earlier export is updated: files of deleted objects are removed.
 
 "bowsprit import" applies such a directory to a server.`,
 		Example: `  bowsprit export ./state
@@ -66,9 +66,9 @@ Secrets. A directory that export has written before is brought up to date: files
 	f := cmd.Flags()
 	f.StringSliceVarP(&flags.namespaces, "namespace", "n", nil, "only these namespaces, and nothing outside of them")
 	f.StringSliceVar(&flags.kinds, "kind", nil, "only these resources, such as configmaps or crontabs.stable.example.com")
-	f.StringVarP(&flags.selector, "selector", "l", "", "only objects whose labels match")
+	f.StringVarP(&flags.selector, "selector", "l", "", "only objects with matching labels")
 	f.BoolVar(&flags.secrets, "secrets", false, "also Secrets, in clear")
-	f.BoolVar(&flags.all, "all", false, "also what the server and its controllers have made")
+	f.BoolVar(&flags.all, "all", false, "also objects that the server and its controllers created")
 	flags.server.Bind(f)
 	return cmd
 }
@@ -118,7 +118,7 @@ func (f *exportFlags) resources(config *rest.Config, notes io.Writer) ([]connect
 		return nil, nil, err
 	}
 	if err != nil {
-		fmt.Fprintf(notes, "Warning: some groups do not answer, and are left out: %v\n", err)
+		fmt.Fprintf(notes, "Warning: some groups do not respond and are left out: %v\n", err)
 	}
 	for _, kind := range f.kinds {
 		if !slices.ContainsFunc(all, func(r connect.Resource) bool { return names(r, kind) }) {

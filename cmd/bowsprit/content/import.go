@@ -47,11 +47,12 @@ func ImportCommand() *cobra.Command {
 	var flags importFlags
 	cmd := &cobra.Command{
 		Use:   "import DIRECTORY",
-		Short: "Apply a directory of files to a server: what export has written, or any manifests",
-		Long: `Apply all YAML and JSON files of a directory and those below it to a server, by server-side apply: first namespaces, then
-definitions, which are waited for, then the rest. What the files do not name stays as it is; nothing is deleted.
+		Short: "Apply a directory of manifests, such as an export, to a server",
+		Long: `Apply all YAML and JSON files of a directory and its subdirectories to a server, with server-side apply: first
+namespaces, then definitions, then the rest, once the definitions are served. Objects that are not in the files stay
+unchanged; nothing is deleted.
 
-A file that cannot be applied does not keep the others from it; the exit code is 1 then.`,
+If a file cannot be applied, the command continues with the others, and the exit code is 1.`,
 		Example: `  bowsprit import ./state --dry-run
   bowsprit import ./state`,
 		Args: arguments.One("directory"),
@@ -64,9 +65,9 @@ A file that cannot be applied does not keep the others from it; the exit code is
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&flags.dryRun, "dry-run", false, "change nothing; objects of definitions that are not there yet are left out")
-	f.BoolVar(&flags.force, "force-conflicts", false, "take over fields that other managers have set otherwise")
-	f.DurationVar(&flags.patience, "wait", time.Minute, "how long definitions may take to be served")
+	f.BoolVar(&flags.dryRun, "dry-run", false, "change nothing; objects of kinds that do not exist yet are left out")
+	f.BoolVar(&flags.force, "force-conflicts", false, "take over fields that other managers set to other values")
+	f.DurationVar(&flags.patience, "wait", time.Minute, "how long to wait for definitions to be served")
 	flags.server.Bind(f)
 	return cmd
 }
@@ -150,10 +151,10 @@ func (all *documents) apply(ctx context.Context, config *rest.Config, flags *imp
 	}
 	dry := ""
 	if flags.dryRun {
-		dry = fmt.Sprintf("; nothing was written, and %d objects of kinds or namespaces that are not there were left out",
+		dry = fmt.Sprintf("; nothing was written, and %d objects of missing kinds or namespaces were left out",
 			a.left)
 	}
-	fmt.Fprintf(out, "%s: %d created, %d changed, %d as they were, %d failed%s.\n", all.name, a.created, a.changed, a.same,
+	fmt.Fprintf(out, "%s: %d created, %d changed, %d unchanged, %d failed%s.\n", all.name, a.created, a.changed, a.same,
 		len(failures), dry)
 	return errors.Join(failures...)
 }
@@ -323,7 +324,7 @@ func (a *applier) established(ctx context.Context, client dynamic.ResourceInterf
 			}), nil
 		})
 	if wait.Interrupted(err) {
-		return fmt.Errorf("the definition is not served after %s; its conditions say why", a.flags.patience)
+		return fmt.Errorf("the definition is not served after %s; see its conditions for the reason", a.flags.patience)
 	}
 	return err
 }

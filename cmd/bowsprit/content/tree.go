@@ -25,7 +25,7 @@ const (
 // marker is a file that marks a directory as written by export, which may remove files from it.
 const marker = ".bowsprit-export"
 
-const markerText = "Written by \"bowsprit export\", which removes the files of objects that are gone.\n"
+const markerText = "Written by \"bowsprit export\", which removes the files of deleted objects.\n"
 
 // tree is a directory of files, one for each object. Paths in it are relative and have slashes.
 type tree struct {
@@ -41,7 +41,7 @@ func openTree(directory string) (*tree, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	case holdsOthers(entries):
-		return nil, fmt.Errorf("%s holds files that export has not written: name a new directory, or an empty one",
+		return nil, fmt.Errorf("%s holds files that export did not write: name a new directory, or an empty one",
 			directory)
 	}
 	dir, err := files.OpenDir(directory)

@@ -43,12 +43,12 @@ func lintCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "lint (FILE | DIRECTORY | -)...",
-		Short: "Say what a server would refuse in definitions, and what it would warn of, without a server",
-		Long: `Say what a server would refuse in CustomResourceDefinitions, with Kubernetes' texts, and what it would warn of: unknown
-fields, schemas that are not structural, defaults that do not fit, rules that do not compile or cost too much.
+		Short: "Report errors and warnings in definitions, without a server",
+		Long: `Report the errors and warnings of a server for CustomResourceDefinitions, in Kubernetes' words: unknown fields,
+non-structural schemas, invalid defaults, rules that do not compile or cost too much.
 
-Of directories all YAML and JSON files are read. Other objects are passed over. What depends on other definitions of the
-server, such as names that are taken, is not seen here. The exit code is 1 if something would be refused.`,
+The command reads all YAML and JSON files of a directory and skips other objects. It does not detect conflicts with
+other definitions of a server, such as names in use. The exit code is 1 if a server would refuse a definition.`,
 		Example: `  bowsprit crd lint config/crd/bases
   helm template ./chart | bowsprit crd lint -
   bowsprit crd lint crd.yaml -o json`,
@@ -118,7 +118,7 @@ func lint(paths []string, stdin io.Reader) (all []finding, err error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: there is no CustomResourceDefinition", strings.Join(paths, ", "))
+		return nil, fmt.Errorf("%s: no CustomResourceDefinition found", strings.Join(paths, ", "))
 	}
 	return all, nil
 }
@@ -152,7 +152,7 @@ func definitionsIn(raw json.RawMessage) (all []map[string]any, err error) {
 		return nil, nil
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &obj.Object); err != nil {
-		return nil, fmt.Errorf("is no object: %w", err)
+		return nil, fmt.Errorf("is not an object: %w", err)
 	}
 	items, isList := obj.Object["items"].([]any)
 	if !isList || !strings.HasSuffix(obj.GetKind(), "List") {

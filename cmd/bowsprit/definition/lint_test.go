@@ -99,7 +99,7 @@ func TestLintForms(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &again); err != nil || len(again) != 1 || len(again[0].Errors) == 0 {
 		t.Errorf("%v %s", err, &out)
 	}
-	for text, want := range map[string]string{"": "there is no CustomResourceDefinition", "a: [": "stdin: "} {
+	for text, want := range map[string]string{"": "no CustomResourceDefinition", "a: [": "stdin: "} {
 		if _, err := lint([]string{"-"}, strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -29,13 +29,13 @@ func Command() *cobra.Command {
 	var remove, print bool
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Put an example on a server, and say what to try with it",
-		Long: `Put an example on a server: the definition of CronTabs that Kubernetes' documentation has, the namespace "demo" and three
-CronTabs in it. Then commands are printed that show what the server does with them. Running it again changes nothing.
+		Short: "Create an example on a server, and print commands to try",
+		Long: `Create an example on a server: the CronTab definition from Kubernetes' documentation, the namespace "demo" and three
+CronTabs in it. The command then prints further commands to try with them. Running it again changes nothing.
 
-The exit code is 0 if all of it is there, and 1 if not.`,
+The exit code is 0 if the whole example exists, and 1 if not.`,
 		Example: `  bowsprit demo
-  bowsprit demo --print > crontabs.yaml   # only show what it would apply
+  bowsprit demo --print > crontabs.yaml   # only print the manifests
   bowsprit demo --remove`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -60,21 +60,21 @@ The exit code is 0 if all of it is there, and 1 if not.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&print, "print", false, "print the manifests, and ask no server")
+	f.BoolVar(&print, "print", false, "print the manifests, without a server")
 	f.BoolVar(&remove, "remove", false,
-		"delete what the demo has made: the definition, with all CronTabs, and the namespace")
+		"delete the example: the definition, all CronTabs, and the namespace")
 	server.Bind(f)
 	return cmd
 }
 
 // next lists commands for the user to try, in the order of a story.
 var next = []struct{ why, args string }{
-	{"what is there, in columns that the definition names", "get crontabs"},
-	{"a short name, and a label", "get ct -l team=finance -o yaml"},
-	{"what the fields mean", "explain crontab.spec"},
-	{"a value that the schema does not allow is refused",
+	{"list CronTabs, in the columns of the definition", "get crontabs"},
+	{"use a short name and a label", "get ct -l team=finance -o yaml"},
+	{"describe the fields", "explain crontab.spec"},
+	{"try a value that the schema does not allow",
 		"patch ct cleanup --type=merge -p '{\"spec\":{\"replicas\":99}}'"},
-	{"scale, as a Deployment", "scale ct/cleanup --replicas=2"},
+	{"scale, like a Deployment", "scale ct/cleanup --replicas=2"},
 	{"watch, and change something in another terminal", "get ct -w"},
 }
 
@@ -86,7 +86,7 @@ func show(ctx context.Context, to *connect.Server, out io.Writer) error {
 	for _, n := range next {
 		fmt.Fprintf(out, "  # %s\n  %s -n demo %s\n\n", n.why, to.Kubectl(), n.args)
 	}
-	_, err := fmt.Fprintf(out, "\"bowsprit demo --print\" shows the manifests, \"bowsprit demo%s --remove\" deletes them again.\n",
+	_, err := fmt.Fprintf(out, "\"bowsprit demo --print\" shows the manifests, \"bowsprit demo%s --remove\" deletes their objects.\n",
 		to.Flags())
 	return err
 }
@@ -108,7 +108,7 @@ func removeFrom(ctx context.Context, config *rest.Config, out io.Writer) error {
 		err := client.Resource(o.resource).Delete(ctx, o.name, metav1.DeleteOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			fmt.Fprintf(out, "%s %q is not there.\n", o.resource.Resource, o.name)
+			fmt.Fprintf(out, "%s %q does not exist.\n", o.resource.Resource, o.name)
 		case err != nil:
 			failures = append(failures, err)
 		default:

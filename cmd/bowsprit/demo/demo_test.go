@@ -36,7 +36,7 @@ func TestDemo(t *testing.T) {
 	crons := client.Resource(schema.GroupVersionResource{Group: "stable.example.com", Version: "v1",
 		Resource: "crontabs"})
 	for _, want := range []string{
-		"demo: 5 created, 0 changed, 0 as they were", "demo: 0 created, 0 changed, 5 as they were",
+		"demo: 5 created, 0 changed, 0 unchanged", "demo: 0 created, 0 changed, 5 unchanged",
 	} {
 		out, err := run(t, config)
 		if err != nil || !strings.Contains(out, want) || !strings.Contains(out, "  bowsprit kubectl "+config+

@@ -87,14 +87,14 @@ func (e *examination) add(check string, state State, do, format string, args ...
 
 func (e *examination) settings() {
 	if e.Invalid != nil {
-		e.add("settings", Problem, `correct them; "bowsprit config print" shows where each comes from`, "%v", e.Invalid)
+		e.add("settings", Problem, `correct them; "bowsprit config print" shows the source of each`, "%v", e.Invalid)
 		return
 	}
 	e.add("settings", OK, "", "no contradictions")
 }
 
 // errSick ends the command with the exit code of a failure.
-var errSick = errors.New("there are problems")
+var errSick = errors.New("problems found")
 
 // Show writes the findings as text or JSON. Problems are an error.
 func Show(out io.Writer, form string, findings []Finding) error {

@@ -41,8 +41,8 @@ func TestNothingYet(t *testing.T) {
 	t.Parallel()
 	found := examine(t, Settings{DataDir: filepath.Join(t.TempDir(), "data")}, time.Now())
 	expect(t, found["settings"], OK, "")
-	expect(t, found["data directory"], OK, "the first start makes it")
-	expect(t, found["server"], OK, "none has run")
+	expect(t, found["data directory"], OK, "the first start creates it")
+	expect(t, found["server"], OK, "no server has run")
 	if _, ok := found["port"]; ok {
 		t.Error("port 0 is looked at")
 	}
@@ -66,14 +66,14 @@ func TestPortAndMissingFile(t *testing.T) {
 func TestFormat(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	expect(t, examine(t, Settings{DataDir: dir}, time.Now())["format"], OK, "1, of 1")
-	for content, says := range map[string]string{
-		`{"format":99,"version":"v9.8.7"}`: "written by bowsprit v9.8.7 in format 99", "{": "says nothing of a format",
+	expect(t, examine(t, Settings{DataDir: dir}, time.Now())["format"], OK, "1; this version reads")
+	for content, text := range map[string]string{
+		`{"format":99,"version":"v9.8.7"}`: "written by bowsprit v9.8.7 in format 99", "{": "contains no format",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "format.json"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, examine(t, Settings{DataDir: dir}, time.Now())["format"], Problem, says)
+		expect(t, examine(t, Settings{DataDir: dir}, time.Now())["format"], Problem, text)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestDataDirectory(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, examine(t, Settings{DataDir: file}, time.Now())["data directory"], Problem, "is no directory")
+	expect(t, examine(t, Settings{DataDir: file}, time.Now())["data directory"], Problem, "is not a directory")
 
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -130,16 +130,16 @@ func TestCertificates(t *testing.T) {
 		state State
 		text  string
 	}{
-		{now, "authority", Warning, "ends on"}, // valid for an hour
-		{now.Add(100 * 24 * time.Hour), "authority", Problem, "ended on"},
-		{now.Add(-100 * 24 * time.Hour), "clock", Problem, "begins on"},
+		{now, "authority", Warning, "expires on"}, // valid for an hour
+		{now.Add(100 * 24 * time.Hour), "authority", Problem, "expired on"},
+		{now.Add(-100 * 24 * time.Hour), "clock", Problem, "valid from"},
 	} {
 		expect(t, examine(t, c, step.now)[step.check], step.state, step.text)
 	}
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, examine(t, c, now)["authority"], Problem, "no certificate")
+	expect(t, examine(t, c, now)["authority"], Problem, "no PEM certificate")
 }
 
 // server writes the kubeconfig of a server that answers so.
@@ -165,7 +165,7 @@ func TestServer(t *testing.T) {
 	now := time.Now()
 	found := examine(t, server(t, http.StatusOK, "ok", now.Add(-time.Hour)), now)
 	expect(t, found["server"], OK, "is ready")
-	expect(t, found["clock"], Warning, "apart")
+	expect(t, found["clock"], Warning, "differs")
 	found = examine(t, server(t, http.StatusInternalServerError, "[-]etcd-room failed: full\n", now), now)
 	expect(t, found["server"], Problem, "etcd-room failed: full")
 
@@ -203,13 +203,13 @@ func TestFormatInEtcd(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]struct {
 		state State
-		says  string
+		text  string
 	}{
-		`{"format":1,"version":"v0.1.0"}`: {OK, "1, of 1"},
+		`{"format":1,"version":"v0.1.0"}`: {OK, "1; this version reads"},
 		`{"format":99,"version":"v9.8.7"}`: {
 			Problem, "the data in etcd below mine was written by bowsprit v9.8.7 in format 99",
 		},
-		"{": {Problem, "says nothing of a format"},
+		"{": {Problem, "contains no format"},
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/health" {
@@ -224,7 +224,7 @@ func TestFormatInEtcd(t *testing.T) {
 		}))
 		t.Cleanup(s.Close)
 		found := examine(t, Settings{EtcdServers: []string{s.URL}, EtcdPrefix: "mine"}, time.Now())
-		expect(t, found["format"], want.state, want.says)
+		expect(t, found["format"], want.state, want.text)
 	}
 }
 

@@ -33,7 +33,7 @@ func (e *examination) etcd(ctx context.Context) {
 		case err != nil:
 			e.add("etcd", Problem, "start it, or correct --etcd-servers, the network or the certificates", "%v", err)
 		case answer.StatusCode != http.StatusOK || !strings.Contains(body, `"true"`):
-			e.add("etcd", Problem, "etcdctl endpoint status and etcdctl alarm list say more", "%s: %s %s", server,
+			e.add("etcd", Problem, "see etcdctl endpoint status and etcdctl alarm list", "%s: %s %s", server,
 				answer.Status, strings.TrimSpace(body))
 		default:
 			e.add("etcd", OK, "", "%s is healthy", server)
@@ -78,7 +78,7 @@ func etcdClient(caFile, certFile, keyFile string) (*http.Client, error) {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(data) {
-			return nil, fmt.Errorf("%s has no certificate in PEM", caFile)
+			return nil, fmt.Errorf("%s contains no PEM certificate", caFile)
 		}
 	}
 	if certFile != "" {

@@ -33,22 +33,22 @@ func (e *examination) dataDir() {
 	info, err := os.Stat(e.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		e.add(check, OK, "", "%s is not there yet: the first start makes it", e.dir)
+		e.add(check, OK, "", "%s does not exist yet: the first start creates it", e.dir)
 		return
 	case err != nil:
-		e.add(check, Problem, "let the user of the server read it, or name another with --data-dir", "%v", err)
+		e.add(check, Problem, "make it readable for the server's user, or name another with --data-dir", "%v", err)
 		return
 	case !info.IsDir():
-		e.add(check, Problem, "name a directory with --data-dir", "%s is no directory", e.dir)
+		e.add(check, Problem, "name a directory with --data-dir", "%s is not a directory", e.dir)
 		return
 	case info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/':
-		e.add(check, Warning, "chmod 700 "+e.dir, "%s has keys, and others may look into it: mode %o", e.dir,
+		e.add(check, Warning, "chmod 700 "+e.dir, "%s holds keys, and other users can read it: mode %o", e.dir,
 			info.Mode().Perm())
 	}
 	trial, err := os.CreateTemp(e.dir, ".doctor-")
 	if err != nil {
-		e.add(check, Problem, "run the server, and this command, as the user to whom it belongs",
-			"it cannot be written to: %v", err)
+		e.add(check, Problem, "run the server, and this command, as the owner of the directory",
+			"it is not writable: %v", err)
 		return
 	}
 	trial.Close()
@@ -56,11 +56,11 @@ func (e *examination) dataDir() {
 	free, known := diskFree(e.dir)
 	switch {
 	case !known:
-		e.add(check, OK, "", "%s can be written to", e.dir)
+		e.add(check, OK, "", "%s is writable", e.dir)
 	case free < fewBytes:
-		e.add(check, Warning, "make room: at a full disk the server ends", "%s has %s left", e.dir, size(free))
+		e.add(check, Warning, "free disk space: the server stops when the disk is full", "%s has %s left", e.dir, size(free))
 	default:
-		e.add(check, OK, "", "%s can be written to, %s are free", e.dir, size(free))
+		e.add(check, OK, "", "%s is writable, %s free", e.dir, size(free))
 	}
 	e.format(datadir.ReadFormat(e.dir))
 	e.database()
@@ -72,9 +72,9 @@ func (e *examination) format(written format.Mark, err error) {
 	case errors.Is(err, format.ErrNewer):
 		e.add("format", Problem, "start the version that wrote it, or a later one", "%v", err)
 	case err != nil:
-		e.add("format", Problem, "see which version was started here last", "%v", err)
+		e.add("format", Problem, "check which version ran here last", "%v", err)
 	default:
-		e.add("format", OK, "", "%d, of %d that this program knows", written.Format, format.Current)
+		e.add("format", OK, "", "%d; this version reads formats up to %d", written.Format, format.Current)
 	}
 }
 
@@ -92,7 +92,7 @@ func (e *examination) database() {
 		quota = defaultQuota
 	}
 	if info.Size() > quota/10*9 {
-		e.add("database", Warning, "delete objects, or raise --quota-backend-bytes: at the quota writes fail",
+		e.add("database", Warning, "delete objects, or raise --quota-backend-bytes: writes fail at the quota",
 			"%s of %s", size(info.Size()), size(quota))
 		return
 	}
@@ -108,14 +108,14 @@ func (e *examination) certificates() {
 	}
 	for _, flag := range []string{"--tls-cert-file", "--etcd-cafile", "--etcd-certfile"} {
 		if file := given[flag]; file != "" {
-			e.certificate(flag, file, "give it a new one; the server reads the file again by itself")
+			e.certificate(flag, file, "replace it; the server reloads the file by itself")
 		}
 	}
 	if e.dir == "" {
 		return
 	}
 	if file := filepath.Join(e.dir, "pki", "ca.crt"); exists(file) {
-		e.certificate("authority", file, "start the server, which renews an authority that ends; if the file is damaged, "+
+		e.certificate("authority", file, "start the server, which renews an expiring authority; if the file is damaged, "+
 			"restore it and its key from a backup")
 	}
 }
@@ -123,12 +123,12 @@ func (e *examination) certificates() {
 func (e *examination) certificate(check, file, do string) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		e.add(check, Problem, "name a file that the server may read", "%v", err)
+		e.add(check, Problem, "name a file that the server can read", "%v", err)
 		return
 	}
 	block, _ := pem.Decode(data)
 	if block == nil {
-		e.add(check, Problem, do, "%s has no certificate in PEM", file)
+		e.add(check, Problem, do, "%s contains no PEM certificate", file)
 		return
 	}
 	c, err := x509.ParseCertificate(block.Bytes)
@@ -136,14 +136,14 @@ func (e *examination) certificate(check, file, do string) {
 	case err != nil:
 		e.add(check, Problem, do, "%s: %v", file, err)
 	case e.Now.After(c.NotAfter):
-		e.add(check, Problem, do, "%s ended on %s", file, day(c.NotAfter))
+		e.add(check, Problem, do, "%s expired on %s", file, day(c.NotAfter))
 	case e.Now.Before(c.NotBefore):
-		e.add("clock", Problem, "set the clock", "it is %s here, and %s begins on %s", day(e.Now), file,
+		e.add("clock", Problem, "set the clock", "the clock shows %s, and %s is valid from %s", day(e.Now), file,
 			day(c.NotBefore))
 	case e.Now.Add(soon).After(c.NotAfter):
-		e.add(check, Warning, do, "%s ends on %s", file, day(c.NotAfter))
+		e.add(check, Warning, do, "%s expires on %s", file, day(c.NotAfter))
 	default:
-		e.add(check, OK, "", "%s is good until %s", file, day(c.NotAfter))
+		e.add(check, OK, "", "%s is valid until %s", file, day(c.NotAfter))
 	}
 }
 

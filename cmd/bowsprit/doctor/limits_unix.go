@@ -20,7 +20,7 @@ func (e *examination) limits() {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
 		if files.Max < fewFiles {
 			e.add("open files", Warning, "raise it: ulimit -Hn, or LimitNOFILE= of the service",
-				"at most %d: each client and each watch needs one", files.Max)
+				"at most %d: each client and each watch uses one", files.Max)
 		} else {
 			e.add("open files", OK, "", "at most %d", files.Max)
 		}
@@ -28,7 +28,7 @@ func (e *examination) limits() {
 	text, err := os.ReadFile("/sys/fs/cgroup/memory.max")
 	if most, failed := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && failed == nil {
 		if most < fewMemory {
-			e.add("memory", Warning, "raise the limit of the control group to 256 MB at least", "at most %s",
+			e.add("memory", Warning, "raise the limit of the control group to at least 256 MB", "at most %s",
 				size(most))
 		} else {
 			e.add("memory", OK, "", "at most %s", size(most))

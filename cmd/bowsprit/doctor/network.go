@@ -31,7 +31,7 @@ const unreadable = "run this command as the server's user; if the content is dam
 func (e *examination) server(ctx context.Context) {
 	file := filepath.Join(e.dir, "kubeconfig")
 	if e.dir == "" || !exists(file) {
-		e.add("server", OK, "", "none has run here yet")
+		e.add("server", OK, "", "no server has run here yet")
 		return
 	}
 	config, err := connect.FromFile(file)
@@ -47,7 +47,7 @@ func (e *examination) server(ctx context.Context) {
 	}
 	answer, body, err := get(ctx, client, strings.TrimSuffix(config.Host, "/")+"/readyz?verbose")
 	if err != nil {
-		e.add("server", Warning, `start it with "bowsprit serve", or look why it ended`, "it does not run: %v", err)
+		e.add("server", Warning, `start it with "bowsprit serve", or see its log for why it stopped`, "it is not running: %v", err)
 		return
 	}
 	e.running = true
@@ -59,7 +59,7 @@ func (e *examination) server(ctx context.Context) {
 		}
 	}
 	if answer.StatusCode != http.StatusOK {
-		e.add("server", Problem, "its log says more; docs/operations.md says what each check means",
+		e.add("server", Problem, "see its log; docs/operations.md describes each check",
 			"%s is not ready: %s", config.Host, strings.Join(failing, "; "))
 		return
 	}
@@ -73,7 +73,7 @@ func (e *examination) clock(answer *http.Response) {
 		return
 	}
 	if apart := time.Since(there).Abs(); apart > skew {
-		e.add("clock", Warning, "have both machines ask a time server", "it is %s apart from the server's",
+		e.add("clock", Warning, "synchronize both machines with a time server", "it differs from the server's by %s",
 			apart.Round(time.Second))
 		return
 	}
@@ -112,7 +112,7 @@ func (e *examination) port() {
 	case errors.Is(err, os.ErrPermission):
 		e.add("port", Problem, "use a port above 1023, or give the server CAP_NET_BIND_SERVICE", "%v", err)
 	case err != nil:
-		e.add("port", Problem, "end what has it, or choose another with --secure-port (0 finds a free one)", "%v", err)
+		e.add("port", Problem, "stop its process, or choose another with --secure-port (0 picks a free one)", "%v", err)
 	default:
 		l.Close()
 		e.add("port", OK, "", "%s is free", address)

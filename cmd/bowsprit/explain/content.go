@@ -18,8 +18,8 @@ const mostShown = 10
 // namespaceContent lists the remaining objects in a namespace and the messages of its controller.
 func (s *search) namespaceContent(ctx context.Context, b *strings.Builder, ns *unstructured.Unstructured) {
 	if list, _, _ := unstructured.NestedStringSlice(ns.Object, "spec", "finalizers"); len(list) > 0 {
-		fmt.Fprintf(b, "\nspec.finalizers has %s: the controller namespace-controller takes kubernetes away when the "+
-			"namespace is empty.\n", strings.Join(list, ", "))
+		fmt.Fprintf(b, "\nspec.finalizers has %s: the namespace controller removes kubernetes when the namespace is "+
+			"empty.\n", strings.Join(list, ", "))
 	}
 	conditions, _, _ := unstructured.NestedSlice(ns.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -41,7 +41,7 @@ func (s *search) namespaceContent(ctx context.Context, b *strings.Builder, ns *u
 		s.remaining(b, r.GroupVersionResource, list.Items)
 	}
 	if len(hidden) > 0 {
-		fmt.Fprintf(b, "\nNot looked at, since they cannot be listed: %s.\n", strings.Join(hidden, ", "))
+		fmt.Fprintf(b, "\nNot checked, because they cannot be listed: %s.\n", strings.Join(hidden, ", "))
 	}
 }
 
@@ -114,10 +114,10 @@ func (s *search) pod(b *strings.Builder, obj *unstructured.Unstructured) {
 		return
 	}
 	if left := obj.GetDeletionTimestamp().Sub(s.now); left > 0 {
-		fmt.Fprintf(b, "\nIts containers have %s more to end.\n", left.Round(time.Second))
+		fmt.Fprintf(b, "\nIts containers have %s left to stop.\n", left.Round(time.Second))
 	}
-	fmt.Fprintf(b, "\nIt goes when the kubelet of the node %s says that its containers have ended. If the node is gone for "+
-		"good: kubectl delete pod %s --namespace=%s --force\n", node, obj.GetName(), obj.GetNamespace())
+	fmt.Fprintf(b, "\nIt is removed when the kubelet of node %s reports that its containers have stopped. If the node is lost "+
+		"for good: kubectl delete pod %s --namespace=%s --force\n", node, obj.GetName(), obj.GetNamespace())
 }
 
 func sortedLines(lines []string) []string {

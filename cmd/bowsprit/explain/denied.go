@@ -34,15 +34,16 @@ func DeniedCommand() *cobra.Command {
 	var flags deniedFlags
 	cmd := &cobra.Command{
 		Use:   "why-denied (VERB RESOURCE [NAME] | VERB /PATH | 'TEXT OF A 403' | -f FILE)",
-		Short: "Say why something is refused, and what would allow it",
-		Long: `Say why a request is refused: what the nearest rules lack, which roles would grant it, the least powerful first, and the
-binding that is missing. Of roles and bindings you are told what you may list yourself.
+		Short: "Explain why a request is refused, and how to allow it",
+		Long: `Explain why a request is refused: the closest rules and the parts they lack, the roles that would grant the request,
+starting with the least powerful, and the missing binding. The explanation includes only roles and bindings that you may
+list.
 
-The request is given in words (get pods/log web), or by the text of the refusal, which is enough in quotes or on stdin
-(-). With -f, an object is sent as a dry run, and it is said which admission plugin, policy or webhook refuses it.
+Describe the request in words (get pods/log web), or pass the text of the refusal in quotes or on stdin (-). With -f, the
+command sends an object as a dry run and names the admission plugin, policy or webhook that refuses it.
 
-Whose request it is, --as and --as-group say; without them it is yours. The groups of a user are not in the text of a
-refusal, and the server does not know them unless they are given.`,
+--as and --as-group name the user of the request, by default you. The text of a refusal does not contain the user's
+groups, and the server cannot look them up: give them with --as-group.`,
 		Example: `  bowsprit why-denied get pods/log -n dev --as alice --as-group dev
   bowsprit why-denied 'pods is forbidden: User "alice" cannot list resource "pods" in API group "" in the namespace "dev"'
   kubectl get pods --as alice 2>&1 | bowsprit why-denied -
@@ -53,8 +54,8 @@ refusal, and the server does not know them unless they are given.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&flags.namespace, "namespace", "n", "", "the namespace (default: that of the context)")
-	f.BoolVarP(&flags.wholeCluster, "all-namespaces", "A", false, "ask about all namespaces")
-	f.StringVar(&flags.user, "as", "", "the user whose request it is; system:serviceaccount:NAMESPACE:NAME for one")
+	f.BoolVarP(&flags.wholeCluster, "all-namespaces", "A", false, "the request covers all namespaces")
+	f.StringVar(&flags.user, "as", "", "the user of the request, such as alice or system:serviceaccount:NAMESPACE:NAME")
 	f.StringSliceVar(&flags.groups, "as-group", nil, "with --as: a group of the user; may be repeated")
 	f.StringVarP(&flags.file, "filename", "f", "", "send the objects of this file as a dry run; - is stdin")
 	f.StringVarP(&flags.output, "output", "o", "text", "text or json")
@@ -62,10 +63,10 @@ refusal, and the server does not know them unless they are given.`,
 	return cmd
 }
 
-var errWithoutUser = errors.New("--as-group is about the user that --as names: give both")
+var errWithoutUser = errors.New("--as-group needs --as: give both")
 
-// wish is the request to explain.
-type wish struct {
+// deniedRequest is the request to explain.
+type deniedRequest struct {
 	user     string // "" for the caller
 	groups   []string
 	resource *authorizationv1.ResourceAttributes
@@ -78,7 +79,7 @@ func whyDenied(cmd *cobra.Command, flags *deniedFlags, args []string) error {
 	case flags.output != "text" && flags.output != "json":
 		return fmt.Errorf("--output %q: use text or json", flags.output)
 	case flags.file != "" && len(args) > 0:
-		return errors.New("-f and words both say what is asked about: give one of them")
+		return errors.New("-f and words both describe the request: give one of them")
 	}
 	server, err := flags.server.Read(cmd)
 	if err != nil {
@@ -91,7 +92,7 @@ func whyDenied(cmd *cobra.Command, flags *deniedFlags, args []string) error {
 	if flags.file != "" {
 		return whyRefused(ctx, flags, config, namespace, streams{in, out})
 	}
-	w, err := flags.wish(config, namespace, args, in)
+	w, err := flags.parse(config, namespace, args, in)
 	if err != nil {
 		return err
 	}
@@ -108,8 +109,10 @@ func whyDenied(cmd *cobra.Command, flags *deniedFlags, args []string) error {
 	return err
 }
 
-// wish returns the request that the arguments describe.
-func (f *deniedFlags) wish(config *rest.Config, namespace string, args []string, in io.Reader) (*wish, error) {
+// deniedRequest returns the request that the arguments describe.
+func (f *deniedFlags) parse(
+	config *rest.Config, namespace string, args []string, in io.Reader,
+) (*deniedRequest, error) {
 	text := strings.Join(args, " ")
 	if text == "-" {
 		data, err := io.ReadAll(io.LimitReader(in, 1<<20))
@@ -125,13 +128,13 @@ func (f *deniedFlags) wish(config *rest.Config, namespace string, args []string,
 		refusal.groups = f.groups
 		return refusal, nil
 	}
-	w := &wish{user: f.user, groups: f.groups}
+	w := &deniedRequest{user: f.user, groups: f.groups}
 	switch {
 	case f.user == "" && len(f.groups) > 0:
 		return nil, errWithoutUser
 	case len(args) < 2 || len(args) > 3:
-		return nil, errors.New("what is refused? Give a verb and a resource, such as: get pods/log web, or the text of " +
-			"the refusal, or an object with -f")
+		return nil, errors.New("no request given: name a verb and a resource, such as: get pods/log web, or pass the text " +
+			"of the refusal, or an object with -f")
 	case strings.HasPrefix(args[1], "/"):
 		w.other = &authorizationv1.NonResourceAttributes{Verb: args[0], Path: args[1]}
 		return w, nil
@@ -162,7 +165,7 @@ type answer struct {
 }
 
 // explained sends the server a review that requests an explanation.
-func explained(ctx context.Context, config *rest.Config, w *wish) (*answer, error) {
+func explained(ctx context.Context, config *rest.Config, w *deniedRequest) (*answer, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -192,7 +195,7 @@ func explained(ctx context.Context, config *rest.Config, w *wish) (*answer, erro
 	data, err = client.AuthorizationV1().RESTClient().Post().Resource(path).Param("explain", "true").
 		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(data).Do(ctx).Raw()
 	if err != nil {
-		return nil, fmt.Errorf("the server cannot be asked: %w", err)
+		return nil, fmt.Errorf("request the explanation: %w", err)
 	}
 	var review struct{ Status answer }
 	if err := json.Unmarshal(data, &review); err != nil {
@@ -203,7 +206,7 @@ func explained(ctx context.Context, config *rest.Config, w *wish) (*answer, erro
 
 // allGroups returns the groups of the user: the given groups, the groups of every service account, and the group of all
 // authenticated users.
-func (w *wish) allGroups() []string {
+func (w *deniedRequest) allGroups() []string {
 	groups := slices.Clone(w.groups)
 	if rest, ok := strings.CutPrefix(w.user, "system:serviceaccount:"); ok {
 		if namespace, _, ok := strings.Cut(rest, ":"); ok {

@@ -39,7 +39,7 @@ func TestParseRefusal(t *testing.T) {
 // TestExplanationText checks that suggested commands are quoted and name the missing permissions.
 func TestExplanationText(t *testing.T) {
 	t.Parallel()
-	w := &wish{user: "Jane O'Neill", resource: &authorizationv1.ResourceAttributes{
+	w := &deniedRequest{user: "Jane O'Neill", resource: &authorizationv1.ResourceAttributes{
 		Verb: "get", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "dev", Name: "web",
 	}}
 	e := why.Explain(&why.Policy{Roles: []why.Role{{
@@ -47,13 +47,13 @@ func TestExplanationText(t *testing.T) {
 	}}}, &userInfo{w.user}, w.info())
 	got := (&answer{Explanation: e}).text(w)
 	for _, want := range []string{
-		"Jane O'Neill may not get deployments.apps/scale \"web\" in the namespace dev: no rule that the user has comes near.",
+		"Jane O'Neill may not get deployments.apps/scale \"web\" in the namespace dev: the user has no similar rule.",
 		`  Role dev/scaler
     kubectl create rolebinding jane-o-neill-scaler --role=scaler --user='Jane O'\''Neill' --namespace=dev
 `, `
     kubectl create role get-deployments-scale --verb=get --resource=deployments.apps/scale --resource-name=web --namespace=dev
     kubectl create rolebinding jane-o-neill-get-deployments-scale --role=get-deployments-scale --user='Jane O'\''Neill' --namespace=dev
-`, "say which groups the user is in by --as-group",
+`, "add the user's groups with --as-group",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %s\n%s", want, got)
@@ -63,7 +63,7 @@ func TestExplanationText(t *testing.T) {
 	if got != "refused for good.\n" {
 		t.Errorf("of what no role allows: %s", got)
 	}
-	if got := (&answer{}).text(w); !strings.Contains(got, "the server does not explain it") {
+	if got := (&answer{}).text(w); !strings.Contains(got, "the server gives no explanation") {
 		t.Errorf("of another server: %s", got)
 	}
 }
@@ -84,7 +84,7 @@ func TestAllGroups(t *testing.T) {
 		"system:serviceaccount:a:b":    "[dev system:serviceaccounts system:serviceaccounts:a system:authenticated]",
 		"system:serviceaccount:broken": "[dev system:authenticated]",
 	} {
-		if got := fmt.Sprint((&wish{user: user, groups: []string{"dev"}}).allGroups()); got != want {
+		if got := fmt.Sprint((&deniedRequest{user: user, groups: []string{"dev"}}).allGroups()); got != want {
 			t.Errorf("%s: %s, want %s", user, got, want)
 		}
 	}
@@ -100,7 +100,7 @@ func TestSetBy(t *testing.T) {
 			`{"f:metadata":{"f:finalizers":{".":{},"v:\"example.com/x\"":{}}}}`,
 		)},
 	})
-	if got := setBy(obj, "example.com/x"); got != "; operator has set it" {
+	if got := setBy(obj, "example.com/x"); got != "; operator set it" {
 		t.Errorf("got %q", got)
 	}
 	if got := setBy(obj, "example.com/y"); got != "" {

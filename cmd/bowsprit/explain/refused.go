@@ -84,7 +84,7 @@ func readObjects(in io.Reader) (all []*unstructured.Unstructured, err error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, errors.New("there is no object in it")
+		return nil, errors.New("it contains no object")
 	}
 	return all, nil
 }
@@ -213,7 +213,7 @@ func (t *trial) found(ctx context.Context, plugin string, err error, namespace s
 	case plugin != "":
 		fmt.Fprintf(&b, " is refused by the admission plugin %s:\n", plugin)
 	case apierrors.IsInvalid(err):
-		b.WriteString(" is not valid; admission has not refused it:\n")
+		b.WriteString(" is not valid; admission did not refuse it:\n")
 	default:
 		b.WriteString(" is refused:\n")
 	}
@@ -258,7 +258,7 @@ func (t *trial) policy(ctx context.Context, name, binding, message string) (line
 	}
 	for i, v := range policy.Spec.Validations {
 		if len(policy.Spec.Validations) == 1 || v.Message == message || "failed expression: "+v.Expression == message {
-			lines = append(lines, fmt.Sprintf("spec.validations[%d] of the policy wants: %s", i, v.Expression))
+			lines = append(lines, fmt.Sprintf("spec.validations[%d] of the policy requires: %s", i, v.Expression))
 		}
 	}
 	b, err := admission.ValidatingAdmissionPolicyBindings().Get(ctx, binding, metav1.GetOptions{})
@@ -274,7 +274,7 @@ func (t *trial) policy(ctx context.Context, name, binding, message string) (line
 }
 
 func (t *trial) hook(ctx context.Context, name string) (lines []string) {
-	say := func(kind, configuration string, c *admissionregistrationv1.WebhookClientConfig,
+	add := func(kind, configuration string, c *admissionregistrationv1.WebhookClientConfig,
 		failure *admissionregistrationv1.FailurePolicyType,
 	) {
 		where := "a URL"
@@ -283,11 +283,11 @@ func (t *trial) hook(ctx context.Context, name string) (lines []string) {
 		} else if c.URL != nil {
 			where = *c.URL
 		}
-		lines = append(lines, fmt.Sprintf("it is in the %s %s, asks %s", kind, configuration, where))
+		lines = append(lines, fmt.Sprintf("it belongs to the %s %s and calls %s", kind, configuration, where))
 		if failure != nil {
-			lines = append(lines, fmt.Sprintf("if it does not answer, requests %s",
+			lines = append(lines, fmt.Sprintf("if it does not respond, requests %s",
 				map[admissionregistrationv1.FailurePolicyType]string{
-					admissionregistrationv1.Fail: "are refused", admissionregistrationv1.Ignore: "go on",
+					admissionregistrationv1.Fail: "are refused", admissionregistrationv1.Ignore: "proceed",
 				}[*failure]))
 		}
 	}
@@ -296,7 +296,7 @@ func (t *trial) hook(ctx context.Context, name string) (lines []string) {
 		for _, c := range list.Items {
 			for _, w := range c.Webhooks {
 				if w.Name == name {
-					say("ValidatingWebhookConfiguration", c.Name, &w.ClientConfig, w.FailurePolicy)
+					add("ValidatingWebhookConfiguration", c.Name, &w.ClientConfig, w.FailurePolicy)
 				}
 			}
 		}
@@ -305,7 +305,7 @@ func (t *trial) hook(ctx context.Context, name string) (lines []string) {
 		for _, c := range list.Items {
 			for _, w := range c.Webhooks {
 				if w.Name == name {
-					say("MutatingWebhookConfiguration", c.Name, &w.ClientConfig, w.FailurePolicy)
+					add("MutatingWebhookConfiguration", c.Name, &w.ClientConfig, w.FailurePolicy)
 				}
 			}
 		}

@@ -29,9 +29,9 @@ func StuckCommand() *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:   "why-stuck RESOURCE NAME",
-		Short: "Say why an object that is being deleted does not go away",
-		Long: `Say why an object that is being deleted does not go away: which finalizers keep it, who has set them and whose they are,
-what a namespace or a definition still has, what depends on the object, and what a pod waits for.`,
+		Short: "Explain why an object that is being deleted does not go away",
+		Long: `Explain why an object that is being deleted does not go away: its finalizers with their owners and the clients that set
+them, the remaining content of a namespace or definition, the object's dependents, and the containers of a pod.`,
 		Example: `  bowsprit why-stuck namespace shop
   bowsprit why-stuck pvc data -n shop`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -91,7 +91,7 @@ func (s *search) run(ctx context.Context, word, name string, out io.Writer) erro
 	}
 	obj, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		_, err := fmt.Fprintf(out, "%s %s is not there (any more).\n", resource.Resource, name)
+		_, err := fmt.Fprintf(out, "%s %s does not exist (any more).\n", resource.Resource, name)
 		return err
 	}
 	if err != nil {
@@ -131,15 +131,15 @@ func (s *search) explain(
 		s.owners(ctx, b, obj)
 		return
 	}
-	fmt.Fprintf(b, "%s is being deleted since %s.\n", name, since.UTC().Format(time.RFC3339))
+	fmt.Fprintf(b, "%s has been terminating since %s.\n", name, since.UTC().Format(time.RFC3339))
 	finalizers := obj.GetFinalizers()
 	for _, f := range finalizers {
 		fmt.Fprintf(b, "\nThe finalizer %s keeps it%s.\n", f, setBy(obj, f))
-		if whose := knownFinalizers[f]; whose != "" {
-			fmt.Fprintf(b, "  %s\n", whose)
+		if condition := knownFinalizers[f]; condition != "" {
+			fmt.Fprintf(b, "  %s\n", condition)
 		} else {
-			fmt.Fprintf(b, "  It is not one of Kubernetes': the controller that set it takes it away when it has cleaned up. "+
-				"Does it run?\n")
+			fmt.Fprintf(b, "  It is not a Kubernetes finalizer: the controller that set it removes it after cleaning up. "+
+				"Is that controller running?\n")
 		}
 	}
 	switch {
@@ -155,26 +155,26 @@ func (s *search) explain(
 	}
 	s.owners(ctx, b, obj)
 	if len(finalizers) > 0 {
-		fmt.Fprintf(b, "\nTaking a finalizer away by hand skips what it waits for; nothing cleans that up afterwards.\n")
+		fmt.Fprintf(b, "\nRemoving a finalizer by hand skips its cleanup; nothing does that cleanup later.\n")
 	}
 }
 
 // knownFinalizers maps the finalizers of Kubernetes to the conditions for their removal.
 var knownFinalizers = map[string]string{
-	metav1.FinalizerDeleteDependents: "The garbage collector (garbage-collector-controller) takes it away when all " +
+	metav1.FinalizerDeleteDependents: "The garbage collector (garbage-collector-controller) removes it when all " +
 		"dependents that block the deletion are gone.",
-	metav1.FinalizerOrphanDependents: "The garbage collector (garbage-collector-controller) takes it away when no " +
-		"dependent names this owner any more.",
-	"kubernetes.io/pvc-protection": "The controller persistentvolumeclaim-protection-controller takes it away when no " +
+	metav1.FinalizerOrphanDependents: "The garbage collector (garbage-collector-controller) removes it when no " +
+		"dependent refers to this owner any more.",
+	"kubernetes.io/pvc-protection": "The persistentvolumeclaim-protection-controller removes it when no " +
 		"pod uses the claim.",
-	"kubernetes.io/pv-protection": "The controller persistentvolume-protection-controller takes it away when no claim " +
+	"kubernetes.io/pv-protection": "The persistentvolume-protection-controller removes it when no claim " +
 		"is bound to the volume.",
-	"customresourcecleanup.apiextensions.k8s.io": "The API server takes it away when all objects of the kind are gone.",
-	"networking.k8s.io/service-cidr-finalizer":   "It is taken away when no IPAddress of the range is in use.",
-	"service.kubernetes.io/load-balancer-cleanup": "The cloud's controller of services takes it away when the load " +
+	"customresourcecleanup.apiextensions.k8s.io": "The API server removes it when all objects of the kind are gone.",
+	"networking.k8s.io/service-cidr-finalizer":   "The server removes it when no IPAddress of the range is in use.",
+	"service.kubernetes.io/load-balancer-cleanup": "The cloud's service controller removes it when the load " +
 		"balancer is gone.",
-	"batch.kubernetes.io/job-tracking": "The controller of Jobs (job-controller) takes it away when it has counted the pod.",
-	"resource.kubernetes.io/delete-protection": "The controller of resource claims takes it away when no pod uses the " +
+	"batch.kubernetes.io/job-tracking": "The Job controller (job-controller) removes it when it has counted the pod.",
+	"resource.kubernetes.io/delete-protection": "The resource claim controller removes it when no pod uses the " +
 		"claim.",
 }
 
@@ -190,9 +190,9 @@ func setBy(obj *unstructured.Unstructured, finalizer string) string {
 			continue
 		}
 		if _, ok := fields.Metadata.Finalizers[fmt.Sprintf("v:%q", finalizer)]; ok {
-			text := fmt.Sprintf("; %s has set it", m.Manager)
+			text := fmt.Sprintf("; %s set it", m.Manager)
 			if m.Time != nil {
-				text += " (it has last written at " + m.Time.UTC().Format(time.RFC3339) + ")"
+				text += " (its last write was at " + m.Time.UTC().Format(time.RFC3339) + ")"
 			}
 			return text
 		}
@@ -203,10 +203,10 @@ func setBy(obj *unstructured.Unstructured, finalizer string) string {
 // owners lists the existing and the missing owners.
 func (s *search) owners(ctx context.Context, b *strings.Builder, obj *unstructured.Unstructured) {
 	for _, o := range obj.GetOwnerReferences() {
-		state := "is there"
+		state := "exists"
 		switch alive, err := s.owner(ctx, o, obj.GetNamespace()); {
 		case err != nil:
-			state = "cannot be looked at: " + err.Error()
+			state = "cannot be read: " + err.Error()
 		case !alive:
 			state = "is gone"
 		}

@@ -12,23 +12,23 @@ import (
 )
 
 // text returns an answer for people.
-func (a *answer) text(w *wish) string {
+func (a *answer) text(w *deniedRequest) string {
 	var b strings.Builder
-	who := w.user
-	if who == "" {
-		who = "you"
+	name := w.user
+	if name == "" {
+		name = "you"
 	}
 	if a.Error != "" {
-		fmt.Fprintf(&b, "The server could not evaluate all: %s\n", a.Error)
+		fmt.Fprintf(&b, "The server could not evaluate every rule: %s\n", a.Error)
 	}
 	switch e := a.Explanation; {
 	case a.Allowed:
-		fmt.Fprintf(&b, "This is allowed: %s may %s.\n", who, why.Describe(w.info()))
+		fmt.Fprintf(&b, "This is allowed: %s may %s.\n", name, why.Describe(w.info()))
 		if a.Reason != "" {
 			fmt.Fprintf(&b, "%s\n", a.Reason)
 		}
 	case e == nil:
-		fmt.Fprintf(&b, "%s may not %s, and the server does not explain it: it is not Bowsprit, or an older one.\n", who,
+		fmt.Fprintf(&b, "%s may not %s, and the server gives no explanation: it is not Bowsprit, or an older version.\n", name,
 			why.Describe(w.info()))
 	default:
 		fmt.Fprintf(&b, "%s.\n", e.Summary)
@@ -42,8 +42,8 @@ func (a *answer) text(w *wish) string {
 	return b.String()
 }
 
-// info is the wish as a request.
-func (w *wish) info() *request.Info {
+// info returns the request as request.Info.
+func (w *deniedRequest) info() *request.Info {
 	if w.resource == nil {
 		return &request.Info{Verb: w.other.Verb, Path: w.other.Path}
 	}
@@ -54,23 +54,23 @@ func (w *wish) info() *request.Info {
 	}
 }
 
-func writeExplanation(b *strings.Builder, e *why.Explanation, w *wish) {
+func writeExplanation(b *strings.Builder, e *why.Explanation, w *deniedRequest) {
 	if len(e.Nearest) > 0 {
-		b.WriteString("\nThe nearest rules:\n")
+		b.WriteString("\nThe closest rules:\n")
 	}
 	for _, n := range e.Nearest {
-		fmt.Fprintf(b, "  %s\n    has it from %s to %s %s\n", ruleText(n.Rule), n.Role,
+		fmt.Fprintf(b, "  %s\n    from %s, granted to %s %s\n", ruleText(n.Rule), n.Role,
 			n.Subject.Kind, n.Subject.Name)
 		fmt.Fprintf(b, "    by %s\n", n.Binding)
 		for _, m := range n.Missing {
-			fmt.Fprintf(b, "    lacks %s%s\n", m, noted(m.Note))
+			fmt.Fprintf(b, "    lacks %s%s\n", m, withColon(m.Note))
 		}
 	}
 	for _, d := range e.Dangling {
-		fmt.Fprintf(b, "\n%s gives a role that does not exist.\n", d)
+		fmt.Fprintf(b, "\n%s refers to a role that does not exist.\n", d)
 	}
 	if len(e.GrantedBy) > 0 {
-		b.WriteString("\nRoles that grant it, the least powerful first, and the binding that is missing:\n")
+		b.WriteString("\nRoles that grant it, the least powerful first, and the missing binding:\n")
 	}
 	for _, g := range e.GrantedBy {
 		fmt.Fprintf(b, "  %s\n    %s\n", g.Role, bindCommand(g.Binding, bindingName(g.Role.Name, w)))
@@ -80,15 +80,15 @@ func writeExplanation(b *strings.Builder, e *why.Explanation, w *wish) {
 		fmt.Fprintf(b, "    %s\n", line)
 	}
 	if len(e.Hidden) > 0 {
-		fmt.Fprintf(b, "\nNot looked at, since you may not list them: %s.\n", strings.Join(e.Hidden, ", "))
+		fmt.Fprintf(b, "\nNot checked, because you may not list them: %s.\n", strings.Join(e.Hidden, ", "))
 	}
 	if w.user != "" && len(w.groups) == 0 && !strings.HasPrefix(w.user, "system:") {
-		fmt.Fprintf(b, "\nOnly what user %s has by that name counts here: say which groups the user is in by --as-group.\n",
+		fmt.Fprintf(b, "\nOnly bindings that name user %s count here: add the user's groups with --as-group.\n",
 			w.user)
 	}
 }
 
-func noted(note string) string {
+func withColon(note string) string {
 	if note == "" {
 		return ""
 	}
@@ -112,7 +112,7 @@ func ruleText(r rbacv1.PolicyRule) string {
 }
 
 // bindingName makes a name for a binding, of the role and the user.
-func bindingName(role string, w *wish) string {
+func bindingName(role string, w *deniedRequest) string {
 	user := w.user
 	if user == "" {
 		user = "me"
@@ -144,14 +144,14 @@ func bindCommand(p why.Proposal, name string) string {
 	return strings.Join(words, " ")
 }
 
-func smallestCommands(e *why.Explanation, w *wish) []string {
+func smallestCommands(e *why.Explanation, w *deniedRequest) []string {
 	r, p := e.Smallest, e.Binding
 	kind, in := "ClusterRole", ""
 	if p.Namespace != "" {
 		kind, in = "Role", " --namespace="+shell(p.Namespace)
 	}
-	what := w.info()
-	name := dashed(what.Verb + "-" + what.Resource + "-" + what.Subresource + what.Path)
+	info := w.info()
+	name := dashed(info.Verb + "-" + info.Resource + "-" + info.Subresource + info.Path)
 	make := fmt.Sprintf("kubectl create %s %s --verb=%s", strings.ToLower(kind), name, shell(r.Verbs[0]))
 	if len(r.NonResourceURLs) > 0 {
 		make += " --non-resource-url=" + shell(r.NonResourceURLs[0])

@@ -20,7 +20,7 @@ var (
 )
 
 // parseRefusal returns the refused request of a text, or nil.
-func parseRefusal(text string) *wish {
+func parseRefusal(text string) *deniedRequest {
 	text = unescape.Replace(text)
 	if m := refusedResource.FindStringSubmatch(text); m != nil {
 		a := &authorizationv1.ResourceAttributes{Verb: m[2], Group: m[4], Namespace: m[5]}
@@ -30,10 +30,10 @@ func parseRefusal(text string) *wish {
 				a.Name = n[2]
 			}
 		}
-		return &wish{user: unquote(m[1]), resource: a}
+		return &deniedRequest{user: unquote(m[1]), resource: a}
 	}
 	if m := refusedPath.FindStringSubmatch(text); m != nil {
-		return &wish{
+		return &deniedRequest{
 			user: unquote(m[1]), other: &authorizationv1.NonResourceAttributes{Verb: m[2], Path: m[3]},
 		}
 	}

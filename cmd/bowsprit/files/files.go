@@ -48,7 +48,7 @@ func readable(name string, info fs.FileInfo) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file", name)
 	case info.Size() > MaxSize:
-		return fmt.Errorf("%s has %d bytes, and at most %d are read", name, info.Size(), MaxSize)
+		return fmt.Errorf("%s has %d bytes, more than the limit of %d", name, info.Size(), MaxSize)
 	}
 	return nil
 }

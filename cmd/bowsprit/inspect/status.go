@@ -60,8 +60,8 @@ func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show a server: version, readiness, certificates, storage, objects, requests",
-		Long: `Show a server: its version, whether it is ready and what is not, when certificates end, how long it runs, what it
-stores, and how many requests a second it answers, counted over one second. Figures need the permission to get /metrics.
+		Long: `Show the state of a server: version, readiness and failing checks, expiry of certificates, uptime, stored data, and
+requests per second, counted over one second. The figures require permission to get /metrics.
 
 The exit code is 0 if the server is ready, and 1 if it is not or cannot be reached.`,
 		Example: `  bowsprit status
@@ -278,7 +278,7 @@ func (s *status) table(out io.Writer, now time.Time) error {
 		row("Memory", "%s", megabytes(f.MemoryBytes))
 		row("Storage", "%s", megabytes(f.StorageBytes))
 		row("Objects", "%d, %d definitions", f.Objects, f.Definitions)
-		row("Requests", "%.1f a second, %d watches", f.RequestsPerSecond, f.Watches)
+		row("Requests", "%.1f per second, %d watches", f.RequestsPerSecond, f.Watches)
 	} else {
 		row("Figures", "none: %s", s.Missing)
 	}
@@ -292,9 +292,9 @@ func until(end, now time.Time) string {
 	case end.Before(now):
 		return "ended " + end.UTC().Format(time.RFC3339)
 	case days < 1:
-		return fmt.Sprintf("ends %s, in %s", end.UTC().Format(time.RFC3339), end.Sub(now).Round(time.Minute))
+		return fmt.Sprintf("expires %s, in %s", end.UTC().Format(time.RFC3339), end.Sub(now).Round(time.Minute))
 	}
-	return fmt.Sprintf("ends %s, in %d days", end.UTC().Format(time.RFC3339), days)
+	return fmt.Sprintf("expires %s, in %d days", end.UTC().Format(time.RFC3339), days)
 }
 
 func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }

@@ -109,9 +109,9 @@ apiserver_longrunning_requests{verb="CONNECT"} 7
 	}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for text, end := range map[string]time.Time{
-		"ended 2025-12-31T00:00:00Z":            now.AddDate(0, 0, -1),
-		"ends 2026-01-01T02:00:00Z, in 2h0m0s":  now.Add(2 * time.Hour),
-		"ends 2026-01-11T00:00:00Z, in 10 days": now.AddDate(0, 0, 10),
+		"ended 2025-12-31T00:00:00Z":               now.AddDate(0, 0, -1),
+		"expires 2026-01-01T02:00:00Z, in 2h0m0s":  now.Add(2 * time.Hour),
+		"expires 2026-01-11T00:00:00Z, in 10 days": now.AddDate(0, 0, 10),
 	} {
 		if got := until(end, now); got != text {
 			t.Errorf("%s, want %s", got, text)

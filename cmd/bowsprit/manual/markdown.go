@@ -11,7 +11,7 @@ import (
 // Markdown is a page about all commands and all their flags.
 func Markdown(root *cobra.Command) string {
 	var b strings.Builder
-	b.WriteString("# Commands and flags\n\nMade from the program: what each `--help` says.\n")
+	b.WriteString("# Commands and flags\n\nGenerated from the help of each command.\n")
 	for _, cmd := range Tree(root) {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```\n%s\n```\n", cmd.CommandPath(), escape(Long(cmd)), cmd.UseLine())
 		if cmd.Example != "" {
@@ -19,7 +19,7 @@ func Markdown(root *cobra.Command) string {
 		}
 		rows := flagRows(cmd.LocalFlags())
 		if len(rows) > 0 {
-			fmt.Fprintf(&b, "\n| flag | what it does |\n|---|---|\n%s\n", strings.Join(rows, "\n"))
+			fmt.Fprintf(&b, "\n| flag | description |\n|---|---|\n%s\n", strings.Join(rows, "\n"))
 		}
 	}
 	return b.String()

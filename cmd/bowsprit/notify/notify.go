@@ -26,7 +26,7 @@ type Manager struct {
 // New reads the environment that the manager has given to the process pid.
 func New(getenv func(string) string, pid int) *Manager {
 	m := &Manager{socket: getenv("NOTIFY_SOCKET")}
-	if whose := getenv("WATCHDOG_PID"); whose != "" && whose != strconv.Itoa(pid) {
+	if owner := getenv("WATCHDOG_PID"); owner != "" && owner != strconv.Itoa(pid) {
 		return m // meant for another process, which has started this one
 	}
 	if usec, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil && usec > 0 {
@@ -80,7 +80,7 @@ func (m *Manager) Watch(ctx context.Context, log *slog.Logger, alive func(contex
 			err = m.send("WATCHDOG=1")
 		}
 		if err != nil && ctx.Err() == nil {
-			log.Warn("the server does not answer itself; the service manager restarts it if that goes on",
+			log.Warn("the server does not respond to its own health check; the service manager restarts it if this continues",
 				"error", err, "within", m.watchdog)
 		}
 	}

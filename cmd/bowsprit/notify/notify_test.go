@@ -42,17 +42,17 @@ func manager(t *testing.T, env map[string]string) (*Manager, func() string) {
 
 func TestReadyAndStopping(t *testing.T) {
 	t.Parallel()
-	m, heard := manager(t, map[string]string{})
+	m, received := manager(t, map[string]string{})
 	if err := m.Ready("https://x:1"); err != nil {
 		t.Fatal(err)
 	}
-	if got := heard(); got != "READY=1\nSTATUS=Serving https://x:1" {
+	if got := received(); got != "READY=1\nSTATUS=Serving https://x:1" {
 		t.Errorf("%q", got)
 	}
 	if err := m.Stopping(); err != nil {
 		t.Fatal(err)
 	}
-	if got := heard(); !strings.HasPrefix(got, "STOPPING=1\n") {
+	if got := received(); !strings.HasPrefix(got, "STOPPING=1\n") {
 		t.Errorf("%q", got)
 	}
 }
@@ -85,7 +85,7 @@ func TestWatchdogIsOfOneProcess(t *testing.T) {
 // TestWatch checks that the watchdog is fed when the server answers, and not when it fails.
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	m, heard := manager(t, map[string]string{"WATCHDOG_USEC": "30000"})
+	m, received := manager(t, map[string]string{"WATCHDOG_USEC": "30000"})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var asked atomic.Int64
@@ -99,7 +99,7 @@ func TestWatch(t *testing.T) {
 			return nil
 		})
 	}()
-	if got := heard(); got != "WATCHDOG=1" || asked.Load() < 3 {
+	if got := received(); got != "WATCHDOG=1" || asked.Load() < 3 {
 		t.Errorf("%q after %d questions", got, asked.Load())
 	}
 	cancel()

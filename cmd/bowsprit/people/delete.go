@@ -20,12 +20,11 @@ func deleteCommand() *cobra.Command {
 	var server connect.Flags
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
-		Short: "Take a user out of all bindings",
-		Long: `Take a user out of all bindings; those that name nobody else are deleted. From then on the user has what groups have of
-which the certificate makes the user a member, until the certificate ends. The command says so: certificates cannot be
-taken back.
+		Short: "Remove a user from all bindings",
+		Long: `Remove a user from all bindings, and delete bindings without other subjects. Certificates cannot be revoked: until the
+user's certificate expires, the user keeps the permissions of its groups. The command prints a reminder.
 
-The exit code is 0 if no binding names the user any more, and 1 if one was not changed, or none named the user.`,
+The exit code is 0 if no binding names the user any more, and 1 if a binding could not be changed, or none named the user.`,
 		Example: `  bowsprit user delete alice`,
 		Args:    arguments.One("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,9 +68,9 @@ func remove(ctx context.Context, client kubernetes.Interface, user string, out i
 	case len(failures) > 0:
 		return errors.Join(failures...)
 	case changed == 0:
-		return fmt.Errorf("no binding names the user %q: \"bowsprit user list\" shows those that there are", user)
+		return fmt.Errorf("no binding names the user %q: \"bowsprit user list\" lists the users", user)
 	}
-	_, err = fmt.Fprintf(out, "No binding names %s any more. A certificate proves the name, and its groups, until it ends.\n",
+	_, err = fmt.Fprintf(out, "No binding names %s any more. The user's certificates, with their groups, stay valid until they expire.\n",
 		user)
 	return err
 }
@@ -96,5 +95,5 @@ func change(ctx context.Context, client kubernetes.Interface, b grant, left []rb
 		object.Subjects = left
 		_, err = client.RbacV1().RoleBindings(b.Namespace).Update(ctx, object, metav1.UpdateOptions{})
 	}
-	return "the user was taken out", err
+	return "the user was removed", err
 }

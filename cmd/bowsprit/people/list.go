@@ -29,9 +29,9 @@ func listCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Show which users and groups have which roles",
-		Long: `Show the users and groups that bindings name, and the roles that they have, where, and by which binding. Kubernetes' own
-(names that begin with "system:") are left out without --all.`,
+		Short: "List the roles of users and groups",
+		Long: `List the users and groups in bindings, with their roles, namespaces and bindings. Kubernetes' own users and groups
+(names that begin with "system:") are omitted without --all.`,
 		Example: `  bowsprit user list
   bowsprit user list --all -o json`,
 		Args: arguments.None,

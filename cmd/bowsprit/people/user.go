@@ -29,9 +29,9 @@ type Kubeconfig func(out, notes io.Writer, dataDir string, person pki.Person) er
 func Command(kubeconfig Kubeconfig) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "user",
-		Short: "Give people credentials and rights, show who has which, take them away",
-		Long: `Give people credentials and rights, show who has which, and take them away. There are no objects for users: a user is a
-name in a certificate, and what bindings of roles say of it.`,
+		Short: "Create, list and delete users: their kubeconfigs and their roles",
+		Long: `Create users with their kubeconfigs and roles, list them, and delete them. The API has no objects for users: a user is a
+name in a client certificate and in role bindings.`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -50,9 +50,9 @@ func createCommand(kubeconfig Kubeconfig) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Print a kubeconfig for a user, and bind a role to the name",
-		Long: `Print a kubeconfig for a user, with a new certificate of the server on this machine. With --role, the user gets that
-ClusterRole (view, edit, admin, cluster-admin or one of yours), in one namespace or in all. The binding is made first;
-running the command again makes another certificate and leaves the binding.
+		Long: `Print a kubeconfig for a user, with a new certificate from the server on this machine. With --role, bind that ClusterRole
+(view, edit, admin, cluster-admin or one of your own) to the user, in one namespace or in all. Running the command again
+creates another certificate and keeps the binding.
 
 The exit code is 0 if the kubeconfig was printed, and 1 if not.`,
 		Example: `  bowsprit user create alice --role edit --namespace shop > alice.conf
@@ -66,25 +66,25 @@ The exit code is 0 if the kubeconfig was printed, and 1 if not.`,
 	f := cmd.Flags()
 	f.StringVar(&flags.dataDir, "data-dir", connect.DefaultDataDir(), "the server's data directory")
 	f.StringVar(&flags.role, "role", "", "ClusterRole that the user gets (default: none)")
-	f.StringVarP(&flags.namespace, "namespace", "n", "", "with --role: the namespace in which (default: all)")
+	f.StringVarP(&flags.namespace, "namespace", "n", "", "with --role: the namespace of the role (default: all)")
 	f.StringSliceVar(&flags.person.Groups, "group", nil, "a group of the user; may be repeated")
 	f.DurationVar(&flags.person.Duration, "duration", 24*time.Hour, "how long the certificate is valid")
 	f.StringVar(&flags.person.Server, "server", "",
-		"URL at which the user reaches the server (default: that of the administrator's kubeconfig)")
+		"URL of the server in the kubeconfig (default: the URL in the administrator's)")
 	return cmd
 }
 
 func create(cmd *cobra.Command, flags createFlags, kubeconfig Kubeconfig) error {
 	switch {
 	case flags.person.User == "":
-		return errors.New("a user has a name")
+		return errors.New("the user's name is empty")
 	case pki.CheckName(flags.person.User) != nil: // before the binding is made
 		return pki.CheckName(flags.person.User)
 	case strings.HasPrefix(flags.person.User, "system:"):
-		return fmt.Errorf("%s: names that begin with system: are the server's own: make such a kubeconfig with "+
+		return fmt.Errorf("%s: names that begin with system: are reserved: create such a kubeconfig with "+
 			"\"bowsprit kubeconfig --user\"", flags.person.User)
 	case flags.namespace != "" && flags.role == "":
-		return errors.New("--namespace says where a role holds: say which with --role")
+		return errors.New("--namespace needs --role: name the role")
 	}
 	// The certificate belongs to the server, too: without --role the choice counts as much.
 	to, err := connect.OfDir(flags.dataDir, cmd.Flags()).Write(cmd, connect.CarriesData)
@@ -99,11 +99,11 @@ func create(cmd *cobra.Command, flags createFlags, kubeconfig Kubeconfig) error 
 		if err != nil {
 			return err
 		}
-		what, err := bind(cmd.Context(), client, flags)
+		result, err := bind(cmd.Context(), client, flags)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(cmd.ErrOrStderr(), what)
+		fmt.Fprintln(cmd.ErrOrStderr(), result)
 	}
 	return kubeconfig(cmd.OutOrStdout(), cmd.ErrOrStderr(), to.DataDir, flags.person)
 }
@@ -153,10 +153,10 @@ func confirm(ctx context.Context, client kubernetes.Interface, meta metav1.Objec
 		if b.Role == roleOf(role) && len(without(b.Subjects, user)) < len(b.Subjects) {
 			return nil
 		}
-		return fmt.Errorf("the %s %s does not give %s the role %s any more: delete it, and run this again", b.Kind, b.Name,
+		return fmt.Errorf("the %s %s does not bind %s to the role %s any more: delete it, and run this again", b.Kind, b.Name,
 			user, role.Name)
 	}
-	return fmt.Errorf("the binding %s has gone meanwhile: run this again", meta.Name)
+	return fmt.Errorf("the binding %s was deleted meanwhile: run this again", meta.Name)
 }
 
 // roleOf returns a role in the notation of grant.

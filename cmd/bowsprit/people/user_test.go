@@ -45,7 +45,7 @@ func TestRemove(t *testing.T) {
 	}
 	var out bytes.Buffer
 	if err := remove(ctx, client, "alice", &out); err != nil || strings.Count(out.String(), "deleted") != 2 ||
-		strings.Count(out.String(), "taken out") != 2 {
+		strings.Count(out.String(), "removed") != 2 {
 		t.Errorf("%v: %s", err, &out)
 	}
 	bindings, err := grants(ctx, client)
@@ -75,16 +75,16 @@ func TestRemove(t *testing.T) {
 func TestBind(t *testing.T) {
 	t.Parallel()
 	client := kubernetes.NewForConfigOrDie(testserver.Start(t).RESTConfig())
-	for _, c := range []struct{ role, namespace, says string }{
+	for _, c := range []struct{ role, namespace, want string }{
 		{"edit", "default", "User carol has the role edit in the namespace default."},
 		{"edit", "default", "User carol has the role edit in the namespace default."},
 		{"view", "", "User carol has the role view in all namespaces."}, {"nothing", "default", ""},
 		{"view", "absent", ""},
 	} {
-		says, err := bind(t.Context(), client, createFlags{role: c.role, namespace: c.namespace,
+		got, err := bind(t.Context(), client, createFlags{role: c.role, namespace: c.namespace,
 			person: pki.Person{User: "carol"}})
-		if says != c.says || (err == nil) != (c.says != "") {
-			t.Errorf("%s in %q: %q, %v", c.role, c.namespace, says, err)
+		if got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%s in %q: %q, %v", c.role, c.namespace, got, err)
 		}
 	}
 }
@@ -106,8 +106,8 @@ func TestBindChanged(t *testing.T) {
 	if _, err := all.Update(t.Context(), b, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if says, err := bind(t.Context(), client, flags); err == nil || !strings.Contains(err.Error(), "delete it") {
-		t.Errorf("%q, %v", says, err)
+	if got, err := bind(t.Context(), client, flags); err == nil || !strings.Contains(err.Error(), "delete it") {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 
@@ -120,8 +120,8 @@ func TestCreateRefuses(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "kubeconfig"), []byte(kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for args, says := range map[string]string{
-		"system:node:a":                       "the server's own",
+	for args, text := range map[string]string{
+		"system:node:a":                       "are reserved",
 		"alice --namespace=a":                 "--role",
 		"a b":                                 "takes one name",
 		"alice --data-dir=none":               "no server has written none/kubeconfig",
@@ -131,8 +131,8 @@ func TestCreateRefuses(t *testing.T) {
 		cmd := Command(func(io.Writer, io.Writer, string, pki.Person) error { return errors.New("made") })
 		cmd.SetArgs(append([]string{"create"}, strings.Fields(args)...))
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
-		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want %q", args, err, says)
+		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v, want %q", args, err, text)
 		}
 	}
 }

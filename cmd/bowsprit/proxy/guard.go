@@ -22,15 +22,15 @@ type guard struct {
 }
 
 const (
-	refusedHost = "Forbidden: --accept-hosts does not have the name that this request calls the proxy by"
+	refusedHost = "Forbidden: --accept-hosts does not match the Host header of this request"
 	refusedPage = "Forbidden: this request comes from a web page of another origin, which may not act as the user of this " +
-		"proxy. To follow a link to it, copy the address into the browser; --accept-origins lets the pages of an origin in"
+		"proxy. To follow a link, copy the address into the browser; to allow an origin, use --accept-origins"
 )
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	isolated := g.pods.isolates(r.Host)
 	switch {
-	case !isolated && !g.knows(hostname(r.Host)):
+	case !isolated && !g.accepts(hostname(r.Host)):
 		refuse(w, refusedHost)
 	case !g.ours(r) && !(isolated && navigates(r)): // only its visitors learn the name of an isolated host
 		refuse(w, refusedPage)
@@ -41,8 +41,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// knows reports whether --accept-hosts matches the name of a host. Its default has IPv6 addresses in brackets.
-func (g *guard) knows(name string) bool {
+// accepts reports whether --accept-hosts matches the name of a host. Its default has IPv6 addresses in brackets.
+func (g *guard) accepts(name string) bool {
 	return matches(g.hosts, name) || strings.Contains(name, ":") && matches(g.hosts, "["+name+"]")
 }
 

@@ -68,17 +68,17 @@ func send(h http.Handler, method, host, path string, headers ...string) *http.Re
 // server if no header names another page.
 func TestPagesOfOtherOrigins(t *testing.T) {
 	h, reached := guarded(t)
-	type said struct {
+	type request struct {
 		header  string
 		foreign bool
 	}
-	hosts := []said{
+	hosts := []request{
 		{"localhost:8001", false}, {"127.0.0.1:8001", false}, {"[::1]:8001", false}, {"localhost", false},
 		{"evil.example:8001", true}, {"localhost.evil.example", true}, {"127.0.0.1.evil.example:8001", true},
 		{"proxied-0123456789abcdef0123456789abcdef.localhost:8001", true}, {"10.0.0.1:8001", true},
 	}
 	// HOST stands for the host that the request is for.
-	origins := []said{
+	origins := []request{
 		{"", false}, {"http://HOST", false}, {"https://HOST", false},
 		{"null", true}, {"http://evil.example", true}, {"http://localhost:3000", true},
 		{"http://HOST.evil.example", true},
@@ -86,11 +86,11 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 		{"chrome-extension://abcdef", true}, {"ftp://HOST", true}, {"http://HOST, http://evil.example", true},
 		{"http://%zz", true},
 	}
-	sites := []said{
+	sites := []request{
 		{"", false}, {"same-origin", false}, {"none", false},
 		{"same-site", true}, {"cross-site", true}, {"Same-Origin", true}, {"anything", true},
 	}
-	referers := []said{
+	referers := []request{
 		{"", false}, {"http://HOST/static/", false},
 		{"http://evil.example/a", true}, {"http://localhost:3000/", true}, {"about:client", true},
 	}

@@ -86,7 +86,7 @@ func (p *pods) serve(w http.ResponseWriter, r *http.Request, next http.Handler) 
 		_, port, _ := net.SplitHostPort(r.Host)
 		redirect(w, r, net.JoinHostPort("localhost", port))
 	default:
-		refuse(w, "Forbidden: this host serves the paths of one pod, service or node alone")
+		refuse(w, "Forbidden: this host serves only the paths of one pod, service or node")
 	}
 }
 

@@ -45,17 +45,17 @@ func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "proxy",
 		Short: "Let clients on this machine reach the server by plain HTTP or SOCKS5",
-		Long: `Let clients on this machine reach the server. Those that speak plain HTTP (curl, a browser, a script) act with the
-credentials of the kubeconfig: it is kubectl proxy, with its flags and its filter. Whoever can open the port can do what
-this user may do, so it listens on this machine alone unless --address says otherwise. Web pages of other origins are
-refused, and the page of a pod or a service is shown at a host of its own, from which it cannot reach the API.
+		Long: `Let clients on this machine reach the server. The proxy adds the credentials of the kubeconfig to the requests of plain
+HTTP clients (curl, a browser, a script), like kubectl proxy, with the same flags and filter. Every process that can open
+the port acts as this user, so the proxy listens on this machine only, unless --address is set. It refuses web pages of
+other origins, and serves the pages of each pod or service at a separate host, which has no access to the API.
 
-With --socks5 it is a SOCKS5 proxy too, for clients that have credentials of their own: kubectl and client-go go through
-it by proxy-url in a kubeconfig or HTTPS_PROXY in the environment. It leads to the server of the kubeconfig and nowhere
-else, under the server's own address and as kubernetes.default.svc.`,
+With --socks5 it is also a SOCKS5 proxy, for clients with their own credentials: kubectl and client-go use it by
+proxy-url in a kubeconfig or HTTPS_PROXY in the environment. It connects to the server of the kubeconfig only, under the
+server's own address and as kubernetes.default.svc.`,
 		Example: `  bowsprit proxy                        # then: curl http://localhost:8001/api/v1/namespaces
   bowsprit proxy --port=0               # on a free port, which it prints
-  bowsprit proxy --www=./site           # and the files of a directory below /static/
+  bowsprit proxy --www=./site           # also the files of a directory below /static/
   bowsprit proxy --socks5=1080          # then: HTTPS_PROXY=socks5://localhost:1080 kubectl get namespaces`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,25 +78,25 @@ else, under the server's own address and as kubernetes.default.svc.`,
 func (o *flags) bind(f *pflag.FlagSet) {
 	o.server.Bind(f)
 	f.StringVarP(&o.www, "www", "w", "", "also serve the files of this directory")
-	f.StringVarP(&o.wwwPrefix, "www-prefix", "P", "/static/", "path below which they are served")
-	f.StringVar(&o.apiPrefix, "api-prefix", "/", "path below which the API is served")
-	f.StringVar(&o.acceptPaths, "accept-paths", proxy.DefaultPathAcceptRE, "paths to let through, regular expressions")
+	f.StringVarP(&o.wwwPrefix, "www-prefix", "P", "/static/", "path prefix of the files of --www")
+	f.StringVar(&o.apiPrefix, "api-prefix", "/", "path prefix of the API")
+	f.StringVar(&o.acceptPaths, "accept-paths", proxy.DefaultPathAcceptRE, "paths to allow, regular expressions")
 	f.StringVar(&o.rejectPaths, "reject-paths", proxy.DefaultPathRejectRE,
-		"paths to refuse, also if --accept-paths has them")
+		"paths to refuse, even if --accept-paths matches them")
 	f.StringVar(&o.acceptHosts, "accept-hosts", proxy.DefaultHostAcceptRE,
-		"hosts that a client may call the proxy by, regular expressions")
+		"allowed Host headers, regular expressions")
 	f.StringVar(&o.acceptOrigins, "accept-origins", "",
-		"origins of web pages that may act as this user besides the proxy's own, regular expressions")
+		"further origins of web pages that may act as this user, regular expressions")
 	f.StringVar(&o.rejectMethods, "reject-methods", proxy.DefaultMethodRejectRE,
 		"methods to refuse, regular expressions, as in POST,PUT,PATCH")
 	f.IntVarP(&o.port, "port", "p", defaultPort, "port to listen on, 0 for a free one")
 	f.StringVar(&o.address, "address", "127.0.0.1", "IP address to listen on")
-	f.StringVarP(&o.unixSocket, "unix-socket", "u", "", "Unix socket to listen on in the place of a port")
-	f.StringVar(&o.socks5, "socks5", "", "also be a SOCKS5 proxy, on [ADDRESS:]PORT (default: none)")
+	f.StringVarP(&o.unixSocket, "unix-socket", "u", "", "Unix socket to listen on instead of a port")
+	f.StringVar(&o.socks5, "socks5", "", "also run a SOCKS5 proxy, on [ADDRESS:]PORT (default: none)")
 	f.BoolVar(&o.disableFilter, "disable-filter", false,
-		"let everything through: then any page in a browser on this machine can act as this user")
-	f.DurationVar(&o.keepalive, "keepalive", 0, "how long a connection is silent before it is probed, 0 for the default")
-	f.BoolVar(&o.appendServerPath, "append-server-path", false, "put the path of the kubeconfig's server before each path")
+		"allow every request: any page in a browser on this machine can then act as this user")
+	f.DurationVar(&o.keepalive, "keepalive", 0, "keep-alive period of idle connections, 0 for the default")
+	f.BoolVar(&o.appendServerPath, "append-server-path", false, "prepend the path of the kubeconfig's server to each path")
 }
 
 // defaultPort is kubectl's.
@@ -137,7 +137,7 @@ func (o *flags) complete(log io.Writer) error {
 		value *string
 	}{{"www-prefix", &o.wwwPrefix}, {"api-prefix", &o.apiPrefix}} {
 		if !strings.HasPrefix(*prefix.value, "/") {
-			return fmt.Errorf("--%s %q is no path: it must begin with /", prefix.flag, *prefix.value)
+			return fmt.Errorf("--%s %q is not a path: it must begin with /", prefix.flag, *prefix.value)
 		}
 		if !strings.HasSuffix(*prefix.value, "/") {
 			*prefix.value += "/"
@@ -145,7 +145,7 @@ func (o *flags) complete(log io.Writer) error {
 	}
 	switch info, err := os.Stat(o.www); {
 	case o.unixSocket != "" && o.port != defaultPort:
-		return errors.New("--unix-socket and --port both say where to listen: give one of them")
+		return errors.New("--unix-socket and --port are mutually exclusive: set one of them")
 	case o.port < 0 || o.port > 65535:
 		return fmt.Errorf("--port %d is not a port: use 1 to 65535, or 0 for a free one", o.port)
 	case o.www == "":
@@ -154,7 +154,7 @@ func (o *flags) complete(log io.Writer) error {
 	case !info.IsDir():
 		return fmt.Errorf("--www %s is not a directory", o.www)
 	case o.wwwPrefix == o.apiPrefix:
-		return fmt.Errorf("--www-prefix and --api-prefix are both %s: choose another one", o.apiPrefix)
+		return fmt.Errorf("--www-prefix and --api-prefix are both %s: change one of them", o.apiPrefix)
 	}
 	if o.disableFilter && o.unixSocket == "" {
 		fmt.Fprintln(log, "bowsprit: --disable-filter: any page in a browser on this machine can act as this user")
@@ -232,7 +232,7 @@ func listenTCP(flag, address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%s is in use by another process: stop it, or choose another port with --%s "+
-			"(0 takes a free one)", address, flag)
+			"(0 picks a free one)", address, flag)
 	}
 	return listener, err
 }

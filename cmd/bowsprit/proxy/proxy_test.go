@@ -128,7 +128,7 @@ func TestProxy(t *testing.T) {
 }
 
 // ask sends a request, "method path", and returns the code and the body.
-func ask(t *testing.T, way http.RoundTripper, base, request, host string) string {
+func ask(t *testing.T, transport http.RoundTripper, base, request, host string) string {
 	t.Helper()
 	method, path, _ := strings.Cut(request, " ")
 	r, err := http.NewRequestWithContext(t.Context(), method, base+path, nil)
@@ -136,7 +136,7 @@ func ask(t *testing.T, way http.RoundTripper, base, request, host string) string
 		t.Fatal(err)
 	}
 	r.Host = host
-	resp, err := way.RoundTrip(r)
+	resp, err := transport.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,13 +181,13 @@ func TestUnixSocket(t *testing.T) {
 		if err != nil || info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%v, %v", info.Mode(), err)
 		}
-		way := &http.Transport{
+		transport := &http.Transport{
 			DisableKeepAlives: true,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, "unix", path)
 			},
 		}
-		if got := ask(t, way, "http://localhost", "GET /api", ""); got != "200 GET /api Bearer secret\n" {
+		if got := ask(t, transport, "http://localhost", "GET /api", ""); got != "200 GET /api Bearer secret\n" {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -223,14 +223,14 @@ func TestMistakes(t *testing.T) {
 	})
 	for args, want := range map[string]string{
 		"now":                            `takes no arguments, but got "now"`,
-		"--www-prefix=static":            `--www-prefix "static" is no path: it must begin with /`,
-		"--api-prefix=":                  `--api-prefix "" is no path: it must begin with /`,
+		"--www-prefix=static":            `--www-prefix "static" is not a path: it must begin with /`,
+		"--api-prefix=":                  `--api-prefix "" is not a path: it must begin with /`,
 		"--www=/nowhere":                 "--www: stat /nowhere: no such file or directory",
 		"--www=" + file:                  "--www " + file + " is not a directory",
-		"--www=/ --www-prefix=/":         "--www-prefix and --api-prefix are both /: choose another one",
+		"--www=/ --www-prefix=/":         "--www-prefix and --api-prefix are both /: change one of them",
 		"--port=70000":                   "--port 70000 is not a port: use 1 to 65535, or 0 for a free one",
 		"--port=" + port:                 "127.0.0.1:" + port + " is in use by another process: stop it, or choose another",
-		"--unix-socket=/x --port=1":      "--unix-socket and --port both say where to listen: give one of them",
+		"--unix-socket=/x --port=1":      "--unix-socket and --port are mutually exclusive: set one of them",
 		"--unix-socket=/nowhere/s":       "--unix-socket: listen unix /nowhere/s: ",
 		"--accept-hosts=(":               `--accept-hosts "(": error parsing regexp`,
 		"--port=0 --socks5=1080":         "--socks5: 192.0.2.1:6443 is reached through the proxy http://user:xxxxx@proxy.",

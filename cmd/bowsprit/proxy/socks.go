@@ -164,7 +164,7 @@ func (s *socks) handle(ctx context.Context, client net.Conn) error {
 	}
 	target, code, err := readTarget(in)
 	if code == socksSucceeded && err == nil && !s.leads[strings.ToLower(target)] {
-		code, err = socksNotAllowed, fmt.Errorf("%s is refused: this proxy leads to %s alone", target, s.server)
+		code, err = socksNotAllowed, fmt.Errorf("%s is refused: this proxy connects only to %s", target, s.server)
 	}
 	if code != socksSucceeded {
 		return errors.Join(err, reply(client, code))
@@ -219,7 +219,7 @@ func greet(in *bufio.Reader, out io.Writer) error {
 		return fmt.Errorf("greeting: %w", err)
 	}
 	if head[0] != socksVersion {
-		return errors.New("this is a SOCKS5 proxy, and the client speaks something else")
+		return errors.New("the client does not speak SOCKS5")
 	}
 	methods := make([]byte, head[1])
 	if _, err := io.ReadFull(in, methods); err != nil {
@@ -232,7 +232,7 @@ func greet(in *bufio.Reader, out io.Writer) error {
 		}
 	}
 	_, err := out.Write([]byte{socksVersion, socksNoMethod})
-	return errors.Join(errors.New("the client insists on authenticating to the proxy, which knows nobody"), err)
+	return errors.Join(errors.New("the client requires authentication, which this proxy does not support"), err)
 }
 
 // readTarget reads the client's target, host:port. If code is not socksSucceeded, the caller must send it to the
@@ -255,14 +255,14 @@ func readTarget(in *bufio.Reader) (target string, code byte, err error) {
 		}
 		length = int(n)
 	default:
-		return "", socksNoAddress, fmt.Errorf("addresses of type %d are unknown", head[3])
+		return "", socksNoAddress, fmt.Errorf("unknown address type %d", head[3])
 	}
 	rest := make([]byte, length+2)
 	if _, err := io.ReadFull(in, rest); err != nil {
 		return "", socksSucceeded, fmt.Errorf("request: %w", err)
 	}
 	if head[0] != socksVersion || head[1] != socksConnect {
-		return "", socksNoCommand, fmt.Errorf("command %d is refused: this proxy opens connections alone", head[1])
+		return "", socksNoCommand, fmt.Errorf("command %d is refused: this proxy supports only CONNECT", head[1])
 	}
 	host := string(rest[:length])
 	if head[3] != socksName {

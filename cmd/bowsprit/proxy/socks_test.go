@@ -79,7 +79,7 @@ func TestSOCKS(t *testing.T) {
 	)
 	refused := func(code byte) string { return agreed + refusedFrom + string([]byte{code}) + tail }
 	const loopback, both = "\x7f\x00\x00\x01", agreed + ok + "echo hi"
-	for name, c := range map[string]struct{ server, say, want, log string }{
+	for name, c := range map[string]struct{ server, send, want, log string }{
 		"address":      {plain, greeting + request(1, 1, loopback, server.Port) + "hi", both, ""},
 		"several ways": {plain, "\x05\x02\x02\x00" + request(1, 1, loopback, server.Port) + "hi", both, ""},
 		"name":         {plain, greeting + request(1, 3, "\x09LocalHost", server.Port) + "hi", both, ""},
@@ -98,7 +98,7 @@ func TestSOCKS(t *testing.T) {
 		},
 		"name in a cluster without TLS": {
 			plain, greeting + request(1, 3, "\x16kubernetes.default.svc", 443), refused(socksNotAllowed),
-			"kubernetes.default.svc:443 is refused: this proxy leads to " + server.String() + " alone",
+			"kubernetes.default.svc:443 is refused: this proxy connects only to " + server.String(),
 		},
 		"another port": {
 			plain, greeting + request(1, 1, loopback, 22), refused(socksNotAllowed), "127.0.0.1:22 is refused",
@@ -112,10 +112,10 @@ func TestSOCKS(t *testing.T) {
 		},
 		"to listen":        {plain, greeting + request(2, 1, loopback, 1), refused(socksNoCommand), "command 2 is"},
 		"datagrams":        {plain, greeting + request(3, 1, loopback, 1), refused(socksNoCommand), "command 3 is"},
-		"unknown address":  {plain, greeting + request(1, 9, "", 1), refused(socksNoAddress), "addresses of type 9"},
-		"with a password":  {plain, "\x05\x01\x02", "\x05\xff", "insists on authenticating"},
-		"SOCKS4":           {plain, "\x04\x01\x00\x50\x7f\x00\x00\x01\x00", "", "speaks something else"},
-		"HTTP":             {plain, "GET / HTTP/1.1\r\n\r\n", "", "speaks something else"},
+		"unknown address":  {plain, greeting + request(1, 9, "", 1), refused(socksNoAddress), "unknown address type 9"},
+		"with a password":  {plain, "\x05\x01\x02", "\x05\xff", "requires authentication"},
+		"SOCKS4":           {plain, "\x04\x01\x00\x50\x7f\x00\x00\x01\x00", "", "does not speak SOCKS5"},
+		"HTTP":             {plain, "GET / HTTP/1.1\r\n\r\n", "", "does not speak SOCKS5"},
 		"nothing":          {plain, "", "", "greeting: EOF"},
 		"half a greeting":  {plain, "\x05\x02\x00", "", "greeting: unexpected EOF"},
 		"half a request":   {plain, greeting + "\x05\x01", agreed, "request: unexpected EOF"},
@@ -130,7 +130,7 @@ func TestSOCKS(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			io.WriteString(client, c.say)
+			io.WriteString(client, c.send)
 			client.(*net.TCPConn).CloseWrite()
 			got, _ := io.ReadAll(client) // a reset after a refusal has no data
 			if string(got) != c.want {
@@ -150,13 +150,13 @@ func TestSOCKSEnds(t *testing.T) {
 	server := echo(t)
 	address, stop := startSOCKS(t, "http://"+server.String())
 	var clients []net.Conn
-	for _, say := range []string{"", "\x05\x01\x00", "\x05\x01\x00" + request(1, 1, "\x7f\x00\x00\x01", server.Port)} {
+	for _, send := range []string{"", "\x05\x01\x00", "\x05\x01\x00" + request(1, 1, "\x7f\x00\x00\x01", server.Port)} {
 		client, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer client.Close()
-		io.WriteString(client, say)
+		io.WriteString(client, send)
 		clients = append(clients, client)
 	}
 	if _, err := io.ReadFull(clients[2], make([]byte, 12)); err != nil { // it has its connection

@@ -42,8 +42,8 @@ func Command(version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init NAME",
 		Short: "Write the project of an extension API server",
-		Long: `Write the project of an extension API server to a new directory: a Go module with a kind, its validation, a test that
-runs on a whole API server in its own process, manifests and a README that says how to go on.`,
+		Long: `Write the project of an extension API server to a new directory: a Go module with a kind, its validation, a test with a
+complete API server in the same process, manifests, and a README with the next steps.`,
 		Example: `  bowsprit extension init ship --api sea.example.com/v1
   cd ship && go mod tidy && go test ./...`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -67,7 +67,7 @@ runs on a whole API server in its own process, manifests and a README that says 
 			for _, file := range written {
 				fmt.Fprintln(cmd.OutOrStdout(), filepath.Join(dir, file))
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "\nNow:\n\n  cd %s\n  go mod tidy\n  go test ./...\n\nREADME.md says how to run it.\n", dir)
+			fmt.Fprintf(cmd.ErrOrStderr(), "\nNow:\n\n  cd %s\n  go mod tidy\n  go test ./...\n\nREADME.md describes how to run it.\n", dir)
 			return nil
 		},
 	}
@@ -75,8 +75,8 @@ runs on a whole API server in its own process, manifests and a README that says 
 	f.StringVar(&v.API, "api", "", "group and version that it serves (default: NAME.example.com/v1)")
 	f.StringVar(&v.Kind, "kind", "", "name of its kind (default: NAME in upper camel case)")
 	f.StringVar(&v.Module, "module", "", "path of the Go module (default: NAME)")
-	f.StringVar(&dir, "dir", "", "directory to write, which is empty or not there (default: NAME)")
-	f.StringVar(&v.Replace, "replace", "", "directory with the source of Bowsprit, in place of a released version")
+	f.StringVar(&dir, "dir", "", "directory to write, empty or new (default: NAME)")
+	f.StringVar(&v.Replace, "replace", "", "directory with the source of Bowsprit, instead of a released version")
 	return cmd
 }
 

@@ -42,11 +42,11 @@ func Command(context string) *cobra.Command {
 	var dataDir, output string
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Say what of Bowsprit is on this machine, and how to remove it",
-		Long: `Say what of Bowsprit is on this machine: data, the program, its context in kubectl's file, the service. For each there is
-the command that removes it. This command itself removes nothing: data that is gone does not come back.
+		Short: "List the Bowsprit files on this machine, and the commands to remove them",
+		Long: `List the Bowsprit files on this machine: data, the program, its context in kubectl's file, the service, each with the
+command to remove it. This command removes nothing itself, because removed data cannot be recovered.
 
-The exit code is 0, also if there is nothing.`,
+The exit code is 0, even if there are none.`,
 		Example: `  bowsprit uninstall
   bowsprit uninstall --data-dir /srv/bowsprit -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -181,7 +181,7 @@ func show(out io.Writer, form string, pieces []piece) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(pieces)
 	}
-	fmt.Fprint(out, "Of Bowsprit there is on this machine:\n\n")
+	fmt.Fprint(out, "Bowsprit files on this machine:\n\n")
 	for _, p := range pieces {
 		size := ""
 		if p.Bytes > 0 {
@@ -190,6 +190,6 @@ func show(out io.Writer, form string, pieces []piece) error {
 		fmt.Fprintf(out, "%s: %s%s\n  %s\n\n", p.What, p.Path, size, p.Remove)
 	}
 	_, err := fmt.Fprintln(out,
-		`Nothing was removed. Stop the server before its data goes; "bowsprit snapshot save FILE" keeps a copy.`)
+		`Nothing was removed. Stop the server before removing its data; "bowsprit snapshot save FILE" keeps a copy.`)
 	return err
 }

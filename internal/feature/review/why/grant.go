@@ -13,16 +13,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// grants returns the roles that would allow a request if they were bound to who, the least powerful first. Roles of
+// grants returns the roles that would allow a request if they were bound to u, the least powerful first. Roles of
 // Kubernetes' own components are included only if there are no others.
-func grants(roles []Role, who user.Info, what *request.Info) []Grant {
+func grants(roles []Role, u user.Info, info *request.Info) []Grant {
 	var found, system []candidate
 	for i := range roles {
 		r := &roles[i]
-		if r.Namespace != "" && (!what.IsResource || r.Namespace != what.Namespace) {
+		if r.Namespace != "" && (!info.IsResource || r.Namespace != info.Namespace) {
 			continue
 		}
-		at := slices.IndexFunc(r.Rules, func(rule rbacv1.PolicyRule) bool { return rbac.Allows(&rule, what) })
+		at := slices.IndexFunc(r.Rules, func(rule rbacv1.PolicyRule) bool { return rbac.Allows(&rule, info) })
 		switch {
 		case at < 0:
 		case strings.HasPrefix(r.Name, "system:"):
@@ -36,7 +36,7 @@ func grants(roles []Role, who user.Info, what *request.Info) []Grant {
 	}
 	var out []Grant
 	for _, c := range weakest(found, mostGrants) {
-		p := propose(who, what)
+		p := propose(u, info)
 		ref := c.reference()
 		p.RoleRef = &rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: ref.Kind, Name: ref.Name}
 		out = append(out, Grant{Role: ref, Rule: c.Rules[c.rule], Binding: p, Power: c.power})

@@ -16,31 +16,31 @@ import (
 //
 // A rule allows a request that it covers in every part. So lacks checks each part separately with the authorizer, by a
 // rule with this part and wildcards for the others.
-func lacks(r *rbacv1.PolicyRule, namespace string, what *request.Info) (missing []Missing) {
+func lacks(r *rbacv1.PolicyRule, namespace string, info *request.Info) (missing []Missing) {
 	all := []string{"*"}
-	covers := func(r rbacv1.PolicyRule) bool { return rbac.Allows(&r, what) }
+	covers := func(r rbacv1.PolicyRule) bool { return rbac.Allows(&r, info) }
 	if !covers(rbacv1.PolicyRule{Verbs: r.Verbs, APIGroups: all, Resources: all, NonResourceURLs: all}) {
-		missing = append(missing, Missing{Part: PartVerb, Wanted: what.Verb, Has: r.Verbs})
+		missing = append(missing, Missing{Part: PartVerb, Wanted: info.Verb, Has: r.Verbs})
 	}
-	if !what.IsResource {
+	if !info.IsResource {
 		if !covers(rbacv1.PolicyRule{Verbs: all, NonResourceURLs: r.NonResourceURLs}) {
-			missing = append(missing, Missing{Part: PartURL, Wanted: what.Path, Has: r.NonResourceURLs})
+			missing = append(missing, Missing{Part: PartURL, Wanted: info.Path, Has: r.NonResourceURLs})
 		}
 	} else {
 		if !covers(rbacv1.PolicyRule{Verbs: all, APIGroups: r.APIGroups, Resources: all}) {
-			missing = append(missing, Missing{Part: PartGroup, Wanted: what.Group, Has: r.APIGroups})
+			missing = append(missing, Missing{Part: PartGroup, Wanted: info.Group, Has: r.APIGroups})
 		}
 		if !covers(rbacv1.PolicyRule{Verbs: all, APIGroups: all, Resources: r.Resources}) {
-			missing = append(missing, Missing{Part: PartResource, Wanted: resource(what), Has: r.Resources})
+			missing = append(missing, Missing{Part: PartResource, Wanted: resource(info), Has: r.Resources})
 		}
 		if !covers(rbacv1.PolicyRule{
 			Verbs: all, APIGroups: all, Resources: all, ResourceNames: r.ResourceNames,
 		}) {
-			missing = append(missing, Missing{Part: PartName, Wanted: what.Name, Has: r.ResourceNames})
+			missing = append(missing, Missing{Part: PartName, Wanted: info.Name, Has: r.ResourceNames})
 		}
 	}
-	if namespace != "" && (!what.IsResource || namespace != what.Namespace) {
-		missing = append(missing, Missing{Part: PartNamespace, Wanted: what.Namespace, Has: []string{namespace}})
+	if namespace != "" && (!info.IsResource || namespace != info.Namespace) {
+		missing = append(missing, Missing{Part: PartNamespace, Wanted: info.Namespace, Has: []string{namespace}})
 	}
 	for i := range missing {
 		missing[i].Note = note(&missing[i])
@@ -102,7 +102,7 @@ func note(m *Missing) string {
 			}
 		case PartURL:
 			if strings.TrimSuffix(has, "/") == strings.TrimSuffix(m.Wanted, "/") {
-				return "a slash at the end matters"
+				return "paths with and without a final slash differ"
 			}
 		}
 	}

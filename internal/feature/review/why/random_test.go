@@ -68,7 +68,7 @@ func randomRequest(rng *rand.Rand) *request.Info {
 }
 
 // allowed asks the real authorizer.
-func allowed(p *Policy, who user.Info, what *request.Info) bool {
+func allowed(p *Policy, u user.Info, info *request.Info) bool {
 	e := rbac.New(slog.New(slog.DiscardHandler))
 	var all []rbac.Change
 	for _, r := range p.Roles {
@@ -80,7 +80,7 @@ func allowed(p *Policy, who user.Info, what *request.Info) bool {
 		})
 	}
 	e.Apply(all...)
-	d, _ := e.Authorize(context.Background(), who, what)
+	d, _ := e.Authorize(context.Background(), u, info)
 	return d.Allowed()
 }
 
@@ -93,7 +93,7 @@ func (p *Policy) with(b Proposal, ref rbacv1.RoleRef, more ...Role) *Policy {
 
 // mended returns a policy of only the near rule, with all missing parts added except the one at index without; -1 means
 // no exception.
-func mended(n *Near, what *request.Info, without int) *Policy {
+func mended(n *Near, info *request.Info, without int) *Policy {
 	r, namespace := n.Rule, n.Binding.Namespace
 	for i, m := range n.Missing {
 		if i == without {
@@ -132,42 +132,42 @@ func TestRandom(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	refused, near, granted := 0, 0, 0
 	for range 4000 {
-		p, what := randomPolicy(rng), randomRequest(rng)
-		if allowed(p, alice, what) {
+		p, info := randomPolicy(rng), randomRequest(rng)
+		if allowed(p, alice, info) {
 			continue
 		}
 		refused++
-		e := Explain(p, alice, what)
+		e := Explain(p, alice, info)
 		for i := range e.Nearest {
 			n := &e.Nearest[i]
 			near++
-			if len(n.Missing) == 0 || !allowed(mended(n, what, -1), alice, what) {
-				t.Fatalf("%s: %+v lacks more than is said", Describe(what), n)
+			if len(n.Missing) == 0 || !allowed(mended(n, info, -1), alice, info) {
+				t.Fatalf("%s: %+v lacks more than is said", Describe(info), n)
 			}
 			for j := range n.Missing {
-				if allowed(mended(n, what, j), alice, what) {
-					t.Fatalf("%s: %+v does not need %s", Describe(what), n, n.Missing[j])
+				if allowed(mended(n, info, j), alice, info) {
+					t.Fatalf("%s: %+v does not need %s", Describe(info), n, n.Missing[j])
 				}
 			}
 		}
 		for i, g := range e.GrantedBy {
 			granted++
-			if !allowed(p.with(g.Binding, *g.Binding.RoleRef), alice, what) {
-				t.Fatalf("%s: %+v does not allow it", Describe(what), g)
+			if !allowed(p.with(g.Binding, *g.Binding.RoleRef), alice, info) {
+				t.Fatalf("%s: %+v does not allow it", Describe(info), g)
 			}
 			for _, later := range e.GrantedBy[i+1:] {
 				if exceeds(p.find(g.Role), p.find(later.Role)) {
-					t.Fatalf("%s: %s has all that %s has, and more", Describe(what), g.Role, later.Role)
+					t.Fatalf("%s: %s has all that %s has, and more", Describe(info), g.Role, later.Role)
 				}
 			}
 		}
 		smallest := Role{Name: "smallest", Rules: []rbacv1.PolicyRule{e.Smallest}}
 		ref := rbacv1.RoleRef{Kind: "ClusterRole", Name: "smallest"}
-		if !allowed(p.with(e.Binding, ref, smallest), alice, what) {
-			t.Fatalf("%s: the smallest rule %+v does not allow it", Describe(what), e.Smallest)
+		if !allowed(p.with(e.Binding, ref, smallest), alice, info) {
+			t.Fatalf("%s: the smallest rule %+v does not allow it", Describe(info), e.Smallest)
 		}
-		if allowed(p, alice, what) {
-			t.Fatalf("%s: explaining has changed the policy", Describe(what))
+		if allowed(p, alice, info) {
+			t.Fatalf("%s: explaining has changed the policy", Describe(info))
 		}
 	}
 	if refused < 1000 || near < 300 || granted < 200 {

@@ -21,14 +21,14 @@ type Reader struct {
 	Authorizer authz.Authorizer
 }
 
-// Explain explains to caller why the roles do not allow the request for who. It uses only roles and bindings that
-// caller may list.
-func (r *Reader) Explain(ctx context.Context, caller, who user.Info, what *request.Info) *Explanation {
-	return Explain(r.policy(ctx, caller, what), who, what)
+// Explain explains to caller why the roles do not allow the request for u. It uses only roles and bindings that caller
+// may list.
+func (r *Reader) Explain(ctx context.Context, caller, u user.Info, info *request.Info) *Explanation {
+	return Explain(r.policy(ctx, caller, info), u, info)
 }
 
 // policy returns the roles and bindings that caller may list and that can be about a request.
-func (r *Reader) policy(ctx context.Context, caller user.Info, what *request.Info) *Policy {
+func (r *Reader) policy(ctx context.Context, caller user.Info, info *request.Info) *Policy {
 	p := &Policy{}
 	for _, resource := range []string{rbac.ClusterRolesPrefix, rbac.ClusterRoleBindingsPrefix} {
 		if !r.may(ctx, caller, resource, "") {
@@ -41,9 +41,9 @@ func (r *Reader) policy(ctx context.Context, caller user.Info, what *request.Inf
 		switch {
 		case r.may(ctx, caller, resource, ""):
 			r.read(p, resource, "")
-		case what.Namespace != "" && r.may(ctx, caller, resource, what.Namespace):
+		case info.Namespace != "" && r.may(ctx, caller, resource, info.Namespace):
 			p.Hidden = append(p.Hidden, resource+" of other namespaces")
-			r.read(p, resource, what.Namespace)
+			r.read(p, resource, info.Namespace)
 		default:
 			p.Hidden = append(p.Hidden, resource)
 		}

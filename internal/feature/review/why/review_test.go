@@ -117,8 +117,8 @@ func TestNothingIsTold(t *testing.T) {
 	a.grants("cluster", "", "list-cluster", list("clusterroles,clusterrolebindings"))
 	secrets := []string{"near-default", "near-cluster", "would-default", "cluster-admin"}
 	for _, test := range []struct {
-		user string
-		told string // the names above that the explanation contains
+		user   string
+		leaked string // the names above that the explanation contains
 	}{
 		{"none", ""},
 		{"roles", "would-default"},
@@ -132,7 +132,7 @@ func TestNothingIsTold(t *testing.T) {
 		} {
 			status := a.asks(test.user, path+"?explain=true", body)
 			for _, name := range secrets {
-				if want := slices.Contains(words(test.told), name); strings.Contains(status, name) != want {
+				if want := slices.Contains(words(test.leaked), name); strings.Contains(status, name) != want {
 					t.Errorf("%s is told of %s: %v, want %v\n%s", test.user, name, !want, want, status)
 				}
 			}

@@ -133,9 +133,9 @@ const (
 	kindRoleBinding, kindClusterRoleBinding = "RoleBinding", "ClusterRoleBinding"
 )
 
-// Explain explains why p does not allow the request for who.
-func Explain(p *Policy, who user.Info, what *request.Info) *Explanation {
-	e := &Explanation{Smallest: Smallest(what), Binding: propose(who, what), Hidden: p.Hidden}
+// Explain explains why p does not allow the request for u.
+func Explain(p *Policy, u user.Info, info *request.Info) *Explanation {
+	e := &Explanation{Smallest: Smallest(info), Binding: propose(u, info), Hidden: p.Hidden}
 	rules := map[Reference]*Role{}
 	for i := range p.Roles {
 		rules[p.Roles[i].reference()] = &p.Roles[i]
@@ -143,27 +143,27 @@ func Explain(p *Policy, who user.Info, what *request.Info) *Explanation {
 	var near []Near
 	for i := range p.Bindings {
 		b := &p.Bindings[i]
-		subject, ok := b.subjectOf(who)
+		subject, ok := b.subjectOf(u)
 		if !ok {
 			continue
 		}
 		role := rules[b.role()]
 		if role == nil {
-			if !p.hides(b.role()) && (b.Namespace == "" || b.Namespace == what.Namespace) {
+			if !p.hides(b.role()) && (b.Namespace == "" || b.Namespace == info.Namespace) {
 				e.Dangling = append(e.Dangling, b.reference())
 			}
 			continue
 		}
 		for j := range role.Rules {
-			missing := lacks(&role.Rules[j], b.Namespace, what)
+			missing := lacks(&role.Rules[j], b.Namespace, info)
 			near = append(near, Near{
 				Role: role.reference(), Binding: b.reference(), Subject: subject, Rule: role.Rules[j], Missing: missing,
 			})
 		}
 	}
 	e.Nearest = nearest(near)
-	e.GrantedBy = grants(p.Roles, who, what)
-	e.Summary = e.summary(who, what)
+	e.GrantedBy = grants(p.Roles, u, info)
+	e.Summary = e.summary(u, info)
 	return e
 }
 
@@ -200,22 +200,22 @@ func (p *Policy) hides(role Reference) bool {
 const accountPrefix = "system:serviceaccount:"
 
 // subjectOf returns the subject of the binding that matches a user.
-func (b *Binding) subjectOf(who user.Info) (rbacv1.Subject, bool) {
+func (b *Binding) subjectOf(u user.Info) (rbacv1.Subject, bool) {
 	for _, s := range b.Subjects {
 		switch s.Kind {
 		case rbacv1.UserKind:
-			if s.Name == who.GetName() {
+			if s.Name == u.GetName() {
 				return s, true
 			}
 		case rbacv1.GroupKind:
-			if slices.Contains(who.GetGroups(), s.Name) {
+			if slices.Contains(u.GetGroups(), s.Name) {
 				return s, true
 			}
 		case rbacv1.ServiceAccountKind:
 			if s.Namespace == "" {
 				s.Namespace = b.Namespace
 			}
-			if s.Namespace != "" && accountPrefix+s.Namespace+":"+s.Name == who.GetName() {
+			if s.Namespace != "" && accountPrefix+s.Namespace+":"+s.Name == u.GetName() {
 				return s, true
 			}
 		}
@@ -223,15 +223,15 @@ func (b *Binding) subjectOf(who user.Info) (rbacv1.Subject, bool) {
 	return rbacv1.Subject{}, false
 }
 
-// propose returns a binding that would grant who a role for the request, without the role.
-func propose(who user.Info, what *request.Info) Proposal {
+// propose returns a binding that would grant u a role for the request, without the role.
+func propose(u user.Info, info *request.Info) Proposal {
 	p := Proposal{Kind: kindClusterRoleBinding, Subject: rbacv1.Subject{
-		Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: who.GetName(),
+		Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: u.GetName(),
 	}}
-	if what.IsResource && what.Namespace != "" {
-		p.Kind, p.Namespace = kindRoleBinding, what.Namespace
+	if info.IsResource && info.Namespace != "" {
+		p.Kind, p.Namespace = kindRoleBinding, info.Namespace
 	}
-	if rest, ok := strings.CutPrefix(who.GetName(), accountPrefix); ok {
+	if rest, ok := strings.CutPrefix(u.GetName(), accountPrefix); ok {
 		if namespace, name, ok := strings.Cut(rest, ":"); ok {
 			p.Subject = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
 		}
@@ -240,62 +240,62 @@ func propose(who user.Info, what *request.Info) Proposal {
 }
 
 // Smallest returns the rule that allows the request, and nothing that can be left out.
-func Smallest(what *request.Info) rbacv1.PolicyRule {
-	if !what.IsResource {
-		return rbacv1.PolicyRule{Verbs: []string{what.Verb}, NonResourceURLs: []string{what.Path}}
+func Smallest(info *request.Info) rbacv1.PolicyRule {
+	if !info.IsResource {
+		return rbacv1.PolicyRule{Verbs: []string{info.Verb}, NonResourceURLs: []string{info.Path}}
 	}
 	r := rbacv1.PolicyRule{
-		Verbs: []string{what.Verb}, APIGroups: []string{what.Group}, Resources: []string{resource(what)},
+		Verbs: []string{info.Verb}, APIGroups: []string{info.Group}, Resources: []string{resource(info)},
 	}
-	if what.Name != "" {
-		r.ResourceNames = []string{what.Name}
+	if info.Name != "" {
+		r.ResourceNames = []string{info.Name}
 	}
 	return r
 }
 
 // resource returns the resource of a request as rules spell it.
-func resource(what *request.Info) string {
-	if what.Subresource == "" {
-		return what.Resource
+func resource(info *request.Info) string {
+	if info.Subresource == "" {
+		return info.Resource
 	}
-	return what.Resource + "/" + what.Subresource
+	return info.Resource + "/" + info.Subresource
 }
 
-func (e *Explanation) summary(who user.Info, what *request.Info) string {
-	wish := fmt.Sprintf("%s may not %s", who.GetName(), Describe(what))
+func (e *Explanation) summary(u user.Info, info *request.Info) string {
+	wish := fmt.Sprintf("%s may not %s", u.GetName(), Describe(info))
 	switch {
 	case len(e.Nearest) > 0:
-		return fmt.Sprintf("%s: the nearest rule is in %s, which lacks %s", wish, e.Nearest[0].Role,
-			listed(e.Nearest[0].Missing))
+		return fmt.Sprintf("%s: the closest rule is in %s, which lacks %s", wish, e.Nearest[0].Role,
+			joinMissing(e.Nearest[0].Missing))
 	case len(e.Hidden) > 0:
-		return fmt.Sprintf("%s; the rules that come near are not shown to who may not list %s", wish,
+		return fmt.Sprintf("%s; the closest rules are hidden, because the caller may not list %s", wish,
 			strings.Join(e.Hidden, ", "))
 	}
-	return wish + ": no rule that the user has comes near"
+	return wish + ": the user has no similar rule"
 }
 
 // Describe describes the request.
-func Describe(what *request.Info) string {
-	if !what.IsResource {
-		return what.Verb + " " + what.Path
+func Describe(info *request.Info) string {
+	if !info.IsResource {
+		return info.Verb + " " + info.Path
 	}
-	text := what.Verb + " " + resource(what)
-	if what.Group != "" {
-		text = what.Verb + " " + what.Resource + "." + what.Group
-		if what.Subresource != "" {
-			text += "/" + what.Subresource
+	text := info.Verb + " " + resource(info)
+	if info.Group != "" {
+		text = info.Verb + " " + info.Resource + "." + info.Group
+		if info.Subresource != "" {
+			text += "/" + info.Subresource
 		}
 	}
-	if what.Name != "" {
-		text += fmt.Sprintf(" %q", what.Name)
+	if info.Name != "" {
+		text += fmt.Sprintf(" %q", info.Name)
 	}
-	if what.Namespace != "" {
-		return text + " in the namespace " + what.Namespace
+	if info.Namespace != "" {
+		return text + " in the namespace " + info.Namespace
 	}
 	return text + " in the whole cluster"
 }
 
-func listed(missing []Missing) string {
+func joinMissing(missing []Missing) string {
 	var all []string
 	for _, m := range missing {
 		all = append(all, m.String())

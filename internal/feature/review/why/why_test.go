@@ -37,9 +37,9 @@ func urls(verbs, urls string) rbacv1.PolicyRule {
 }
 
 func about(verb, group, resource, namespace, name string) *request.Info {
-	what := &request.Info{IsResource: true, Verb: verb, Group: group, Namespace: namespace, Name: name}
-	what.Resource, what.Subresource, _ = strings.Cut(resource, "/")
-	return what
+	info := &request.Info{IsResource: true, Verb: verb, Group: group, Namespace: namespace, Name: name}
+	info.Resource, info.Subresource, _ = strings.Cut(resource, "/")
+	return info
 }
 
 // TestMissing checks the missing parts of rules, and the notes on known mistakes.
@@ -49,7 +49,7 @@ func TestMissing(t *testing.T) {
 	for _, test := range []struct {
 		rule rbacv1.PolicyRule
 		in   string // the binding's namespace
-		what *request.Info
+		info *request.Info
 		want string // parts, and prefixes of notes
 	}{
 		{pods, "", about("get", "", "pods", "dev", "a"), ""},
@@ -87,7 +87,7 @@ func TestMissing(t *testing.T) {
 		{urls("get", "*"), "dev", &request.Info{Verb: "get", Path: "/x"}, "a ClusterRoleBinding"},
 	} {
 		var got []string
-		for _, m := range lacks(&test.rule, test.in, test.what) {
+		for _, m := range lacks(&test.rule, test.in, test.info) {
 			text := m.String()
 			if m.Note != "" {
 				text += " (" + m.Note
@@ -95,7 +95,7 @@ func TestMissing(t *testing.T) {
 			got = append(got, text)
 		}
 		if text := strings.Join(got, ", "); !strings.HasPrefix(text, test.want) || test.want == "" && text != "" {
-			t.Errorf("%v in %q for %s:\n got %s\nwant %s", test.rule, test.in, Describe(test.what), text, test.want)
+			t.Errorf("%v in %q for %s:\n got %s\nwant %s", test.rule, test.in, Describe(test.info), text, test.want)
 		}
 	}
 }
@@ -141,12 +141,12 @@ func story() *Policy {
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		who  user.Info
-		what *request.Info
+		user user.Info
+		info *request.Info
 		want string
 	}{
 		{alice, about("get", "", "pods/log", "dev", "a"), `alice may not get pods/log "a" in the namespace dev: ` +
-			`the nearest rule is in Role dev/pods, which lacks the resource pods/log
+			`the closest rule is in Role dev/pods, which lacks the resource pods/log
 near Role dev/pods by RoleBinding dev/looks to dev: the resource pods/log
 near Role prod/all by RoleBinding prod/all to alice: the namespace dev
 by Role dev/logs: RoleBinding dev
@@ -156,7 +156,7 @@ by ClusterRole cluster-admin: RoleBinding dev
 dangling RoleBinding dev/gone
 `},
 		{alice, about("delete", "", "pods", "dev", "a"), `alice may not delete pods "a" in the namespace dev: ` +
-			`the nearest rule is in Role dev/pods, which lacks the verb delete
+			`the closest rule is in Role dev/pods, which lacks the verb delete
 near Role dev/pods by RoleBinding dev/looks to dev: the verb delete
 near Role prod/all by RoleBinding prod/all to alice: the namespace dev
 by ClusterRole edit: RoleBinding dev
@@ -164,19 +164,18 @@ by ClusterRole cluster-admin: RoleBinding dev
 dangling RoleBinding dev/gone
 `},
 		{robot, about("list", "apps", "deployments", "", ""), `system:serviceaccount:dev:robot may not list ` +
-			`deployments.apps in the whole cluster: no rule that the user has comes near
+			`deployments.apps in the whole cluster: the user has no similar rule
 by ClusterRole cluster-admin: ClusterRoleBinding
 `},
-		{alice, &request.Info{Verb: "get", Path: "/metrics"}, `alice may not get /metrics: no rule that the user has ` +
-			`comes near
+		{alice, &request.Info{Verb: "get", Path: "/metrics"}, `alice may not get /metrics: the user has no similar rule
 by ClusterRole cluster-admin: ClusterRoleBinding
 `},
 	} {
-		e := Explain(story(), test.who, test.what)
+		e := Explain(story(), test.user, test.info)
 		var b strings.Builder
 		fmt.Fprintln(&b, e.Summary)
 		for _, n := range e.Nearest {
-			fmt.Fprintf(&b, "near %s by %s to %s: %s\n", n.Role, n.Binding, n.Subject.Name, listed(n.Missing))
+			fmt.Fprintf(&b, "near %s by %s to %s: %s\n", n.Role, n.Binding, n.Subject.Name, joinMissing(n.Missing))
 		}
 		for _, g := range e.GrantedBy {
 			fmt.Fprintf(&b, "by %s: %s\n", g.Role, strings.TrimSpace(g.Binding.Kind+" "+g.Binding.Namespace))
@@ -200,7 +199,7 @@ by ClusterRole cluster-admin: ClusterRoleBinding
 	}
 	p = &Policy{Hidden: []string{"clusterroles", "roles"}}
 	if e := Explain(p, alice, about("get", "", "pods", "dev", "")); !strings.Contains(e.Summary,
-		"not shown to who may not list clusterroles, roles") {
-		t.Errorf("nothing is known, and the summary is %s", e.Summary)
+		"because the caller may not list clusterroles, roles") {
+		t.Errorf("all rules are hidden, but the summary is %s", e.Summary)
 	}
 }
