@@ -1,30 +1,30 @@
-# `make help` lists the targets. Everything works on a machine with Go, git and make alone: the other tools are built
-# from tools/go.mod, so that the root module does not carry their dependencies.
+# `make help` lists the targets. They need only Go, git and make: other tools are built from tools/go.mod, so that the
+# root module does not carry their dependencies.
 
 SHELL   := /bin/sh
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X github.com/bowsprit/bowsprit/internal/server/version.version=$(VERSION)
 TOOL    := go tool -modfile=tools/go.mod
 
-# All targets build alike, without cgo and without paths, as the binary is released: what one has compiled the next one
-# finds in the cache, in another clone too. Only the race detector needs cgo.
+# All targets build like the released binary, without cgo and with trimmed paths, so that they share the build cache, even
+# between clones. Only the race detector needs cgo.
 export CGO_ENABLED ?= 0
 export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS 2>/dev/null)) -trimpath)
 
-# Packages tested at the same time. Each brings its own goroutines, so more than the cores only makes timeouts likelier.
+# Packages tested in parallel. More packages than cores only make timeouts more likely.
 P ?= 2
-# Parts of test that run at the same time: e2e and clients mostly wait for programs that start and end, while the compiler
-# and the linker have work for all cores in the others. In the order of test, those that wait meet unit.
+# Targets of test that run in parallel: e2e and clients mostly wait for programs, while the others compile and link on all
+# cores. The order of test pairs the waiting targets with unit.
 J ?= 2
-# How long one fuzz target runs, how long soak goes on, and how many requests it checks.
+# Duration of one fuzz target, duration of soak, and the number of requests that it checks.
 FUZZTIME   ?= 30s
 SOAK       ?= 30m
 OPERATIONS ?= 200000
-# How long each turn of bench-fairness is.
+# Duration of a turn of bench-fairness.
 TURN       ?= 20s
-# How many turns bench-aggregation takes.
+# Number of turns of bench-aggregation.
 TURNS      ?= 3
-# How many objects `compare` tries: ten million comparisons.
+# Number of objects for `compare`: ten million comparisons.
 OBJECTS  ?= 1800000
 # The harness of Kubernetes' own tests; it is not part of this repository.
 SHARED ?= ../shared
@@ -34,7 +34,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
 
 .PHONY: setup
-setup: ## for a new checkout: look for what is needed, fetch the modules, build once; the first time five minutes
+setup: ## prepare a new checkout: check the prerequisites, fetch the modules, build once; five minutes the first time
 	@command -v git >/dev/null || { echo "setup: git is missing; a source archive builds without it, but cannot be committed to"; }
 	@go version || { echo "setup: Go is missing: https://go.dev/dl, the version in go.mod or later"; exit 1; }
 	go mod download
@@ -56,17 +56,17 @@ test: space fmt ## everything that CI checks
 check: test ## the same as test
 
 .PHONY: space
-space: ## is there room for what test writes? It only says so; .ci/run also makes some
+space: ## check the free disk space for test; .ci/run also frees some
 	@.ci/space || true
 
 .PHONY: fmt
-fmt: ## gofmt of every file in git, or in a source archive (lists what differs)
+fmt: ## check the format of every Go file with gofmt
 	@files=$$(git ls-files '*.go' 2>/dev/null); test -n "$$files" || files=$$(find . -name '*.go'); \
 	differs=$$(gofmt -l $$files) && test -z "$$differs" || { echo "run gofmt -w on:"; echo "$$differs"; exit 1; }
 
-# Without those of make node, make operators and make docs-test, whose modules nothing else downloads.
+# Without the modules of make node, make operators and make docs-test, which no other target downloads.
 .PHONY: modules
-modules: ## does each module file that test needs name all that its packages import? It fails early what later builds would
+modules: ## check that the module files of test list all imports, before later builds fail
 	@for file in $$(find . -name go.mod -o -path './test/*' -name '*.mod' | \
 	    grep -v -e /testdata/ -e /bin/ -e /node/ -e /operators/ -e /site/ | sort); do \
 	  dir=$$(dirname $$file); [ $$file != ./$(NEXT) ] || dir=.; \
@@ -94,113 +94,113 @@ vet: ## go vet, staticcheck, govulncheck
 lint: ## the import order and the other rules of internal/lint
 	go test -count=1 ./internal/lint
 
-# go vet looks at all packages with more than go test does by itself (-vet=off here and below): once is enough.
+# go vet checks all packages with more analyzers than go test, so tests run with -vet=off, here and below.
 .PHONY: unit
 unit: ## tests of the root module, with the race detector
 	CGO_ENABLED=1 go test -vet=off -race -p $(P) -timeout 20m -skip '^(TestDocumentation|TestSimulated)$$' ./...
-	go test -vet=off -timeout 20m -run '^TestDocumentation$$' ./cmd/bowsprit # servers by the dozen, which the race detector makes three times as slow
-	go test -vet=off -timeout 20m -run '^TestSimulated$$' ./test/attack # the same for controllers with the largest numbers
+	go test -vet=off -timeout 20m -run '^TestDocumentation$$' ./cmd/bowsprit # dozens of servers, three times as slow under the race detector
+	go test -vet=off -timeout 20m -run '^TestSimulated$$' ./test/attack # large controllers, as slow under the race detector
 	cd tools && go vet ./... && go test -vet=off ./...
 
-# What a program gets that imports us and the next minor version of Kubernetes' libraries: the same code, built with NEXT.
+# The build of a program that imports us and the next minor version of Kubernetes' libraries.
 NEXT := test/libraries/k8s-0.37.mod
 .PHONY: libraries libraries-all
-libraries: ## what is imported, built and tested with Kubernetes' next libraries (test/libraries); importers, which are in test, run them from outside
+libraries: ## test the packages that programs import with Kubernetes' next libraries (test/libraries); importers tests them from another module
 	go test -modfile=$(NEXT) -p $(P) -timeout 10m ./testserver ./internal/admit/expr
 
-libraries-all: ## the whole code vetted with Kubernetes' next libraries, and the tests that lean on them most: ten minutes
+libraries-all: ## vet all code with Kubernetes' next libraries, and run the tests that use them most: ten minutes
 	go vet -modfile=$(NEXT) ./...
 	go test -modfile=$(NEXT) -p $(P) -timeout 10m . ./testserver ./internal/admit/... ./internal/api/... ./internal/kinds \
 	  ./internal/object/... ./internal/rest/...
 
 .PHONY: libraries-update
-libraries-update: ## bring test/libraries up to go.mod
+libraries-update: ## update test/libraries from go.mod
 	sed 's/v0\.36\.3/v0.37.2/' go.mod > $(NEXT)
 	cp go.sum $(NEXT:.mod=.sum)
 	go mod tidy -modfile=$(NEXT)
 
-# AGAIN is go test, but runs once more what has failed: in suites that other people's programs are part of (tools/again).
+# AGAIN is go test with one retry of failed tests, for suites with programs of other projects (tools/again).
 AGAIN := $(CURDIR)/bin/again
 .PHONY: again
 again:
 	@cd tools && go build -o $(AGAIN) ./again
 
 .PHONY: oracle
-oracle: again ## ours against the Kubernetes libraries, with few random cases
+oracle: again ## compare with the Kubernetes libraries, with few random cases
 	cd test/oracle && go vet ./... && $(AGAIN) -vet=off -p $(P) -timeout 30m ./...
 	cd test/oracle-builtins && go vet ./... && $(AGAIN) -vet=off -p $(P) -timeout 30m ./...
 	cd test/konnectivity && go vet ./... && $(AGAIN) -vet=off -timeout 30m ./...
 
-# How many random stories `stories` tells; RANDOM_SEED is the first.
+# Number of random stories of `stories`; RANDOM_SEED is the first seed.
 RANDOM_STORIES ?= 100
 .PHONY: stories
-stories: ## every story of workloads, and random ones, told to our controllers and to Kubernetes': ten minutes
+stories: ## run every story of workloads, and random ones, with our controllers and Kubernetes': ten minutes
 	@mkdir -p bin; cd test/oracle-builtins && STORIES=. RANDOM_STORIES=$(RANDOM_STORIES) \
 	  go test -v -count=1 -timeout 60m ./workloads >../../bin/stories.log 2>&1; code=$$?; \
 	  grep -e '--- FAIL' -e 'after it has differed' -e '^ok' -e '^FAIL' ../../bin/stories.log; \
-	  echo "stories: all that was logged is in bin/stories.log"; exit $$code
+	  echo "stories: the full log is bin/stories.log"; exit $$code
 
 .PHONY: e2e
-e2e: again ## a built binary and a real kubectl
-	@if [ -f test/e2e/go.mod ]; then cd test/e2e && go vet ./... && $(AGAIN) -vet=off -timeout 45m ./...; else echo "e2e: test/e2e is not there yet"; fi
+e2e: again ## test a built binary with a real kubectl
+	@if [ -f test/e2e/go.mod ]; then cd test/e2e && go vet ./... && $(AGAIN) -vet=off -timeout 45m ./...; else echo "e2e: test/e2e does not exist"; fi
 
-# Which attacks `attack` sends: all, or those whose family or name has this text in it.
+# The attacks that `attack` sends: all, or the ones with this text in their group or name.
 ATTACK ?= all
 .PHONY: attack
-attack: ## hostile bodies and expressions against a server process: memory, deadlines, CPU, another user's latency; minutes
+attack: ## send hostile bodies and expressions to a server process, and check memory, deadlines, CPU and another user's latency; minutes
 	ATTACK="$(ATTACK)" go test -vet=off -count=1 -timeout 3h -v -run '^Test(All|Growth)$$' ./test/attack/cost ./test/attack/lists
 
-# How many rollouts kill-rollouts kills the server in.
+# Number of rollouts of kill-rollouts.
 ROLLOUTS ?= 1000
 .PHONY: kill-rollouts
-kill-rollouts: ## ROLLOUTS=1000 rollouts of simulated workloads, the server killed (-9) in the middle of each; not part of test
+kill-rollouts: ## kill the server (-9) in the middle of ROLLOUTS=1000 rollouts of simulated workloads; not part of test
 	cd test/e2e && E2E_ROLLOUTS=$(ROLLOUTS) go test -count=1 -timeout 0 -v -run TestKillRollout .
 
 .PHONY: clients
-clients: build importers again ## controller-runtime, client-go, a client-gen client, Helm and a kubebuilder suite, through envtest; importers
+clients: build importers again ## test with controller-runtime, client-go, a client-gen client, Helm and a kubebuilder suite, through envtest; importers
 	bin/bowsprit envtest bin/envtest
 	cd test/clients && go vet ./... && KUBEBUILDER_ASSETS=$(CURDIR)/bin/envtest $(AGAIN) -vet=off -timeout 30m ./...
 
 .PHONY: setup-envtest-test
-setup-envtest-test: ## the real setup-envtest installs from the index of a release, and what it has installed runs
+setup-envtest-test: ## install a release with the real setup-envtest, and run the installed programs
 	cd tools && go run ./release -root .. -out ../bin/release-envtest -targets $$(go env GOOS)/$$(go env GOARCH)
 	cd test/clients && RELEASE=$(CURDIR)/bin/release-envtest go test -count=1 -timeout 10m -run TestSetupEnvtest .
 
 .PHONY: importers
-importers: again ## modules that import testserver, with each version of k8s.io and controller-runtime that we support; an extension over a database
+importers: again ## test modules that import testserver, with each supported version of k8s.io and controller-runtime, and an extension over a database
 	cd test/importers/client-go && for mod in go.mod k8s-0.37.mod; do $(AGAIN) -modfile=$$mod -timeout 30m . || exit 1; done
 	cd test/importers/controller-runtime && $(AGAIN) -timeout 30m .
 	cd test/importers/sql && go vet . && $(AGAIN) .
 
 .PHONY: importers-all
-importers-all: importers ## importers, and one with the controller-runtime before
+importers-all: importers ## importers, and a module with the previous controller-runtime
 	cd test/importers/controller-runtime && $(AGAIN) -modfile=controller-runtime-0.24.mod .
 
 .PHONY: operators
-operators: ## cert-manager, prometheus-operator, Argo Rollouts, metrics-server and custom metrics at their main job, and the end-to-end suites of JobSet and LeaderWorkerSet; not part of test: ten minutes to build the first time
+operators: ## test the main functions of cert-manager, prometheus-operator, Argo Rollouts, metrics-server and custom metrics, and run the end-to-end suites of JobSet and LeaderWorkerSet; not part of test: ten minutes to build the first time
 	cd test/operators && go vet ./... && go test -timeout 15m ./...
 
 .PHONY: node
-node: ## Kubernetes' own scheduler, controllers and a real node against a built binary, and the image and chart of a release there (test/node); not part of test: it links them, half an hour the first time
+node: ## test a built binary with Kubernetes' own scheduler, controllers and a real node, and the image and chart of a release on that node (test/node); not part of test: half an hour to link the first time
 	cd test/node && go vet . && go test -count=1 -timeout 90m .
 
 .PHONY: bench-node
-bench-node: ## with a real node, bowsprit beside kube-apiserver and etcd: memory with the node idle and with 100 pods, time to the first pod and to 200, 1 GiB by kubectl exec and cp; twenty minutes, half an hour the first time
+bench-node: ## compare bowsprit with kube-apiserver and etcd on a real node: memory with the node idle and with 100 pods, time to the first pod and to 200, 1 GiB by kubectl exec and cp; twenty minutes, half an hour the first time
 	@mkdir -p bin
 	cd test/node && NODE_BENCH=1 go test -count=1 -timeout 90m -v -run TestBench . > ../../bin/node.bench || { cat ../../bin/node.bench; exit 1; }
 	@if grep -q -e '--- SKIP' bin/node.bench; then cat bin/node.bench; else sed -n 's/.* bench: //p' bin/node.bench; fi
 
 .PHONY: first-test
-first-test: build ## time from the start of a kubebuilder suite to its first object; ENVTEST_ASSETS=DIR measures Kubernetes' binaries beside
+first-test: build ## measure the time from the start of a kubebuilder suite to its first object; ENVTEST_ASSETS=DIR also measures Kubernetes' binaries
 	bin/bowsprit envtest bin/envtest
 	cd test/clients && KUBEBUILDER_ASSETS=$(CURDIR)/bin/envtest go test -run '^$$' -bench FirstTest -benchtime 1x -count 5 .
 
 .PHONY: bench-konnectivity
-bench-konnectivity: ## bytes through Konnectivity's halves, ours and upstream's in every combination
+bench-konnectivity: ## measure the throughput of Konnectivity's halves, ours and upstream's in every combination
 	cd test/konnectivity && go test -run '^$$' -bench Throughput -benchtime 3x .
 
 .PHONY: bench
-bench: ## every benchmark, ours and the libraries' side by side; bin/libraries.svg shows the latter
+bench: ## run every benchmark, and the comparisons with the Kubernetes libraries (plot in bin/libraries.svg)
 	@mkdir -p bin
 	go test -run '^$$' -bench . -benchmem -p 1 ./...
 	cd test/oracle && go test -run '^$$' -bench . -benchmem -p 1 ./... > ../../bin/libraries.bench || { cat ../../bin/libraries.bench; exit 1; }
@@ -208,13 +208,13 @@ bench: ## every benchmark, ours and the libraries' side by side; bin/libraries.s
 	cd tools && go run ./plot -title "The schema engine and Kubernetes' libraries" < ../bin/libraries.bench > ../bin/libraries.svg
 
 .PHONY: bench-engine
-bench-engine: ## the schema engine against the Kubernetes libraries: medians of ten, by benchstat
+bench-engine: ## compare the schema engine with the Kubernetes libraries: medians of ten, by benchstat
 	@mkdir -p bin; cd test/oracle && go test -run '^$$' -bench 'Create|Update|Compile|Check|Evaluate|Request|Validate' -benchtime 200ms -count 10 -timeout 0 -p 1 ./schema ./cel ./crd > ../../bin/engine.bench
 	$(TOOL) benchstat -row .fullname -col /by bin/engine.bench
 	cd tools && go run ./plot -title "The schema engine and Kubernetes' libraries" < ../bin/engine.bench > ../bin/engine.svg
 
 .PHONY: compare
-compare: ## OBJECTS random objects (six comparisons each), 60,000 rules, each real definition mutated thousands of times; then what of both engines that ran
+compare: ## compare the engines on OBJECTS random objects (six comparisons each), 60,000 rules, and thousands of mutations of each real definition; then print the coverage
 	cd test/oracle && ORACLE_CASES=$(OBJECTS) go test -v -timeout 0 -run '^TestRandom$$' ./schema | grep -v '^ *=== '
 	cd test/oracle && ORACLE_CASES=60000 go test -v -timeout 0 -run '^TestRandom$$' ./cel | grep -v '^ *=== '
 	cd test/oracle && ORACLE_MUTANTS=3000 go test -v -timeout 0 -run '^TestValidate' ./crd | grep -v -e '^ *=== ' -e '--- PASS'
@@ -223,53 +223,52 @@ compare: ## OBJECTS random objects (six comparisons each), 60,000 rules, each re
 	cd test/oracle && ORACLE_STEP=1 go test -v -timeout 0 -run '^TestHold$$' ./crd | grep -v '^ *=== '
 	$(MAKE) --no-print-directory compare-coverage
 
-# Both engines: what checks and runs schemas and rules here, and in the Kubernetes libraries.
+# The packages for schemas and rules, ours and the Kubernetes libraries'.
 ENGINES := github.com/bowsprit/bowsprit/internal/object/schema,github.com/bowsprit/bowsprit/internal/object/schema/cel,github.com/bowsprit/bowsprit/internal/api/crd,k8s.io/apiextensions-apiserver/pkg/apiserver/schema/...,k8s.io/apiextensions-apiserver/pkg/apiserver/validation,k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation,k8s.io/kube-openapi/pkg/validation/validate
 
 .PHONY: compare-coverage
-compare-coverage: ## how much of both engines the comparisons of schemas, rules and definitions reach
+compare-coverage: ## print the coverage of both engines by the comparisons of schemas, rules and definitions
 	@mkdir -p bin; cd test/oracle && go test -count=1 -timeout 0 -coverpkg=$(ENGINES) -coverprofile=../../bin/engines.cover ./schema ./cel ./crd >/dev/null
 	@awk -F '[: ]' 'NR > 1 { n = $$1 ":" $$2; size[n] = $$3; if ($$4) ran[n] = 1 } END { for (n in size) { p = n; sub("/[^/]*$$", "", p); all[p] += size[n]; if (n in ran) hit[p] += size[n] } \
 	  for (p in all) printf "%5.1f%% of %4d statements  %s\n", 100 * hit[p] / all[p], all[p], p }' bin/engines.cover | sort -k6
 
-# What a release has binaries for; TARGETS=linux/amd64 makes less. `go build` needs a quarter of an hour for each the first
-# time.
+# Platforms of a release; TARGETS=linux/amd64 builds fewer. The first `go build` of each takes a quarter of an hour.
 TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64
 .PHONY: release release-twice packages-test journeys platforms
-release: ## what a version is published as, in bin/release: binaries, .deb, .rpm, image, bill of materials, provenance, checksums
+release: ## build a release in bin/release: binaries, .deb, .rpm, image, bill of materials, provenance, checksums
 	cd tools && go run ./release -root .. -out ../bin/release -targets $(TARGETS)
 
-release-twice: ## a release here and one of a copy of the sources elsewhere: the same bytes
+release-twice: ## check that a release of a copy of the sources has the same bytes
 	packaging/twice.sh $(TARGETS)
 
-packages-test: ## the .deb in a clean Debian: installed, started, used, upgraded, removed; needs root and debootstrap
+packages-test: ## install, start, use, upgrade and remove the .deb in a clean Debian; needs root and debootstrap
 	packaging/packages-test.sh
 
-journeys: ## pages of the documentation followed in a clean Debian, from the .deb on, with times; needs root and debootstrap
+journeys: ## follow pages of the documentation in a clean Debian, from the .deb on, and measure the times; needs root and debootstrap
 	packaging/journeys.sh
 
-platforms: ## does the program compile for each platform of a release?
+platforms: ## compile the program for each platform of a release
 	@for t in $$(echo $(TARGETS) | tr , ' '); do echo "== $$t"; \
 	  CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} go build -o /dev/null ./cmd/bowsprit || exit 1; done
 
 .PHONY: docs
-docs: build ## the documentation as static pages, in bin/docs
+docs: build ## write the documentation as static pages to bin/docs
 	bin/bowsprit docs --write bin/docs
 
 AXE := axe-core-4.10.3
 .PHONY: docs-test
-docs-test: docs ## the pages in headless Chromium: axe-core, dark and light, a phone's width, keys, search; needs chromium and npm
+docs-test: docs ## test the pages in headless Chromium: axe-core, dark and light, a phone's width, keyboard, search; needs chromium and npm
 	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "docs-test: Chromium is missing: apt-get install chromium"; exit 1; }
 	@test -f bin/$(AXE)/axe.min.js || { command -v npm >/dev/null || { echo "docs-test: npm is missing, which fetches $(AXE): apt-get install npm"; exit 1; }; \
 	  mkdir -p bin/$(AXE) && cd bin && npm pack --silent axe-core@$(AXE:axe-core-%=%) && tar -xzf $(AXE).tgz -C $(AXE) --strip-components=1 package/axe.min.js; }
 	cd test/site && go vet . && DOCS_SITE=$(CURDIR)/bin/docs AXE=$(CURDIR)/bin/$(AXE)/axe.min.js go test -count=1 -timeout 60m .
 
 .PHONY: monitoring-test
-monitoring-test: build ## the alert rules' cases and each expression of the dashboard in a real Prometheus, Debian's if there is none
+monitoring-test: build ## test the alert rules and each expression of the dashboard in a real Prometheus, by default Debian's
 	packaging/monitoring-test.sh
 
 .PHONY: fuzz
-fuzz: ## every fuzz target for FUZZTIME=30s, one after the other
+fuzz: ## run every fuzz target for FUZZTIME=30s, one after the other
 	@for dir in $$(git grep -l '^func Fuzz' -- '*_test.go' ':!test' | xargs -n1 dirname | sort -u); do \
 	  for name in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | cut -d' ' -f2); do \
 	    echo "== $$dir $$name"; go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) ./$$dir || exit 1; \
@@ -277,27 +276,27 @@ fuzz: ## every fuzz target for FUZZTIME=30s, one after the other
 	done
 
 .PHONY: soak
-soak: ## mixed load on 5,000 objects for SOAK=30m, then OPERATIONS=200000 requests under kill -9, checked for linearizability
+soak: ## run a mixed load on 5,000 objects for SOAK=30m, then check OPERATIONS=200000 requests under kill -9 for linearizability
 	cd test/e2e && E2E_SOAK=$(SOAK) E2E_OPERATIONS=$(OPERATIONS) go test -count=1 -timeout 0 -v -run 'TestSoak|TestLinearizable' .
 
 .PHONY: bench-fairness
-bench-fairness: ## one user with 500 connections of large lists and writes, and what another's requests take beside it, in turns of TURN=20s; KUBE_APISERVER=PATH measures Kubernetes' beside
+bench-fairness: ## measure a user's requests beside another user's 500 connections with large lists and writes, in turns of TURN=20s; KUBE_APISERVER=PATH also measures Kubernetes'
 	cd test/e2e && E2E_FAIRNESS=$(TURN) E2E_KUBE_APISERVER=$(KUBE_APISERVER) go test -count=1 -timeout 0 -v -run TestFairness .
 
 .PHONY: bench-aggregation
-bench-aggregation: ## CPU time of requests that another server answers, beside a bare ReverseProxy, in TURNS=3; KUBE_APISERVER=PATH measures Kubernetes' beside
+bench-aggregation: ## measure the CPU time of aggregated requests, and of a bare ReverseProxy, in TURNS=3; KUBE_APISERVER=PATH also measures Kubernetes'
 	@mkdir -p bin
 	cd test/e2e && E2E_AGGREGATION_COST=$(TURNS) E2E_KUBE_APISERVER=$(KUBE_APISERVER) go test -count=1 -timeout 0 -v -run TestAggregationCost . \
 	  > ../../bin/aggregation.bench || { cat ../../bin/aggregation.bench; exit 1; }
 	@grep 'of CPU each' bin/aggregation.bench
-	cd tools && go run ./plot -title 'CPU time of the process that passes an aggregated request on' < ../bin/aggregation.bench > ../bin/aggregation.svg
+	cd tools && go run ./plot -title 'CPU time of the process that forwards an aggregated request' < ../bin/aggregation.bench > ../bin/aggregation.svg
 
-# How many nodes and pods bench-workloads simulates, and the folder with Kubernetes' programs and kwok to measure beside;
-# LIMITS=1 also measures those with the limits that their clients ship with, as kwokctl starts them: for minutes.
+# Numbers of nodes and pods of bench-workloads, and a folder with Kubernetes' programs and kwok for comparison; LIMITS=1 also
+# measures them with the default limits of their clients, as in kwokctl: for minutes.
 NODES ?= 1000
 PODS ?= 10000
 .PHONY: bench-workloads
-bench-workloads: ## the first Deployment of a process, then PODS=10000 pods on NODES=1000 nodes: time until all are available, memory; KUBE=DIR, with kube-apiserver, kube-controller-manager, kube-scheduler and kwok, measures those beside
+bench-workloads: ## measure the first Deployment of a process, then PODS=10000 pods on NODES=1000 nodes: time until all are available, memory; KUBE=DIR also measures kube-apiserver, kube-controller-manager, kube-scheduler and kwok in that folder
 	@mkdir -p bin
 	go test -count=5 -run '^$$' -bench FirstDeployment -benchtime 1x ./testserver
 	cd test/e2e && E2E_NODES=$(NODES) E2E_PODS=$(PODS) E2E_KUBE=$(KUBE) E2E_LIMITS=$(LIMITS) go test -count=1 -timeout 0 -v -run TestWorkloadsScale . \
@@ -306,24 +305,24 @@ bench-workloads: ## the first Deployment of a process, then PODS=10000 pods on N
 	cd tools && go run ./plot -title 'Simulated workloads' < ../bin/workloads.bench > ../bin/workloads.svg
 
 .PHONY: conformance
-conformance: build ## Kubernetes' own integration tests and controller-runtime's specs against bin/bowsprit; needs ../shared/conformance
-	@if [ ! -d $(SHARED)/conformance ]; then echo "conformance: skipped, $(SHARED)/conformance is not there"; exit 0; fi; \
+conformance: build ## run Kubernetes' integration tests and controller-runtime's specs against bin/bowsprit; needs ../shared/conformance
+	@if [ ! -d $(SHARED)/conformance ]; then echo "conformance: skipped, $(SHARED)/conformance does not exist"; exit 0; fi; \
 	export SUT_CMD=$(CURDIR)/test/conformance/sut.sh; \
 	for suite in apiext apiext-conversion; do $(SHARED)/conformance/run.sh $$suite; done; \
 	test/conformance/ctrl-runtime.sh $(SHARED)/conformance
 
 .PHONY: conformance-simulated
-conformance-simulated: build ## Kubernetes' conformance tests against bin/bowsprit with simulated nodes, an hour; E2E_TEST=PATH is a binary of them
+conformance-simulated: build ## run Kubernetes' conformance tests against bin/bowsprit with simulated nodes, an hour; E2E_TEST=PATH names a built test binary
 	test/conformance/simulated.sh
 
-# SPECS chooses of the conformance tests by a regular expression of their names.
+# SPECS selects conformance tests by a regular expression of their names.
 SPECS = .
 
 .PHONY: conformance-e2e
-conformance-e2e: ## Kubernetes' conformance tests on a real node, with kube-apiserver and etcd and with a built binary in their place; SPECS=REGEX chooses; hours, half an hour more the first time; results in bin/conformance-e2e
+conformance-e2e: ## run Kubernetes' conformance tests on a real node, with kube-apiserver and etcd, and with a built binary; SPECS=REGEX selects; hours, half an hour more the first time; results in bin/conformance-e2e
 	cd test/node && NODE_CONFORMANCE='$(SPECS)' NODE_CONFORMANCE_RESULTS=$(CURDIR)/bin/conformance-e2e \
 	    go test -count=1 -timeout 12h -v -run '^TestConformance$$' .
 
 .PHONY: conformance-kubectl
-conformance-kubectl: build ## kubectl's own tests with Kubernetes' own controllers against bin/bowsprit, fifteen minutes; needs ../shared/conformance
+conformance-kubectl: build ## run kubectl's own tests with Kubernetes' controllers against bin/bowsprit, fifteen minutes; needs ../shared/conformance
 	test/conformance/kubectl.sh $(SHARED)/conformance

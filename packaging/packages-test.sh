@@ -1,6 +1,7 @@
 #!/bin/sh
-# packages-test.sh: installs the .deb in a clean Debian, starts what its unit starts, uses it, upgrades, removes and purges
-# it. Needs root and debootstrap (apt-get install debootstrap); MIRROR and SUITE name another Debian (chroot.sh).
+# packages-test.sh: installs the .deb in a clean Debian, starts the command of its unit, uses the server, upgrades, removes
+# and purges the package. Needs root and debootstrap (apt-get install debootstrap); MIRROR and SUITE select another Debian
+# (chroot.sh).
 set -e
 cd "$(dirname "$0")/.."
 arch=$(dpkg --print-architecture)
@@ -20,14 +21,14 @@ release $new
 cp "$work/$old"/*.deb "$work/root/tmp/old.deb"
 cp "$work/$new"/*.deb "$work/root/tmp/new.deb"
 
-# serve starts what the unit starts, as a user without rights, and returns when the server says that it is ready. There is no
-# systemd in here: its sandbox and its socket are not tried (cmd/bowsprit tests what is said to the socket).
+# serve starts the command of the unit as an unprivileged user, and returns when the server reports that it is ready. There
+# is no systemd here: its sandbox and its socket are not tested (cmd/bowsprit tests the messages to the socket).
 serve() {
 	command=$(sed -n 's/^ExecStart=//p' "$work/root/usr/lib/systemd/system/bowsprit.service")
 	mkdir -p "$work/root/var/lib/bowsprit"
 	chown 12345:12345 "$work/root/var/lib/bowsprit"
 	chmod 700 "$work/root/var/lib/bowsprit"
-	sed -i 's/^secure-port: .*/secure-port: 0/' "$work/root/etc/bowsprit/bowsprit.yaml" # the machine's ports are not ours
+	sed -i 's/^secure-port: .*/secure-port: 0/' "$work/root/etc/bowsprit/bowsprit.yaml" # the machine may use the default port
 	chroot --userspec=12345:12345 "$work/root" /usr/bin/env -i PATH=/usr/bin $command \
 		>"$work/said" 2>&1 &
 	server=$!
@@ -43,7 +44,7 @@ ctl() { inside bowsprit kubectl --kubeconfig /var/lib/bowsprit/kubeconfig "$@"; 
 echo "== install"
 inside dpkg -i /tmp/old.deb
 inside bowsprit version | grep "$old"
-inside test -f /usr/share/man/man1/bowsprit-serve.1.gz -o ! -d /usr/share/man # minimal systems leave manuals out
+inside test -f /usr/share/man/man1/bowsprit-serve.1.gz -o ! -d /usr/share/man # minimal systems omit manuals
 inside test -f /usr/share/bash-completion/completions/bowsprit
 inside bowsprit config check --config /etc/bowsprit/bowsprit.yaml
 echo "== start and use"

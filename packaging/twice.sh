@@ -1,6 +1,6 @@
 #!/bin/sh
-# twice.sh [TARGETS]: makes a release in this directory, and one of a copy of the commit in another; fails unless both have
-# the same bytes.
+# twice.sh [TARGETS]: builds a release in this directory, and one from a copy of the commit in another; fails unless both
+# have the same bytes.
 set -e
 cd "$(dirname "$0")/.."
 targets=${1:-linux/amd64}

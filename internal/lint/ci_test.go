@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// TestRoomForCI runs .ci/run with a disk of 30 GB, of which each entry of Go's build cache takes one and 20 have to be
-// free. It stands here since these tests always run: go test does not see that a script has changed.
+// TestRoomForCI runs .ci/run with a disk of 30 GB: each entry of Go's build cache takes one GB, and 20 GB must be free.
+// The test is in this package because its tests always run: go test does not notice changed scripts.
 func TestRoomForCI(t *testing.T) {
 	const test = "make test\n"
 	for _, c := range []struct {
 		name    string
 		entries map[int]int // how many by their age in minutes
 		left    int         // after it
-		says    string      // at the end
+		want    string      // at the end
 	}{
 		{"enough", map[int]int{5: 2, 2000: 8}, 10, test},
-		{"the oldest go", map[int]int{5: 2, 130: 3, 500: 4, 2000: 5}, 9, "cache had not used for 1440 minutes\n" + test},
-		{"more go", map[int]int{5: 8, 90: 3, 500: 4}, 8, "not used for 60 minutes\n" + test},
-		{"all go", map[int]int{5: 12, 2000: 1}, 0, "not used for 60 minutes, the rest of the cache\n" + test},
+		{"the oldest go", map[int]int{5: 2, 130: 3, 500: 4, 2000: 5}, 9, "cache unused for 1440 minutes\n" + test},
+		{"more go", map[int]int{5: 8, 90: 3, 500: 4}, 8, "unused for 60 minutes\n" + test},
+		{"all go", map[int]int{5: 12, 2000: 1}, 0, "unused for 60 minutes, the rest of the cache\n" + test},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -61,14 +61,14 @@ func TestRoomForCI(t *testing.T) {
 			cmd.Env = append(os.Environ(), "PATH="+dir+"/bin:"+os.Getenv("PATH"), "GOCACHE="+dir+"/cache", "GOTMPDIR=",
 				"TMPDIR="+dir+"/tmp")
 			out, err := cmd.CombinedOutput()
-			if err != nil || !strings.HasSuffix(string(out), c.says) {
-				t.Errorf("%v, says:\n%s\nwant at the end:\n%s", err, out, c.says)
+			if err != nil || !strings.HasSuffix(string(out), c.want) {
+				t.Errorf("%v, says:\n%s\nwant at the end:\n%s", err, out, c.want)
 			}
 			if left, _ := filepath.Glob(dir + "/cache/a0/*-d"); len(left) != c.left {
 				t.Errorf("%d entries are left, want %d: %s", len(left), c.left, left)
 			}
 			want := "TestLong1 other"
-			if c.says == test {
+			if c.want == test {
 				want = "TestLong1 go-build1 other"
 			}
 			there, _ := filepath.Glob(dir + "/tmp/*")

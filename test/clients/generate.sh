@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the typed client, informers and listers of api/ as the author of an operator does, with Kubernetes' generators.
+# Generates the typed client, informers and listers of api/ with Kubernetes' generators, like the author of an operator.
 set -eu
 cd "$(dirname "$0")"
 module=github.com/bowsprit/bowsprit/test/clients

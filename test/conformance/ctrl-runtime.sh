@@ -7,6 +7,6 @@ HARNESS=$1; shift
 export CONFORMANCE_TMP=${CONFORMANCE_TMP:-/tmp/conformance} KUBEBUILDER_ASSETS=$ROOT/bin/envtest
 "${BOWSPRIT:-$ROOT/bin/bowsprit}" envtest "$KUBEBUILDER_ASSETS" >/dev/null
 [ -d "$CONFORMANCE_TMP/tests/ctrl-runtime" ] || "$HARNESS/generate.sh" ctrl-runtime
-# Module archives do not keep the right to execute; three specs run these scripts.
+# Module archives do not preserve execute permissions; three specs run these scripts.
 chmod +x "$CONFORMANCE_TMP"/src/controller-runtime/pkg/internal/testing/controlplane/testdata/*.sh
 exec "$HARNESS/run-ctrl-runtime.sh" "$@"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs kubectl's own tests, test/cmd of k8s.io/kubernetes, with Kubernetes' kubectl and kube-controller-manager against bin/bowsprit in the
-# place of kube-apiserver and etcd. They are shell functions, run_NAME_tests, one after another in one server.
+# Runs kubectl's own tests, test/cmd of k8s.io/kubernetes, with Kubernetes' kubectl and kube-controller-manager against bin/bowsprit instead
+# of kube-apiserver and etcd. They are shell functions, run_NAME_tests, one after another in one server.
 # Usage: kubectl.sh HARNESS [NAME...], for example
 #   kubectl.sh ../shared/conformance pod kubectl_apply
-# KUBE_APISERVER names another server to run them against: a real kube-apiserver shows what fails for want of something else.
+# KUBE_APISERVER names another server: a real kube-apiserver shows the tests that fail for other reasons.
 # Sources, programs and logs are kept in $CONFORMANCE_TMP/kubernetes. The first run takes some minutes to build.
 set -euo pipefail
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
@@ -17,7 +17,7 @@ mkdir -p "$TMP/cmd" "$TMP/logs" "$SRC/_output"
   go build -ldflags "-s -w $version" -o "$TMP/cmd/" ./cmd/kubectl ./cmd/kubectl-convert ./cmd/kube-controller-manager
 )
 ln -sfn "$TMP/cmd" "$SRC/_output/bin"
-find "$SRC/test/fixtures/pkg/kubectl/plugins" "$SRC/test/cmd" "$SRC/hack" -type f -exec chmod +x {} + # a module does not keep it
+find "$SRC/test/fixtures/pkg/kubectl/plugins" "$SRC/test/cmd" "$SRC/hack" -type f -exec chmod +x {} + # a module archive does not preserve it
 envtest=$(mktemp -d)
 "$ROOT/bin/bowsprit" envtest "$envtest" >/dev/null
 export KUBE_APISERVER=${KUBE_APISERVER:-$envtest/kube-apiserver} ETCD=$envtest/etcd ENVTEST=$envtest

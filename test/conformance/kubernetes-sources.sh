@@ -1,11 +1,11 @@
-# Sourced by scripts that run tests of k8s.io/kubernetes. Sets TMP, where their things are kept, and SRC, a copy of the sources that can be written to.
+# Sourced by scripts that run tests of k8s.io/kubernetes. Sets TMP, the folder of their files, and SRC, a writable copy of the sources.
 VERSION=${KUBERNETES_VERSION:-1.36.3}
 TMP=${CONFORMANCE_TMP:-/tmp/conformance}/kubernetes SRC=${CONFORMANCE_TMP:-/tmp/conformance}/kubernetes/src
 export GOFLAGS="-mod=mod -buildvcs=false"
 
 module() { (cd / && GOFLAGS= go mod download -json "$1@$2" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'); }
 
-# sources HARNESS: makes the copy, if it is not there
+# sources HARNESS: creates the copy if it is missing
 sources() {
   [ -d "$SRC" ] && return 0
   mkdir -p "$TMP"
@@ -13,11 +13,11 @@ sources() {
   (
     cd "$SRC.new"
     rm -rf vendor go.work go.work.sum
-    sed -i "s,=> \./staging/src/\(.*\),=> \1 v0.${VERSION#*.}," go.mod # what lies beside it in Kubernetes' repository is published, too
+    sed -i "s,=> \./staging/src/\(.*\),=> \1 v0.${VERSION#*.}," go.mod # the staging modules are published too
     printf '\nrequire conformance.local/sut v0.0.0\nreplace conformance.local/sut => %s/overlay/sut\n' "$1" >>go.mod
-    mkdir -p staging/src/k8s.io # some tests read what others have stored
+    mkdir -p staging/src/k8s.io # some tests read files that others have stored
     ln -sfn "$(module k8s.io/api "v0.${VERSION#*.}")" staging/src/k8s.io/api
-    find test/integration -name '*.sh' ! -name '*not-executable*' -exec chmod +x {} + # a module does not keep it
+    find test/integration -name '*.sh' ! -name '*not-executable*' -exec chmod +x {} + # a module archive does not preserve it
   )
   mv "$SRC.new" "$SRC"
 }

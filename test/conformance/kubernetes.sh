@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs integration tests of k8s.io/kubernetes against bin/bowsprit: all of test/integration that start a kube-apiserver can be
-# tried. Those that look into the server's own process, or are about what differs on purpose, fail.
+# Runs integration tests of k8s.io/kubernetes against bin/bowsprit: all tests of test/integration that start a kube-apiserver
+# can run. Tests that inspect the server's own process, or that test an intended difference, fail.
 # Usage: kubernetes.sh HARNESS PACKAGE [flags of go test's binary], for example
 #   kubernetes.sh ../shared/conformance apiserver/apply -test.run TestApplyStatus
 # Sources, binaries and logs are kept in $CONFORMANCE_TMP/kubernetes. The first package takes some minutes to build.
@@ -12,11 +12,11 @@ export SUT_CMD=${SUT_CMD:-$ROOT/test/conformance/sut.sh} SUT_TAG=kubernetes
 
 sources "$HARNESS"
 cp -r "$ROOT/test/conformance/testdata/kubernetes/." "$SRC/"
-# What a test puts in the place of the server's resolver of services, in its process, becomes an address to which a
-# service of type ExternalName leads (port 443: needs root).
+# A test's replacement for the in-process service resolver becomes a service of type ExternalName with the same address
+# (port 443: needs root).
 sed -i 's/app\.SetServiceResolverForTests(/sut.SetServiceResolver(/; s/"needs-to-be-non-empty"/sut.ServiceHost()/
   s,"k8s.io/kubernetes/cmd/kube-apiserver/app"$,"conformance.local/sut",' "$SRC/test/integration/examples/apiserver_test.go"
-# Servers of several names on one machine.
+# Several servers with different names on one machine.
 sed -i 's,^\t"k8s.io/apiserver/pkg/server"$,\tserver "k8s.io/kubernetes/test/integration/framework/standin",' \
   "$SRC/test/integration/apiserver/discovery/peer_agg_discovery_test.go" \
   "$SRC/test/integration/apiserver/peerproxy/peer_proxy_test.go"

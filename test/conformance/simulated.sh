@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs Kubernetes' conformance tests (k8s.io/kubernetes/test/e2e, [Conformance]) against bin/bowsprit with simulated nodes:
-# those that need no program to run in a pod can pass, all others are cut off after SPEC_TIMEOUT seconds.
-# Usage: simulated.sh [REGEX], by which the names of tests are chosen; E2E_TEST names a binary of the tests, which takes ten
-# minutes to build otherwise. Logs and results are kept in $CONFORMANCE_TMP/simulated.
+# tests that need no running container can pass, the others are cut off after SPEC_TIMEOUT seconds.
+# Usage: simulated.sh [REGEX], which selects tests by name; E2E_TEST names a built test binary, which otherwise takes ten
+# minutes to build. Logs and results are kept in $CONFORMANCE_TMP/simulated.
 set -euo pipefail
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 CHOSEN=${1:-.} SPEC_TIMEOUT=${SPEC_TIMEOUT:-90} PARALLEL=${PARALLEL:-8}
@@ -10,11 +10,11 @@ TMP=${CONFORMANCE_TMP:-/tmp/conformance}/simulated
 mkdir -p "$TMP"; rm -rf "$TMP/logs" "$TMP/results" "$TMP/data"; mkdir "$TMP/logs"
 E2E_TEST=${E2E_TEST:-$TMP/e2e.test}
 if [ ! -x "$E2E_TEST" ]; then
-  rm -rf "$TMP/programs"; cp -r "$ROOT/test/node/programs" "$TMP/programs" # has Kubernetes' modules in its versions
+  rm -rf "$TMP/programs"; cp -r "$ROOT/test/node/programs" "$TMP/programs" # has Kubernetes' modules in matching versions
   (cd "$TMP/programs" && CGO_ENABLED=0 go test -mod=mod -vet=off -c -o "$E2E_TEST" k8s.io/kubernetes/test/e2e)
 fi
 
-# A new server with four nodes, on which pods live as simulated.yaml says.
+# A new server with four nodes; simulated.yaml defines the life of their pods.
 start() {
   stop
   rm -rf "$TMP/data"
@@ -34,7 +34,7 @@ trap stop EXIT
 start
 export E2E_TEST TMP SPEC_TIMEOUT FLAGS="--ginkgo.no-color --provider=skeleton --kubeconfig=$TMP/data/kubeconfig --disable-log-dump"
 
-# One process for each test: some wait for minutes, and one that is cut off must not take others with it.
+# One process for each test: some wait for minutes, and each can be cut off alone.
 spec() {
   local focus log code=0
   focus=$(printf %s "$1" | sed 's/[^A-Za-z0-9 ]/./g') # a regular expression
@@ -55,7 +55,7 @@ grep -F '[Serial]' "$TMP/all" >"$TMP/serial" || true
 grep -vF '[Serial]' "$TMP/all" >"$TMP/parallel" || true
 : >"$TMP/results"
 xargs -r -d '\n' -P "$PARALLEL" -n 1 bash -c 'spec "$0"' <"$TMP/parallel"
-while read -r -u 3 name; do # one that is cut off leaves its taints and pods, so each has a server of its own
+while read -r -u 3 name; do # a test that is cut off leaves taints and pods behind, so each has its own server
   start
   spec "$name"
 done 3<"$TMP/serial"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Starts and stops bin/bowsprit for ../shared/conformance, by the contract in the README.md there:
+# Starts and stops bin/bowsprit for ../shared/conformance, by the contract in its README.md:
 #   sut.sh start WORKDIR [flags of kube-apiserver]   sut.sh stop WORKDIR
 #   sut.sh store STOREDIR                            sut.sh stop-store STOREDIR
 # Servers of one SUT_STORE_DIR share one etcd (test/oracle/etcd), which the tests may read and write as well.
 # Needs bin/bowsprit (make build), Go for the first run, curl and flock. With KUBE_APISERVER=PATH the server is that
-# kube-apiserver: what it passes is what bin/bowsprit is counted against. SUT_FLAGS are flags for every server.
+# kube-apiserver, for the baseline of bin/bowsprit's results. SUT_FLAGS are flags for every server.
 set -u
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 BOWSPRIT=${BOWSPRIT:-$ROOT/bin/bowsprit}
@@ -12,10 +12,10 @@ ETCD=$ROOT/bin/conformance-etcd
 
 die() { echo "sut.sh: $*"; exit 1; }
 alive() { [ -s "$1" ] && runs "$(cat "$1")"; }
-# runs PID reports whether the process has not ended. One that init has yet to bury is no more.
+# runs PID reports whether the process is running. A zombie is not.
 runs() { kill -0 "$1" 2>/dev/null && [[ $(ps -o stat= -p "$1") != Z* ]]; }
 
-# finish PIDFILE ends the process politely, then not.
+# finish PIDFILE terminates the process, and kills it after a while.
 finish() {
   alive "$1" || { rm -f "$1"; return 0; }
   local pid i
@@ -26,7 +26,7 @@ finish() {
   rm -f "$1"
 }
 
-# store DIR prints the URL of the etcd of DIR, and starts it if need be. Several tests may ask at the same time.
+# store DIR prints the URL of the etcd of DIR, and starts it if necessary. Tests may call it concurrently.
 store() {
   mkdir -p "$1" || exit 1
   (
@@ -47,7 +47,7 @@ store() {
   ) 9>"$1/etcd.lock"
 }
 
-# named COMMAND runs it on a machine that is called $SUT_HOSTNAME, if there is one (needs root).
+# named COMMAND runs a command with the host name $SUT_HOSTNAME, if it is set (needs root).
 named() {
   if [ -n "${SUT_HOSTNAME:-}" ]; then
     exec setsid unshare --uts sh -c 'hostname "$0" && exec "$@"' "$SUT_HOSTNAME" "$@"
@@ -55,7 +55,7 @@ named() {
   exec setsid "$@"
 }
 
-# alike has servers of several names show one certificate, which is what --peer-ca-file of the tests believes.
+# alike gives servers with different names the same certificate, which --peer-ca-file of the tests trusts.
 alike() {
   [ -n "${SUT_HOSTNAME:-}" ] || return 0
   local shared=${SUT_STORE_DIR:?}/certs
@@ -85,7 +85,7 @@ bowsprit() {
   [ -n "$url" ] || { cat "$1/log"; finish "$1/pid"; die "not ready after a minute"; }
 }
 
-# kube DIR starts $KUBE_APISERVER on a port that is free, with keys for tokens of service accounts unless flags name some.
+# kube DIR starts $KUBE_APISERVER on a free port, with keys for service account tokens unless flags name some.
 kube() {
   local port own=() key=$1/service-account.key
   if [[ " ${flags[*]} " != *" --service-account-key-file="* ]]; then
@@ -109,7 +109,7 @@ kube() {
   cat "$1/log"; finish "$1/pid"; die "not ready"
 }
 
-# start WORKDIR FLAGS starts the drop-in for kube-apiserver with the flags, but for those that say where it keeps and serves what.
+# start WORKDIR FLAGS starts the drop-in for kube-apiserver with the flags, except flags for storage and listeners.
 start() {
   local dir=$1 prefix=/registry flags=() tokens=/dev/null certs=$1/certs name value url
   shift
@@ -118,7 +118,7 @@ start() {
     name=${1%%=*}
     case $1 in
       --*=*) value=${1#*=}; shift ;;
-      '') shift; continue ;; # some tests give an empty one
+      '') shift; continue ;; # some tests pass an empty flag
       *) shift; value=true; if [ $# -gt 0 ] && [[ $1 != --* ]]; then value=$1; shift; fi ;;
     esac
     case $name in

@@ -1,6 +1,6 @@
 #!/bin/sh
-# systemctl for a system without systemd, as far as the installation of the package calls it: starts what the unit
-# starts, as a user without rights, and returns when the server says that it is ready.
+# systemctl for a system without systemd, for the calls of the package's installation: starts the command of the unit as an
+# unprivileged user, and returns when the server reports that it is ready.
 set -e
 case "$*" in
 "enable --now bowsprit.service") ;;

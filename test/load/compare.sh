@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The same load on bowsprit, on a real kube-apiserver with its etcd, and on a bare handler, in turns: so that a figure can be judged on any machine.
-# Prints the medians of the rounds as a table.
+# Runs the same load on bowsprit, on a real kube-apiserver with its etcd, and on a bare handler, in turns, so that figures are comparable on any
+# machine. Prints the medians of the rounds as a table.
 #
 #   compare.sh LOADGEN [ROUNDS]
 #
-# LOADGEN is the program of ../shared/loadgen. The environment names the others: KUBE_APISERVER (without it, that column stays empty), ETCD
+# LOADGEN is the program of ../shared/loadgen. Environment variables name the others: KUBE_APISERVER (without it, its column stays empty), ETCD
 # (bin/envtest/etcd), BOWSPRIT (bin/bowsprit).
 set -euo pipefail
 cd "$(dirname "$0")/../.."

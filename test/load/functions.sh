@@ -1,5 +1,5 @@
-# What the scripts of this directory share. The one that reads it sets loadgen, and names in "of" the processes of each
-# server whose CPU time counts.
+# Functions for the scripts of this directory. The calling script sets loadgen, and in "of" the processes of each server
+# that count for its CPU time.
 dir=$(mktemp -d)
 pids=()
 declare -A of
@@ -10,7 +10,7 @@ finish() {
 }
 trap finish EXIT
 
-# await FILE PATTERN: until FILE says so
+# await FILE PATTERN: waits until FILE has a line that matches PATTERN
 await() {
 	for _ in $(seq 3000); do
 		grep -q "$2" "$1" 2>/dev/null && return

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Two binaries of bowsprit at the same work in turns: what a change costs. Prints for each work the medians of the rounds
-# and the ratio after/before, CPU time of the server before the speed that a client sees, since the CPU time moves less on
-# a busy machine; then what start, rest and stop take, and the sizes.
+# Measures the cost of a change: two binaries of bowsprit run the same operations in turns. Prints for each operation the
+# medians of the rounds and the ratio after/before, for the server's CPU time, which varies less on a busy machine, and for
+# the speed of the client; then the cost of start, idle and stop, and the sizes.
 #
 #	turns.sh LOADGEN BEFORE AFTER [ROUNDS]
 #
 # LOADGEN is the program of ../shared/loadgen. CRDS names a directory of definitions, which are loaded, too. OPERATIONS
-# names other work, one a line. Each turn starts a fresh server on a fresh directory, with FLAGS_BEFORE or FLAGS_AFTER.
-# With USER_AFTER the work is done after by a user of that name, who may do it by RBAC, where the administrator does it
-# before: what it costs to know, to ask and to note who does what.
+# names other operations, one per line. Each turn starts a fresh server on a fresh directory, with FLAGS_BEFORE or FLAGS_AFTER.
+# With USER_AFTER, a user of that name with permissions by RBAC runs the operations of AFTER instead of the administrator:
+# this measures authentication, authorization and audit.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 loadgen=${1:?turns.sh LOADGEN BEFORE AFTER [ROUNDS]} before=${2:?BEFORE is missing} after=${3:?AFTER is missing} rounds=${4:-5}
@@ -24,7 +24,7 @@ declare -A binary=([before]=$before [after]=$after) flags=([before]=${FLAGS_BEFO
 
 now() { date +%s%N; }
 
-# memory NAME WHEN: notes its resident memory, and the part of that which is not pages of files
+# memory NAME WHEN: records its resident memory, and the anonymous part
 memory() {
 	note "$1" "$2, KiB" "$(awk '$1 == "VmRSS:" {print $2}' "/proc/${of[$1]}/status")"
 	note "$1" "$2, KiB without files" "$(awk '$1 == "RssAnon:" {print $2}' "/proc/${of[$1]}/status")"
@@ -33,11 +33,11 @@ memory() {
 # note NAME WHAT VALUE
 note() { echo "$1|$2|$3" >>"$dir/notes"; }
 
-# turn NAME: one server's life
+# turn NAME: runs one server from start to stop
 turn() {
 	local name=$1 start
 	rm -rf "$dir/data"
-	: >"$dir/log" # the last server's "ready" is not this one's
+	: >"$dir/log" # removes the "ready" of the last server
 	start=$(now)
 	# shellcheck disable=SC2086
 	"${binary[$name]}" serve --data-dir "$dir/data" --secure-port 0 ${flags[$name]} >"$dir/log" 2>&1 &
@@ -80,7 +80,7 @@ turn() {
 
 for name in before after; do note "$name" "binary, bytes" "$(stat -c %s "${binary[$name]}")"; done
 for round in $(seq "$rounds"); do
-	# whoever comes first in one round comes last in the next
+	# the order alternates between rounds
 	if [ $((round % 2)) = 1 ]; then order="before after"; else order="after before"; fi
 	for name in $order; do turn "$name"; done
 	echo "round $round of $rounds" >&2

@@ -109,7 +109,7 @@ spec:
       valueFrom: {fieldRef: {fieldPath: status.podIP}}
     ports:
     - {name: https, containerPort: 6443, protocol: TCP}
-    # A start reads all data first.
+    # The server reads all data when it starts.
     startupProbe:
       httpGet: {path: /livez, port: https, scheme: HTTPS}
       periodSeconds: 2
