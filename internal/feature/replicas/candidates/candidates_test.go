@@ -273,7 +273,7 @@ func TestCoordinationSeat(t *testing.T) {
 		NewSuffix: func() string { return "s" }, Log: log,
 	})
 	all := control.New(config)
-	for _, l := range Part(Times{RetryPeriod: time.Second}).Loops {
+	for _, l := range Part(Times{15 * time.Second, 10 * time.Second, time.Second}).Loops {
 		h := &part.Host{Log: log, Catalog: cat, View: view, Verbs: config.Verbs, Now: time.Now}
 		all.Add(control.Loop{Name: l.Name, Work: l.New(h), Workers: l.Workers, Election: l.Election})
 	}
