@@ -82,7 +82,7 @@ func TestMissing(t *testing.T) {
 		{rule("list", "-", "secrets", "one"), "prod", about("get", "", "secrets", "dev", "two"),
 			"the verb get, the name two, the namespace dev"},
 		{urls("get", "/healthz"), "", &request.Info{Verb: "get", Path: "/healthz/"},
-			"the URL /healthz/ (a slash at the end"},
+			"the URL /healthz/ (paths with and without a final slash differ"},
 		{urls("get", "/healthz/*"), "", &request.Info{Verb: "get", Path: "/healthz/etcd"}, ""},
 		{urls("get", "*"), "dev", &request.Info{Verb: "get", Path: "/x"}, "a ClusterRoleBinding"},
 	} {
