@@ -54,10 +54,10 @@ func TestNewerFormatInEtcd(t *testing.T) {
 		out, _ := exec.CommandContext(ctx, filepath.Join(binaries, "bowsprit"), "doctor", "--secure-port=0",
 			"--data-dir="+t.TempDir(), "--etcd-servers="+etcd.endpoints()).CombinedOutput()
 		if !regexp.MustCompile(`(?m)^` + state + ` +format +.*` + says).Match(out) {
-			t.Errorf("doctor says nothing like %s of the format:\n%s", says, out)
+			t.Errorf("doctor does not report the format as %s:\n%s", says, out)
 		}
 	}
-	examine("ok", "1, of 1")
+	examine("ok", "1; this version reads formats up to 1")
 	later, err := client.Put(ctx, formatKey, laterFormat)
 	if err != nil {
 		t.Fatal(err)

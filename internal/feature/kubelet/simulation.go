@@ -75,5 +75,5 @@ func (y *way) simulatedLog(
 // errSimulated is the error of a request to a simulated node.
 func errSimulated(node string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf(
-		"node %s is simulated: nothing runs there, so that logs can be read but nothing else can be reached", node))
+		"node %s is simulated: it runs no containers, so only logs can be read", node))
 }

@@ -189,7 +189,7 @@ func TestUnreachable(t *testing.T) {
 	s := start(t)
 	s.create("web", running)
 	raw, err := s.client.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/node-0/proxy/healthz").DoRaw(t.Context())
-	if err == nil || !strings.Contains(string(raw), "node node-0 is simulated: nothing runs there") {
+	if err == nil || !strings.Contains(string(raw), "node node-0 is simulated: it runs no containers") {
 		t.Errorf("%s, %v", raw, err)
 	}
 	down := []byte(`{"metadata":{"annotations":{"bowsprit.dev/simulate-down":"true"}}}`)
