@@ -112,13 +112,15 @@ func (l *Ledger) give(who user.Info, n int64) {
 
 // paceLocked makes the garbage collector eager while the requests under way hold much memory.
 func (l *Ledger) paceLocked() {
-	switch much := l.held >= giveBack; {
-	case much && !l.eager:
+	much := l.held >= giveBack
+	if much == l.eager {
+		return
+	}
+	if l.eager = much; much {
 		collector.begin()
-	case !much && l.eager:
+	} else {
 		collector.end()
 	}
-	l.eager = l.held >= giveBack
 }
 
 func (l *Ledger) refused(reason string) { l.refusal.WithLabelValues(reason).Inc() }
