@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -25,8 +26,8 @@ const (
 	grace = 2 * time.Second
 	// quiet is the time after the end of a client within which the server's CPU use has to end.
 	quiet = 2 * time.Second
-	// settling is the time after a response within which a controller has evaluated the object.
-	settling = 3 * time.Second
+	// settling bounds the time after a response until a controller has evaluated the object.
+	settling = 30 * time.Second
 )
 
 // attack is one request that is meant to cost the server more than its client.
@@ -34,8 +35,14 @@ type attack struct {
 	family, name      string
 	method, path      string
 	contentType, body string
-	// later is set if the server's work begins after its response: a controller evaluates the object.
-	later bool
+	// effect is set if the server's work begins after its response: a controller evaluates the object.
+	effect *effect
+}
+
+// effect is the sign that a controller has evaluated an object.
+type effect struct {
+	watch string // the path and query of a collection
+	text  string // in an event of the watch
 }
 
 // outcome is the cost of an attack.
@@ -94,6 +101,29 @@ func (u user) send(ctx context.Context, a attack) (code int, begin string) {
 	return answer.StatusCode, string(text)
 }
 
+// sees waits for an effect. It reports whether there is one in time.
+func (u user) sees(t *testing.T, e effect) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), settling)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.host+e.watch+"&watch=1", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := u.Do(r)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	events := bufio.NewScanner(answer.Body)
+	for events.Scan() {
+		if strings.Contains(events.Text(), e.text) {
+			return true
+		}
+	}
+	return false
+}
+
 // try sends an attack and measures it. Memory is counted from the server's size before.
 func (p *process) try(t *testing.T, u user, a attack) outcome {
 	t.Helper()
@@ -106,11 +136,8 @@ func (p *process) try(t *testing.T, u user, a attack) outcome {
 	var begin string
 	o.code, begin = u.send(ctx, a)
 	o.took = time.Since(began)
-	if a.later {
-		time.Sleep(settling)
-		if o.code != http.StatusCreated {
-			o.exceeded = append(o.exceeded, "creation")
-		}
+	if a.effect != nil && !u.sees(t, *a.effect) {
+		o.exceeded = append(o.exceeded, "effect")
 	}
 	o.peak = p.memory(t, "VmHWM") - before
 	if testing.Verbose() && os.Getenv("ATTACK_ANSWERS") != "" {
@@ -131,7 +158,7 @@ func (p *process) try(t *testing.T, u user, a attack) outcome {
 func (p *process) leave(t *testing.T, u user, o *outcome) {
 	t.Helper()
 	switch {
-	case o.later:
+	case o.effect != nil:
 	case o.took < time.Second:
 		return
 	default:

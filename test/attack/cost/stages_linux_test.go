@@ -41,20 +41,22 @@ func stage(name, key, template string) string {
 		`"next":{"statusTemplate":%[3]q}}}`, name, key, template)
 }
 
-// stagedPods returns the pods that the Stages select.
+// stagedPods returns the pods that the Stages select. A failing template is reported by an event about its pod. A
+// failing key selects no Stage, so its pod runs.
 func stagedPods() (out []attack) {
-	for _, f := range []struct {
-		family string
-		texts  map[string]string
-	}{{"template", templates}, {"jq", keys}} {
-		for name := range sorted(f.texts) {
-			out = append(out, attack{
-				family: f.family, name: name, later: true,
-				method: http.MethodPost, path: core + "pods", contentType: asJSON,
-				body: fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%[1]q,"labels":{"stage":%[1]q}},`+
-					`"spec":{"containers":[{"name":"c","image":"i"}]}}`, name),
-			})
-		}
+	add := func(family, name string, is effect) {
+		out = append(out, attack{
+			family: family, name: name, effect: &is,
+			method: http.MethodPost, path: core + "pods", contentType: asJSON,
+			body: fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%[1]q,"labels":{"stage":%[1]q}},`+
+				`"spec":{"containers":[{"name":"c","image":"i"}]}}`, name),
+		})
+	}
+	for name := range sorted(templates) {
+		add("template", name, effect{core + "events?fieldSelector=involvedObject.name%3D" + name, `"StageFailed"`})
+	}
+	for name := range sorted(keys) {
+		add("jq", name, effect{core + "pods?fieldSelector=metadata.name%3D" + name, `"phase":"Running"`})
 	}
 	return out
 }
