@@ -55,6 +55,16 @@ test: space fmt ## everything that CI checks
 	@$(MAKE) --no-print-directory -j$(J) modules lint vet unit e2e oracle clients
 check: test ## the same as test
 
+# The targets of test that test-time measures.
+OF ?= lint vet unit e2e oracle clients
+.PHONY: test-time
+test-time: ## run the tests of OF="lint vet unit e2e oracle clients", and print the CPU time of compiling, linking and each package
+	@cd tools && go build -o ../bin/testtime ./testtime
+	@rm -rf bin/test-time && mkdir -p bin/test-time
+	@GOFLAGS='$(GOFLAGS) -exec=$(CURDIR)/bin/testtime -toolexec=$(CURDIR)/bin/testtime -count=1' \
+	  TESTTIME=$(CURDIR)/bin/test-time $(MAKE) --no-print-directory -k -j$(J) $(OF); code=$$?; \
+	  bin/testtime -report bin/test-time; exit $$code
+
 .PHONY: space
 space: ## check the free disk space for test; .ci/run also frees some
 	@.ci/space || true
