@@ -1,11 +1,13 @@
-// Command again runs go test, and repeats failed tests once.
+// Command again runs go test, and repeats failed tests of other projects' programs once.
 //
-//	again [-n 3] [flags of go test] packages
+//	again [-n 3] [-record FILE] [flags of go test] packages
 //
-// It is for suites that compare Bowsprit with other projects' programs. These have races of their own, such as a server
-// that ends the whole process when it is stopped during its start, and no change here repairs them. A test counts as
-// failed if it fails twice. The last line names each test that passes the second time, for an investigation. If more
-// than n tests or packages failed, or a package does not compile, again repeats nothing, because that is not chance.
+// Suites that compare Bowsprit with other projects' programs meet the races of these programs, such as a server that
+// ends the whole process when it is stopped during its start, and no change here repairs them. foreign.txt lists their
+// tests; the failure of any other test is final. A test counts as failed if it fails twice. The last line names each
+// test that passes the second time, as FLAKY, for an investigation, and FILE keeps the names: a second FLAKY of one
+// name fails. If more than n tests or packages failed, or a package does not compile, again repeats nothing, because
+// that is not chance.
 package main
 
 import (
@@ -17,29 +19,48 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 func main() {
-	most := 3
+	list, err := parse(foreignText)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "again: foreign.txt:", err)
+		os.Exit(2)
+	}
+	s := settings{most: 3, list: list}
 	args := os.Args[1:]
-	if len(args) > 1 && args[0] == "-n" {
-		if _, err := fmt.Sscan(args[1], &most); err != nil {
+	for len(args) > 1 && (args[0] == "-n" || args[0] == "-record") {
+		if args[0] == "-record" {
+			s.record = args[1]
+		} else if s.most, err = strconv.Atoi(args[1]); err != nil {
 			fmt.Fprintf(os.Stderr, "again: -n %s is not a number\n", args[1])
 			os.Exit(2)
 		}
 		args = args[2:]
 	}
-	os.Exit(run(os.Stdout, most, args))
+	os.Exit(s.run(os.Stdout, args))
+}
+
+// settings decide which failures are repeated.
+type settings struct {
+	most   int       // more failures than these are not repeated
+	list   []foreign // the tests that may be repeated
+	record string    // the file of earlier FLAKY names; empty to keep none
 }
 
 // run returns the exit code of go test: of the first run, or of the second if there was one.
-func run(out io.Writer, most int, args []string) int {
+func (s settings) run(out io.Writer, args []string) int {
 	code, failed := test(out, args)
-	if code == 0 || !failed.few(most) {
+	if code == 0 || !failed.few(s.most) {
 		return code
 	}
-	fmt.Fprintf(out, "again: once more, since chance may have had a hand in it: %s\n", failed)
+	if final := failed.unlisted(s.list); len(final) > 0 {
+		fmt.Fprintf(out, "again: not repeated, because tools/again/foreign.txt does not list %s\n", strings.Join(final, ", "))
+		return code
+	}
+	fmt.Fprintf(out, "again: repeated once, because another project's program may have failed: %s\n", failed)
 	flags := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return isPackage(a) })
 	for _, p := range failed.packages {
 		again := slices.Clone(flags)
@@ -51,6 +72,16 @@ func run(out io.Writer, most int, args []string) int {
 		}
 	}
 	fmt.Fprintf(out, "again: FLAKY: failed once, and then passed: %s\n", failed)
+	before, err := remember(s.record, failed.names())
+	if err != nil {
+		fmt.Fprintf(out, "again: %v\n", err)
+		return code
+	}
+	if len(before) > 0 {
+		fmt.Fprintf(out, "again: FLAKY for the second time: %s; repair it, and then delete its line in %s\n",
+			strings.Join(before, ", "), s.record)
+		return code
+	}
 	return 0
 }
 
