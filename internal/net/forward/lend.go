@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -21,7 +20,7 @@ func Lend(proxy http.Handler, w http.ResponseWriter, r *http.Request) {
 		proxy.ServeHTTP(w, r)
 		return
 	}
-	lent := &lentBody{body: r.Body}
+	lent := &lentBody{body: r.Body, reading: make(chan struct{}, 1)}
 	defer lent.takeBack() // also if the proxy panics, which is how it aborts a response
 	out := *r
 	out.Body = lent
@@ -32,15 +31,15 @@ func Lend(proxy http.Handler, w http.ResponseWriter, r *http.Request) {
 type lentBody struct {
 	body    io.ReadCloser
 	back    atomic.Bool
-	reading sync.Mutex
+	reading chan struct{} // holds an element during a read
 }
 
 var errTakenBack = errors.New("the request has been answered, its body is not read any more")
 
 // Read implements io.Reader.
 func (b *lentBody) Read(p []byte) (int, error) {
-	b.reading.Lock()
-	defer b.reading.Unlock()
+	b.reading <- struct{}{}
+	defer func() { <-b.reading }()
 	if b.back.Load() {
 		return 0, errTakenBack
 	}
@@ -55,12 +54,14 @@ func (b *lentBody) Close() error {
 
 func (b *lentBody) takeBack() {
 	b.back.Store(true)
-	if b.reading.TryLock() { // no read is in progress: the usual case
-		b.reading.Unlock()
+	select {
+	case b.reading <- struct{}{}: // no read is in progress: the usual case
+		<-b.reading
 		return
+	default:
 	}
-	late := time.AfterFunc(lendMost, func() { _ = b.body.Close() }) // ends the read
-	defer late.Stop()
-	b.reading.Lock()
-	defer b.reading.Unlock()
+	late := time.AfterFunc(lendMost, func() { _ = b.body.Close() }) // ends a read in progress
+	b.reading <- struct{}{}
+	late.Stop()
+	<-b.reading
 }

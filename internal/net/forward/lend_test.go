@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/bowsprit/bowsprit/internal/net/forward"
 )
@@ -26,39 +27,42 @@ func (p *pipe) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestLend answers while a transport waits for more of the body.
+// TestLend answers while a transport waits for more of the body. The second after which Lend closes the body passes in
+// the test's own time, only once all goroutines wait.
 func TestLend(t *testing.T) {
 	for name, late := range map[string]bool{"the client goes on": false, "the client sends no more": true} {
-		t.Run(name, func(t *testing.T) {
-			reader, writer := io.Pipe()
-			body := &pipe{PipeReader: reader, begun: make(chan struct{})}
-			r := httptest.NewRequest(http.MethodPost, "/", body)
-			r.ProtoMajor, r.ContentLength = 2, 6
-			transport := make(chan error)
-			forward.Lend(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				go func() {
-					_, err := io.Copy(io.Discard, r.Body)
-					transport <- err
-				}()
-				<-body.begun
-				if !late {
-					go func() { _, _ = writer.Write([]byte("sixbyt")) }()
-				}
-			}), httptest.NewRecorder(), r)
-			if late != (body.unit == 0) {
-				t.Errorf("%d bytes have been read", body.unit)
-			}
-			err := <-transport
-			if late && !errors.Is(err, io.ErrClosedPipe) || err == nil {
-				t.Errorf("the transport's copy ends with %v", err)
-			}
-			if !late {
-				go writer.CloseWithError(io.EOF)
-				if rest, err := io.ReadAll(r.Body); err != nil || len(rest) != 0 {
-					t.Errorf("the rest, for who lent it: %q, %v", rest, err)
-				}
-			}
-		})
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { lend(t, late) }) })
+	}
+}
+
+func lend(t *testing.T, late bool) {
+	reader, writer := io.Pipe()
+	body := &pipe{PipeReader: reader, begun: make(chan struct{})}
+	r := httptest.NewRequest(http.MethodPost, "/", body)
+	r.ProtoMajor, r.ContentLength = 2, 6
+	transport := make(chan error)
+	forward.Lend(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		go func() {
+			_, err := io.Copy(io.Discard, r.Body)
+			transport <- err
+		}()
+		<-body.begun
+		if !late {
+			go func() { _, _ = writer.Write([]byte("sixbyt")) }()
+		}
+	}), httptest.NewRecorder(), r)
+	if late != (body.unit == 0) {
+		t.Errorf("%d bytes have been read", body.unit)
+	}
+	err := <-transport
+	if late && !errors.Is(err, io.ErrClosedPipe) || err == nil {
+		t.Errorf("the transport's copy ends with %v", err)
+	}
+	if !late {
+		go writer.CloseWithError(io.EOF)
+		if rest, err := io.ReadAll(r.Body); err != nil || len(rest) != 0 {
+			t.Errorf("Lend left %q, %v to the server", rest, err)
+		}
 	}
 }
 
