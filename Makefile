@@ -107,9 +107,9 @@ lint: ## the import order and the other rules of internal/lint
 # go vet checks all packages with more analyzers than go test, so tests run with -vet=off, here and below.
 .PHONY: unit
 unit: ## tests of the root module, with the race detector
-	CGO_ENABLED=1 go test -vet=off -race -p $(P) -timeout 20m -skip '^(TestDocumentation|TestSimulated)$$' ./...
+	CGO_ENABLED=1 go test -vet=off -race -p $(P) -timeout 20m -skip '^(TestDocumentation|TestSimulated|TestGrowth)$$' ./...
 	go test -vet=off -timeout 20m -run '^TestDocumentation$$' ./cmd/bowsprit # dozens of servers, three times as slow under the race detector
-	go test -vet=off -timeout 20m -run '^TestSimulated$$' ./test/attack # large controllers, as slow under the race detector
+	go test -vet=off -timeout 20m -run '^(TestSimulated|TestGrowth)$$' ./test/attack ./test/attack/lists # large controllers and lists, as slow under the race detector
 	cd tools && go vet ./... && go test -vet=off ./...
 
 # The build of a program that imports us and the next minor version of Kubernetes' libraries.
