@@ -104,12 +104,22 @@ vet: ## go vet, staticcheck, govulncheck
 lint: ## the import order and the other rules of internal/lint
 	go test -count=1 ./internal/lint
 
-# go vet checks all packages with more analyzers than go test, so tests run with -vet=off, here and below.
+# test/norace.txt lists the packages without concurrency. Names of tests after a package need the race detector.
+NORACE     := $(shell sed -n 's,^\(\./[^ ]*\).*,\1,p' test/norace.txt)
+MIXED      := $(shell sed -n 's,^\(\./[^ ]*\) .*,\1,p' test/norace.txt)
+CONCURRENT := $(shell sed -n 's,^\./[^ ]* ,,p' test/norace.txt)
+EMPTY      :=
+RACE        = $(filter-out $(NORACE) ./internal/lint,$(shell go list ./... | sed 's,^github.com/bowsprit/bowsprit,.,'))
+
+# go vet checks all packages with more analyzers than go test, so tests run with -vet=off, here and below. lint tests
+# internal/lint.
 .PHONY: unit
-unit: ## tests of the root module, with the race detector
-	CGO_ENABLED=1 go test -vet=off -race -p $(P) -timeout 20m -skip '^(TestDocumentation|TestSimulated|TestGrowth)$$' ./...
+unit: ## tests of the root module, with the race detector where there is concurrency
+	CGO_ENABLED=1 go test -vet=off -race -p $(P) -timeout 20m -skip '^(TestDocumentation|TestSimulated)$$' $(RACE)
+	CGO_ENABLED=1 go test -vet=off -race -run '^($(subst $(EMPTY) $(EMPTY),|,$(CONCURRENT)))$$' $(MIXED)
+	go test -vet=off -p $(P) -timeout 20m $(NORACE)
 	go test -vet=off -timeout 20m -run '^TestDocumentation$$' ./cmd/bowsprit # dozens of servers, three times as slow under the race detector
-	go test -vet=off -timeout 20m -run '^(TestSimulated|TestGrowth)$$' ./test/attack ./test/attack/lists # large controllers and lists, as slow under the race detector
+	go test -vet=off -timeout 20m -run '^TestSimulated$$' ./test/attack # large controllers, as slow under the race detector
 	cd tools && go vet ./... && go test -vet=off ./...
 
 # The build of a program that imports us and the next minor version of Kubernetes' libraries.
