@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/bowsprit/bowsprit/internal/api/secrecy"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
@@ -41,7 +42,7 @@ func validateObject(ctx context.Context, c *Call, obj object.Object) (field.Erro
 	if sch == nil {
 		return errs, nil
 	}
-	return sch.ValidateAfter(ctx, errs, obj, nil)
+	return sch.ValidateAfter(ctx, errs, obj, nil, nil)
 }
 
 // validateUpdate returns the validation errors of an update; old errors in unchanged fields pass. Its second result is
@@ -62,9 +63,9 @@ func validateUpdate(ctx context.Context, c *Call, obj, old object.Object) (field
 	switch {
 	case sch == nil:
 	case c.Subresource == "status":
-		errs, err = sch.ValidateStatus(ctx, errs, obj, old)
+		errs, err = sch.ValidateStatus(ctx, errs, obj, old, secrecy.Warner(ctx, c.Version))
 	default:
-		errs, err = sch.ValidateAfter(ctx, errs, obj, old)
+		errs, err = sch.ValidateAfter(ctx, errs, obj, old, secrecy.Warner(ctx, c.Version))
 	}
 	if err != nil {
 		return nil, err

@@ -144,6 +144,16 @@ func Redact(v Version, errs field.ErrorList) field.ErrorList {
 	return fields.Redact(errs, func(detail string) bool { return texts[detail] })
 }
 
+// Warner returns a function that sends an error of an object of a version to the client as a warning, without sensitive
+// values.
+func Warner(ctx context.Context, v Version) func(*field.Error) {
+	return func(err *field.Error) {
+		for _, e := range Redact(v, field.ErrorList{err}) {
+			request.Warn(ctx, e.Error())
+		}
+	}
+}
+
 // messages collects the messages of the rules of a schema.
 func messages(n *objectschema.Node, texts map[string]bool) {
 	if n == nil {

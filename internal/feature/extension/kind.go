@@ -26,6 +26,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/crd"
+	"github.com/bowsprit/bowsprit/internal/api/secrecy"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
@@ -160,9 +161,9 @@ func bySchema(ctx context.Context, v *catalog.Version, obj, old object.Object, s
 	}
 	var errs field.ErrorList
 	if subresource == "status" {
-		errs, err = sch.ValidateStatus(ctx, nil, obj, old)
+		errs, err = sch.ValidateStatus(ctx, nil, obj, old, secrecy.Warner(ctx, v))
 	} else {
-		errs, err = sch.ValidateAfter(ctx, nil, obj, old)
+		errs, err = sch.ValidateAfter(ctx, nil, obj, old, secrecy.Warner(ctx, v))
 	}
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}

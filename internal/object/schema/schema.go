@@ -41,9 +41,9 @@ type Options struct {
 
 // Evaluator runs the CEL rules of a whole schema against an object.
 type Evaluator interface {
-	// Evaluate returns the failures of all rules. old is nil on create; unchanged failures of an update are left out as
-	// ratcheting demands. If ctx ends, the rest of the rules is not run.
-	Evaluate(ctx context.Context, obj, old map[string]any) field.ErrorList
+	// Evaluate returns the failures of all rules. old is nil on create. Ratcheting accepts unchanged failures of an
+	// update: warn receives them instead, unless it is nil. If ctx ends, the rest of the rules is not run.
+	Evaluate(ctx context.Context, obj, old map[string]any, warn func(*field.Error)) field.ErrorList
 }
 
 // Schema is a compiled structural schema.

@@ -101,7 +101,7 @@ func TestScripts(t *testing.T) {
 					}
 					errs := sch.Validate(obj, old)
 					if c.Status {
-						errs = ignoreEnd(sch.ValidateStatus(t.Context(), nil, obj, old))
+						errs = ignoreEnd(sch.ValidateStatus(t.Context(), nil, obj, old, nil))
 					}
 					if got := texts(errs); !slices.Equal(got, c.Errors) {
 						t.Errorf("errors\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.Errors, "\n"))
@@ -170,7 +170,7 @@ func TestShared(t *testing.T) {
 // fixedRules fails always.
 type fixedRules struct{ calls int }
 
-func (r *fixedRules) Evaluate(_ context.Context, _, _ map[string]any) field.ErrorList {
+func (r *fixedRules) Evaluate(_ context.Context, _, _ map[string]any, _ func(*field.Error)) field.ErrorList {
 	r.calls++
 	return field.ErrorList{field.Invalid(field.NewPath("spec"), 1, "a rule")}
 }
@@ -194,7 +194,7 @@ func TestRules(t *testing.T) {
 		{`{}`, field.ErrorList{field.Required(field.NewPath("metadata", "name"), "")}, skipped, 0},
 	} {
 		rules.calls = 0
-		errs := ignoreEnd(s.ValidateAfter(t.Context(), c.before, parse(t, c.obj), nil))
+		errs := ignoreEnd(s.ValidateAfter(t.Context(), c.before, parse(t, c.obj), nil, nil))
 		if last := errs[len(errs)-1].Error(); last != c.last || rules.calls != c.calls {
 			t.Errorf("%s: last error %q, %d calls", c.obj, last, rules.calls)
 		}
@@ -235,7 +235,7 @@ func TestScale(t *testing.T) {
 		}
 	}
 	both := parse(t, `{"spec":{"replicas":-1},"status":{"replicas":-1}}`)
-	if got := texts(ignoreEnd(s.ValidateStatus(t.Context(), nil, both, map[string]any{}))); len(got) != 1 {
+	if got := texts(ignoreEnd(s.ValidateStatus(t.Context(), nil, both, map[string]any{}, nil))); len(got) != 1 {
 		t.Errorf("status: %q", got)
 	}
 }
@@ -285,7 +285,7 @@ func FuzzSchema(f *testing.F) {
 		if err != nil {
 			t.Skip()
 		}
-		ignoreEnd(s.ValidateStatus(t.Context(), nil, obj, parse(t, objText)))
+		ignoreEnd(s.ValidateStatus(t.Context(), nil, obj, parse(t, objText), nil))
 		if _, err := s.NormalizeRequest(obj); err != nil {
 			return
 		}

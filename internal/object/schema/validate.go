@@ -10,14 +10,15 @@ import (
 // Validate returns all errors of obj. old is the object before an update (nil on create): old errors in unchanged parts
 // pass. Neither is changed.
 func (s *Schema) Validate(obj, old map[string]any) field.ErrorList {
-	errs, _ := s.ValidateAfter(context.Background(), nil, obj, old)
+	errs, _ := s.ValidateAfter(context.Background(), nil, obj, old, nil)
 	return errs
 }
 
 // ValidateAfter is Validate for a caller with its own errors about the object's metadata. They come first, and may
-// prevent the rules from running. The error is ctx's, if ctx ended early.
+// prevent the rules from running. warn receives the failures of rules that ratcheting accepts; nil drops them. The
+// error is ctx's, if ctx ended early.
 func (s *Schema) ValidateAfter(
-	ctx context.Context, errs field.ErrorList, obj, old map[string]any,
+	ctx context.Context, errs field.ErrorList, obj, old map[string]any, warn func(*field.Error),
 ) (field.ErrorList, error) {
 	w := newWalk(ctx, s)
 	if !w.valid(s.root, obj) {
@@ -34,13 +35,13 @@ func (s *Schema) ValidateAfter(
 		errs = s.explainScale(errs, obj, true)
 		errs = append(errs, explainMeta(s.root, obj, "")...)
 	}
-	return s.evaluate(ctx, errs, obj, old)
+	return s.evaluate(ctx, errs, obj, old, warn)
 }
 
 // ValidateStatus is ValidateAfter for the status subresource: only the status is checked, except that list types and
 // rules are checked everywhere.
 func (s *Schema) ValidateStatus(
-	ctx context.Context, errs field.ErrorList, obj, old map[string]any,
+	ctx context.Context, errs field.ErrorList, obj, old map[string]any, warn func(*field.Error),
 ) (field.ErrorList, error) {
 	n, w := s.root.Properties["status"], newWalk(ctx, s)
 	if status, ok := obj["status"]; ok && n != nil && !w.valid(n, status) {
@@ -54,12 +55,12 @@ func (s *Schema) ValidateStatus(
 	if lists := s.explainLists(s.root, obj, ""); len(lists) > 0 && len(s.explainLists(s.root, old, "")) == 0 {
 		errs = append(errs, lists...)
 	}
-	return s.evaluate(ctx, errs, obj, old)
+	return s.evaluate(ctx, errs, obj, old, warn)
 }
 
 // evaluate runs the rules, unless errs show that the object does not have the shape required by rules.
 func (s *Schema) evaluate(
-	ctx context.Context, errs field.ErrorList, obj, old map[string]any,
+	ctx context.Context, errs field.ErrorList, obj, old map[string]any, warn func(*field.Error),
 ) (field.ErrorList, error) {
 	if s.rules == nil {
 		return errs, nil
@@ -69,7 +70,7 @@ func (s *Schema) evaluate(
 			field.Invalid(nil, nil,
 				"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")), nil
 	}
-	errs = append(errs, s.rules.Evaluate(ctx, obj, old)...)
+	errs = append(errs, s.rules.Evaluate(ctx, obj, old, warn)...)
 	return errs, ctx.Err()
 }
 

@@ -21,14 +21,14 @@ func TestValidationEnds(t *testing.T) {
 		`{"status":{"good":` + many + `}}`,
 	} {
 		obj := parse(t, text)
-		if _, err := s.ValidateAfter(t.Context(), nil, obj, nil); err != nil {
+		if _, err := s.ValidateAfter(t.Context(), nil, obj, nil, nil); err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
 		cancel()
-		if errs, err := s.ValidateAfter(ctx, nil, obj, nil); !errors.Is(err, context.Canceled) || errs != nil {
+		if errs, err := s.ValidateAfter(ctx, nil, obj, nil, nil); !errors.Is(err, context.Canceled) || errs != nil {
 			t.Errorf("%d: %d errors, %v", i, len(errs), err)
 		}
-		if _, err := s.ValidateStatus(ctx, nil, obj, nil); errors.Is(err, context.Canceled) != (i == 3) {
+		if _, err := s.ValidateStatus(ctx, nil, obj, nil, nil); errors.Is(err, context.Canceled) != (i == 3) {
 			t.Errorf("status, %d: %v", i, err)
 		}
 	}

@@ -129,7 +129,7 @@ func BenchmarkEvaluate(b *testing.B) {
 			b.Run(name+"by=bowsprit", func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if errs := our.Evaluate(context.Background(), s.obj, old); len(errs) > 0 {
+					if errs := our.Evaluate(context.Background(), s.obj, old, nil); len(errs) > 0 {
 						b.Fatal(errs)
 					}
 				}

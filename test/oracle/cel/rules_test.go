@@ -1,7 +1,6 @@
 package cel
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -104,9 +104,7 @@ func (s *subject) compare(t *testing.T, obj, old map[string]any) (failures int) 
 		if old != nil {
 			before = old
 		}
-		var warnings []string
-		ours, left := s.our.EvaluateAt(nil, obj, before,
-			cel.EvalOptions{Budget: budget, Warn: func(w string) { warnings = append(warnings, w) }})
+		ours, left := s.our.EvaluateAt(nil, obj, before, cel.EvalOptions{Budget: budget})
 		if a, b := describe(ours), describe(theirs); !slices.Equal(a, b) {
 			t.Errorf("%s: budget %d\nours     %q\nupstream %q\nobject %s\nold    %s", s.name, budget, a, b, brief(obj),
 				brief(old))
@@ -115,13 +113,17 @@ func (s *subject) compare(t *testing.T, obj, old map[string]any) (failures int) 
 			t.Errorf("%s: budget %d: ours leaves %d, upstream %d\nobject %s\nold    %s", s.name, budget, left,
 				theirLeft, brief(obj), brief(old))
 		}
-		if slices.Sort(warnings); !slices.Equal(warnings, sorted(theirWarnings)) {
-			t.Errorf("%s: warnings\nours     %q\nupstream %q\nobject %s\nold    %s", s.name, warnings, theirWarnings,
-				brief(obj), brief(old))
-		}
 		if budget == celconfig.RuntimeCELCostBudget {
 			failures += len(ours)
-			if a, b := describe(s.our.Evaluate(context.Background(), obj, old)), describe(theirs); !slices.Equal(a, b) {
+			var warnings []string
+			errs := s.our.Evaluate(t.Context(), obj, old, func(w *field.Error) {
+				warnings = append(warnings, w.Error())
+			})
+			if slices.Sort(warnings); !slices.Equal(warnings, sorted(theirWarnings)) {
+				t.Errorf("%s: warnings\nours     %q\nupstream %q\nobject %s\nold    %s", s.name, warnings,
+					theirWarnings, brief(obj), brief(old))
+			}
+			if a, b := describe(errs), describe(theirs); !slices.Equal(a, b) {
 				t.Errorf("%s: uncounted\nours     %q\nupstream %q\nobject %s\nold    %s", s.name, a, b, brief(obj),
 					brief(old))
 			}

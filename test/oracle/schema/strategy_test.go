@@ -81,6 +81,6 @@ func TestStrategy(t *testing.T) {
 
 // statusErrors returns the schema's errors for an update of the status.
 func statusErrors(s *schema.Schema, obj, old map[string]any) field.ErrorList {
-	errs, _ := s.ValidateStatus(context.Background(), nil, obj, old) // the context does not end
+	errs, _ := s.ValidateStatus(context.Background(), nil, obj, old, nil) // the context does not end
 	return errs
 }

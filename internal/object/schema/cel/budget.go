@@ -67,11 +67,11 @@ type evaluation struct {
 	exact     bool  // costs are counted, not estimated
 	extent    int   // of the object, an index of extents; -1: beyond
 	uncertain bool  // the budget may not suffice: exact is needed
-	warn      func(string)
+	warn      func(*field.Error)
 	done      <-chan struct{} // of the context; nil if it never ends
 
 	errs     field.ErrorList
-	warnings []string
+	warnings field.ErrorList
 }
 
 // over reports whether the time for the evaluation is.

@@ -2,7 +2,6 @@ package cel
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
 	"maps"
@@ -123,16 +122,18 @@ func TestCases(t *testing.T) {
 			for j := range c.Values {
 				v := &c.Values[j]
 				obj, old := c.object(v.Spec), c.object(v.Old)
-				expect(t, "evaluate", &v.Errors, texts(rules.Evaluate(context.Background(), obj, old)))
+				var warnings []string
+				errs := rules.Evaluate(t.Context(), obj, old, func(w *field.Error) {
+					warnings = append(warnings, w.Error())
+				})
+				expect(t, "evaluate", &v.Errors, texts(errs))
+				expect(t, "warnings", &v.Warnings, warnings)
 				var before any
 				if old != nil {
 					before = old
 				}
-				var warnings []string
-				counted, _ := rules.EvaluateAt(nil, obj, before,
-					EvalOptions{Warn: func(w string) { warnings = append(warnings, w) }})
+				counted, _ := rules.EvaluateAt(nil, obj, before, EvalOptions{})
 				expect(t, "evaluate, counting costs", &v.Errors, texts(counted))
-				expect(t, "warnings", &v.Warnings, warnings)
 			}
 		})
 	}

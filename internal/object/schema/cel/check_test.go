@@ -106,7 +106,7 @@ func FuzzRule(f *testing.F) {
 		if errs := Check(&root, nil, CheckOptions{}); len(errs) > 0 {
 			return
 		}
-		New(&root, true).Evaluate(context.Background(), resource(spec), resource(spec))
+		New(&root, true).Evaluate(context.Background(), resource(spec), resource(spec), nil)
 		if took := time.Since(start); took > time.Minute {
 			t.Errorf("took %v", took)
 		}

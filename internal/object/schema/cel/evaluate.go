@@ -20,19 +20,17 @@ type EvalOptions struct {
 	Budget int64
 	// NoRatchet reports old failures, too.
 	NoRatchet bool
-	// Warn receives the failures that ratcheting ignores. kube-apiserver sends them as warnings. nil drops them.
-	Warn func(message string)
 }
 
 // Evaluate runs the rules on obj. old is the object before an update, nil on create: rules with oldSelf need it, and
-// old failures pass. obj must have passed the value checks of its schema, in particular its limits. If ctx ends, the
-// remaining rules are skipped.
-func (r *Rules) Evaluate(ctx context.Context, obj, old map[string]any) field.ErrorList {
+// old failures pass: warn receives them, because kube-apiserver sends them as warnings; nil drops them. obj must have
+// passed the value checks of its schema, in particular its limits. If ctx ends, the remaining rules are skipped.
+func (r *Rules) Evaluate(ctx context.Context, obj, old map[string]any, warn func(*field.Error)) field.ErrorList {
 	var before any
 	if old != nil {
 		before = old
 	}
-	e := evaluation{budget: celconfig.RuntimeCELCostBudget, done: ctx.Done()}
+	e := evaluation{budget: celconfig.RuntimeCELCostBudget, warn: warn, done: ctx.Done()}
 	return e.run(r, nil, obj, before, true)
 }
 
@@ -40,7 +38,7 @@ func (r *Rules) Evaluate(ctx context.Context, obj, old map[string]any) field.Err
 //
 // kube-apiserver checks a default twice: as an update of itself without ratcheting, then, if that succeeds, as new.
 func (r *Rules) EvaluateAt(path *field.Path, v, old any, o EvalOptions) (field.ErrorList, int64) {
-	e := evaluation{budget: o.Budget, exact: true, warn: o.Warn}
+	e := evaluation{budget: o.Budget, exact: true}
 	if e.budget == 0 {
 		e.budget = celconfig.RuntimeCELCostBudget
 	}
@@ -244,7 +242,7 @@ func (b *branch) failed(e *evaluation, at *location, r *compiledRule, vars *acti
 	report := func(err *field.Error) {
 		if !r.condition.usesOldSelf && l.unchanged() {
 			if e.warn != nil {
-				e.warnings = append(e.warnings, err.Error())
+				e.warnings = append(e.warnings, err)
 			}
 			return
 		}

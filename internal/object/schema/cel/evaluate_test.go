@@ -47,7 +47,7 @@ func TestBudget(t *testing.T) {
 			spec[i] = strings.Repeat("a", c.size)
 		}
 		obj := resource(spec)
-		got := texts(rules.Evaluate(context.Background(), obj, nil))
+		got := texts(rules.Evaluate(context.Background(), obj, nil, nil))
 		last := ""
 		if len(got) > 0 {
 			last = got[len(got)-1]
@@ -75,12 +75,12 @@ func TestObjectBudget(t *testing.T) {
 	for i := range spec {
 		spec[i] = strings.Repeat("a", int(longest))
 	}
-	got := texts(rules.Evaluate(context.Background(), resource(spec), nil))
+	got := texts(rules.Evaluate(context.Background(), resource(spec), nil, nil))
 	if len(got) != 1 || !strings.HasSuffix(got[0], outOfBudget) {
 		t.Errorf("got %q, want one error: %s", got, outOfBudget)
 	}
 	// The estimates of these exceed the budget, their real cost does not.
-	if got := rules.Evaluate(context.Background(), resource(spec[:400]), nil); got != nil {
+	if got := rules.Evaluate(context.Background(), resource(spec[:400]), nil, nil); got != nil {
 		t.Errorf("got %q", got)
 	}
 }
@@ -92,11 +92,11 @@ func TestEvaluateEnds(t *testing.T) {
 	rules := New(compileSpec(t, arrayOf(items)), true)
 	ctx, cancel := context.WithCancel(t.Context())
 	obj := resource([]any{"too long"})
-	if got := rules.Evaluate(ctx, obj, nil); len(got) != 1 {
+	if got := rules.Evaluate(ctx, obj, nil, nil); len(got) != 1 {
 		t.Errorf("got %q", got)
 	}
 	cancel()
-	if got := rules.Evaluate(ctx, obj, nil); got != nil {
+	if got := rules.Evaluate(ctx, obj, nil, nil); got != nil {
 		t.Errorf("got %q after the end", got)
 	}
 }
@@ -129,7 +129,7 @@ func TestConcurrentEvaluate(t *testing.T) {
 			wg.Go(func() {
 				for _, v := range c.Values {
 					obj, old := c.object(v.Spec), c.object(v.Old)
-					if got := texts(rules.Evaluate(context.Background(), obj, old)); !slices.Equal(got, v.Errors) {
+					if got := texts(rules.Evaluate(context.Background(), obj, old, nil)); !slices.Equal(got, v.Errors) {
 						t.Errorf("%s: got %q, want %q", c.Name, got, v.Errors)
 					}
 					rules.EvaluateAt(nil, obj, nil, EvalOptions{})
@@ -156,7 +156,7 @@ func TestValuesAreViews(t *testing.T) {
 			{Rule: "(self.s + ['c']).size() == 3 && (self.l + [2]).size() == 2 && self.s == ['b', 'a']"},
 		},
 	}), true)
-	if errs := rules.Evaluate(context.Background(), resource(spec), resource(spec)); errs != nil {
+	if errs := rules.Evaluate(context.Background(), resource(spec), resource(spec), nil); errs != nil {
 		t.Error(errs)
 	}
 	full := spec["s"].([]any)[:3]
