@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -143,7 +142,7 @@ func TestElection(t *testing.T) {
 	t.Parallel()
 	st, err := store.Open(t.Context(),
 		store.Config{
-			Etcd: embedded.Config{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true},
+			Etcd: memory.New(),
 			Log:  slog.New(slog.DiscardHandler),
 		})
 	if err != nil {

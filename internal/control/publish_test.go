@@ -9,8 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -18,7 +18,7 @@ import (
 // longer served.
 func TestPublishWhatIsGone(t *testing.T) {
 	t.Parallel()
-	st := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)})
+	st := parttest.OpenStore(t, store.Config{Etcd: memory.New()})
 	log := slog.New(slog.DiscardHandler)
 	cat, view := catalog.New(), watchcache.New(st, watchcache.Options{Log: log})
 	control.Publish(cat, view, log)

@@ -3,7 +3,6 @@ package rest_test
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +24,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -64,7 +63,7 @@ type server struct {
 // start returns a server of objects with its controllers, without package front.
 func start(t testing.TB, plugins ...admit.Plugin) *server {
 	t.Helper()
-	return startWith(t, embedded.Config{},
+	return startWith(t, memory.New(),
 		func(c *verb.Config) { c.Admit.Plugins = append(plugins, c.Admit.Plugins...) })
 }
 
@@ -75,10 +74,9 @@ func topology(view *watchcache.View) admit.Plugin {
 }
 
 // startWith is start with a separate etcd and a changed configuration.
-func startWith(t testing.TB, etcd embedded.Config, change func(*verb.Config)) *server {
+func startWith(t testing.TB, etcd store.Opener, change func(*verb.Config)) *server {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	etcd.Dir, etcd.NoSync = filepath.Join(t.TempDir(), "etcd"), true
 	st, err := store.Open(t.Context(), store.Config{Etcd: etcd, Log: log})
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/request"
-	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
@@ -35,7 +35,7 @@ func (n *noCreations) Authorize(_ context.Context, _ user.Info, what *request.In
 func TestCreationByOtherVerbs(t *testing.T) {
 	t.Parallel()
 	n := &noCreations{}
-	s := startWith(t, embedded.Config{}, func(c *verb.Config) { c.Authorizer = n })
+	s := startWith(t, memory.New(), func(c *verb.Config) { c.Authorizer = n })
 	const leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 	forbidden := map[string]string{"reason": "Forbidden"}
 	lease := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"one"}}`

@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/sharding"
 
 	"github.com/bowsprit/bowsprit/internal/object/codec"
-	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // startSharded is start with the feature gate ShardedListAndWatch.
 func startSharded(t *testing.T) *server {
 	t.Helper()
-	return startWith(t, embedded.Config{}, func(c *verb.Config) {
+	return startWith(t, memory.New(), func(c *verb.Config) {
 		c.Sharded = true
 		next := c.NewUID
 		// The hashes of texts as short as its own are close together.

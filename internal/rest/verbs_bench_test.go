@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// BenchmarkVerbs measures one request of each verb to a ConfigMap, without package front; create and update include an
-// etcd that does not sync.
+// BenchmarkVerbs measures one request of each verb to a ConfigMap, without package front; create and update include a
+// write to the memory backend.
 func BenchmarkVerbs(b *testing.B) {
 	s := start(b)
 	do := func(b *testing.B, method, path, contentType, body string) {

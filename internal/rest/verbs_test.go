@@ -14,7 +14,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
-	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
@@ -400,7 +400,7 @@ func TestVerbs(t *testing.T) {
 func TestUpdated(t *testing.T) {
 	t.Parallel()
 	var told []string
-	s := startWith(t, embedded.Config{}, func(c *verb.Config) {
+	s := startWith(t, memory.New(), func(c *verb.Config) {
 		c.Updated = map[string]func(old, now object.Object){"pods/status": func(old, now object.Object) {
 			told = append(told, look(old, "status.phase")+" to "+look(now, "status.phase"))
 		}}
@@ -526,7 +526,9 @@ func TestTooLarge(t *testing.T) {
 		}
 		return `{` + b.String()[1:] + `}`
 	}
-	tell(t, startWith(t, embedded.Config{MaxRequestBytes: 100 << 10}, func(*verb.Config) {}), []step{
+	etcd := memory.New()
+	etcd.MaxRequestBytes = 100 << 10
+	tell(t, startWith(t, etcd, func(*verb.Config) {}), []step{
 		{
 			do: "POST " + all, body: `{"metadata":{"name":"one"},"data":` + keys("a") + `}`, code: 201,
 			holds: map[string]string{"metadata.managedFields": "<none>"},

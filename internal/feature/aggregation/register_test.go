@@ -12,8 +12,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -88,7 +88,7 @@ func spec(s *parttest.Server, name string) *apiregistrationv1.APIService {
 // left alone.
 func TestRegistration(t *testing.T) {
 	t.Parallel()
-	st := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t), Prefix: "/registry"})
+	st := parttest.OpenStore(t, store.Config{Etcd: memory.New(), Prefix: "/registry"})
 	s := parttest.Start(t, st, Part(Settings{}))
 	r := newRegistration(s.Host)
 	s.Create(Resource, "", `{"metadata":{"name":"v1.batch"},"spec":{"group":"batch","version":"v1",
@@ -135,7 +135,7 @@ func TestRegistration(t *testing.T) {
 // deleted with the version.
 func TestRegistrationOfDefinitions(t *testing.T) {
 	t.Parallel()
-	st := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t), Prefix: "/registry"})
+	st := parttest.OpenStore(t, store.Config{Etcd: memory.New(), Prefix: "/registry"})
 	s := parttest.Start(t, st, Part(Settings{}))
 	r := newRegistration(s.Host)
 	r.running.Store(true)
@@ -167,7 +167,7 @@ func TestRegistrationOfDefinitions(t *testing.T) {
 // TestRegistrationUnread checks that the APIService of a definition that may be unreadable stays.
 func TestRegistrationUnread(t *testing.T) {
 	t.Parallel()
-	st := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t), Prefix: "/registry"})
+	st := parttest.OpenStore(t, store.Config{Etcd: memory.New(), Prefix: "/registry"})
 	const key = control.DefinitionsPrefix + "/bogus"
 	rev, err := st.Create(t.Context(), key, []byte("bogus"))
 	if err != nil {

@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 )
 
 func testContext(t testing.TB) context.Context {
@@ -33,7 +32,7 @@ func openCompacted(t testing.TB, interval time.Duration) *store.Store {
 	s, err := store.Open(testContext(t),
 		store.Config{
 			CompactInterval: interval,
-			Etcd:            embedded.Config{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true},
+			Etcd:            memory.New(),
 			Log:             slog.New(slog.DiscardHandler),
 		})
 	if err != nil {

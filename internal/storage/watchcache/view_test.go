@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,8 +12,7 @@ import (
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
-	"github.com/bowsprit/bowsprit/internal/storage/store/external"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 )
 
 // create writes an object and returns its revision.
@@ -411,23 +409,20 @@ func TestSnapshotAt(t *testing.T) {
 	}
 }
 
-// TestExternal runs two views of one external etcd that another program also uses.
-func TestExternal(t *testing.T) {
+// TestShared runs two views of one etcd that another store also uses.
+func TestShared(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
-	server, err := store.Open(ctx, store.Config{Prefix: "/theirs", Log: slog.New(slog.DiscardHandler),
-		Etcd: embedded.Config{
-			Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true, ListenClientURL: "http://127.0.0.1:0",
-		}})
+	etcd := memory.New()
+	server, err := store.Open(ctx,
+		store.Config{Prefix: "/theirs", Etcd: etcd.Shared(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
 	open := func() (*store.Store, *View) {
 		s, err := store.Open(ctx,
-			store.Config{
-				Etcd: external.Config{Endpoints: []string{server.ClientURL()}}, Log: slog.New(slog.DiscardHandler),
-			})
+			store.Config{Etcd: etcd.Shared(), Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

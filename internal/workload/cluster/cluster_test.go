@@ -18,8 +18,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
@@ -71,7 +71,7 @@ func check[T any, P interface {
 // counted.
 func TestReadAndWrite(t *testing.T) {
 	t.Parallel()
-	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 	s.Create(ref.Namespaces.GroupResource(), "", `{"metadata":{"name":"shop"}}`)
 	c := cluster.Controller(s.Host, "replicaset-controller")
 	yes := true
@@ -126,7 +126,7 @@ func TestReadAndWrite(t *testing.T) {
 // TestTypedIsDecoded checks that a typed object becomes the same object as its decoded JSON.
 func TestTypedIsDecoded(t *testing.T) {
 	t.Parallel()
-	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 6789, time.FixedZone("", 3600)))
 	amounts := corev1.ResourceList{"cpu": resource.MustParse("1000m"), "memory": resource.MustParse("1024Mi")}
 	meta := metav1.ObjectMeta{Name: "n", Labels: map[string]string{}, Finalizers: []string{}, CreationTimestamp: at}
@@ -172,7 +172,7 @@ func TestTypedIsDecoded(t *testing.T) {
 // of the owner, and that Rest depends on their number.
 func TestIndexOfOwners(t *testing.T) {
 	t.Parallel()
-	st := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)})
+	st := parttest.OpenStore(t, store.Config{Etcd: memory.New()})
 	var shared cluster.Shared
 	var x *cluster.Index
 	s := parttest.Start(t, st, part.Part{Handlers: func(h *part.Host) part.Handlers {
@@ -268,7 +268,7 @@ func (a *alarmed) Reconcile(context.Context, string) error {
 // A pause counts by the cluster's clock, and is over when the key is looked at before.
 func TestPausesCountByTheClock(t *testing.T) {
 	t.Parallel()
-	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 	var due []func()
 	stopped := 0
 	s.AfterFunc = func(d time.Duration, f func()) func() bool {

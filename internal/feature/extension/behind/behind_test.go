@@ -19,7 +19,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
@@ -96,7 +96,7 @@ func namespace(name, revision string) string {
 
 func server(t *testing.T) *parttest.Server {
 	t.Helper()
-	return parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	return parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 }
 
 // until waits for something.

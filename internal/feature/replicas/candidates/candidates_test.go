@@ -21,8 +21,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
-	"github.com/bowsprit/bowsprit/internal/testing/etcdtest"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -85,7 +85,7 @@ func (s *still) asked(name string) bool {
 
 func TestCoordination(t *testing.T) {
 	t.Parallel()
-	s := start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	s := start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 	if err := control.Bootstrap(t.Context(), s.Verbs); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestCoordination(t *testing.T) {
 // TestCoordinationOutdated checks that an object that has changed since it was read is left alone.
 func TestCoordinationOutdated(t *testing.T) {
 	t.Parallel()
-	s := start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	s := start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 	if err := control.Bootstrap(t.Context(), s.Verbs); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestCoordinationOutdated(t *testing.T) {
 
 func TestCandidatesOfThePast(t *testing.T) {
 	t.Parallel()
-	s := start(t, parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)}))
+	s := start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
 	if err := control.Bootstrap(t.Context(), s.Verbs); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestCandidatesOfThePast(t *testing.T) {
 // TestCoordinationObserves checks that changes request a reconcile.
 func TestCoordinationObserves(t *testing.T) {
 	t.Parallel()
-	st := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)})
+	st := parttest.OpenStore(t, store.Config{Etcd: memory.New()})
 	s := start(t, st)
 	if err := control.Bootstrap(t.Context(), s.Verbs); err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func TestCoordinationObserves(t *testing.T) {
 // TestCoordinationSeat checks that kube-apiserver's Lease elects the coordinator, and is released at the end.
 func TestCoordinationSeat(t *testing.T) {
 	t.Parallel()
-	st := parttest.OpenStore(t, store.Config{Etcd: etcdtest.Config(t)})
+	st := parttest.OpenStore(t, store.Config{Etcd: memory.New()})
 	log := slog.New(slog.DiscardHandler)
 	resources := kinds.Resources()
 	for _, r := range resources {

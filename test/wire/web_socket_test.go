@@ -1,4 +1,4 @@
-package rest_test
+package wire
 
 import (
 	"encoding/base64"
