@@ -3,7 +3,9 @@ package oraclebuiltins
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,7 +24,7 @@ import (
 
 // TestDisabledFeatures writes random objects with all features, with each feature off, and as releases before 1.36, and
 // checks that we drop the same fields as Kubernetes' strategies. It is not parallel, because Kubernetes has one set of
-// gates for all.
+// gates for all. CHECKS is the number of objects of each kind.
 func TestDisabledFeatures(t *testing.T) {
 	with := prepareRandom(t, kinds.Emulation{}, nil)
 	for _, name := range kinds.Features() {
@@ -117,6 +119,14 @@ func empty(v any) bool {
 	return false
 }
 
+// featureSeeds returns the number of random objects of each kind: CHECKS, or 3.
+func featureSeeds() int64 {
+	if n, err := strconv.ParseInt(os.Getenv("CHECKS"), 10, 64); err == nil {
+		return n
+	}
+	return 3
+}
+
 // prepareRandom writes random objects of all kinds, as new ones and as updates of others.
 func prepareRandom(t *testing.T, e kinds.Emulation, given map[string]bool) map[string]prepared {
 	t.Helper()
@@ -129,7 +139,7 @@ func prepareRandom(t *testing.T, e kinds.Emulation, given map[string]bool) map[s
 			continue
 		}
 		c := &comparison{t: t, r: r, kind: r.Kind}
-		for seed := range int64(8) {
+		for seed := range featureSeeds() {
 			c.prepare(out, fmt.Sprintf("%s %d", r.Kind, seed), seed, "", strategies[r.Kind])
 			for part, s := range parts {
 				if sub, ok := strings.CutPrefix(part, r.Kind+"/"); ok && sub == "status" {
