@@ -51,7 +51,7 @@ func TestSchedulersAgree(t *testing.T) {
 	told := storiesIn(t, "testdata/schedulers/*.txt", os.Getenv("STORIES"), 1)
 	for _, one := range told {
 		t.Run(strings.ReplaceAll(one.name, " ", "-"), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), patience())
 			defer cancel()
 			if err := tellBenches(ctx, benches, one.lines); err != nil {
 				t.Error(err)
