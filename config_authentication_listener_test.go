@@ -111,8 +111,8 @@ func whoAmI(t *testing.T, server *testserver.Server, by *signed, header http.Hea
 		return resp.Status
 	}
 	must(t, json.NewDecoder(resp.Body).Decode(&review))
-	who := review.Status.UserInfo
-	return fmt.Sprintf("%s %s %s", who.Username, who.UID, strings.Join(who.Groups, ","))
+	u := review.Status.UserInfo
+	return fmt.Sprintf("%s %s %s", u.Username, u.UID, strings.Join(u.Groups, ","))
 }
 
 // TestFrontProxy runs each case of a front proxy over real connections.

@@ -28,7 +28,7 @@ import (
 )
 
 // eventually waits for the effect of a change elsewhere.
-func eventually(t *testing.T, what string, is func(ctx context.Context) error) {
+func eventually(t *testing.T, desc string, is func(ctx context.Context) error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 2*time.Minute, true,
@@ -37,7 +37,7 @@ func eventually(t *testing.T, what string, is func(ctx context.Context) error) {
 			return last == nil, nil
 		})
 	if err != nil {
-		t.Fatalf("%s: %v: %v", what, err, last)
+		t.Fatalf("%s: %v: %v", desc, err, last)
 	}
 }
 
@@ -140,12 +140,12 @@ func TestAdmissionOfFront(t *testing.T) {
 // stay, without one they disappear. The authority of its certificate changes each time.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	for _, kept := range []bool{true, false} {
-		t.Run(map[bool]string{true: "data directory", false: "memory"}[kept], func(t *testing.T) {
+	for _, persistent := range []bool{true, false} {
+		t.Run(map[bool]string{true: "data directory", false: "memory"}[persistent], func(t *testing.T) {
 			t.Parallel()
 			front := testserver.Start(t)
 			config := bowsprit.Config{}
-			if kept {
+			if persistent {
 				config.DataDir = t.TempDir()
 			}
 			_, stop := runBehind(t, front.RESTConfig(), config)
@@ -173,7 +173,7 @@ func TestRestart(t *testing.T) {
 					return err
 				})
 				want := 1
-				if kept {
+				if persistent {
 					want = map[string]int{"second": 2, "third": 3}[name]
 				}
 				eventually(t, "the informer shows what is there", func(context.Context) error {

@@ -181,9 +181,9 @@ func TestRenewal(t *testing.T) {
 			l.write(load, client.Resource(vesselsGVR).Namespace("default"), fmt.Sprintf("vessel-%d", i))
 		})
 	}
-	wanted := func(what string, code int, shown tls.Certificate, headers ...string) {
+	wanted := func(desc string, code int, shown tls.Certificate, headers ...string) {
 		t.Helper()
-		eventually(t, what, func(ctx context.Context) error {
+		eventually(t, desc, func(ctx context.Context) error {
 			got, _, err := ask(ctx, server.URL(), shown, headers...)
 			if err == nil && got != code {
 				err = fmt.Errorf("the answer is %d", got)

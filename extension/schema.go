@@ -21,8 +21,8 @@ type derivation struct {
 	within  map[reflect.Type]bool // types being derived: a type inside itself has no schema
 }
 
-// known maps types whose JSON differs from their Go form to schemas.
-var known = map[reflect.Type]apiextensionsv1.JSONSchemaProps{
+// wellKnown maps types whose JSON differs from their Go form to schemas.
+var wellKnown = map[reflect.Type]apiextensionsv1.JSONSchemaProps{
 	reflect.TypeFor[metav1.Time]():          {Type: "string", Format: "date-time"},
 	reflect.TypeFor[metav1.MicroTime]():     {Type: "string", Format: "date-time"},
 	reflect.TypeFor[time.Time]():            {Type: "string", Format: "date-time"},
@@ -43,7 +43,7 @@ func (d *derivation) of(t reflect.Type, path string) (*apiextensionsv1.JSONSchem
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if s, ok := known[t]; ok {
+	if s, ok := wellKnown[t]; ok {
 		return s.DeepCopy(), nil
 	}
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {

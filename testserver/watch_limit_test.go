@@ -34,7 +34,7 @@ func BenchmarkWatch(b *testing.B) {
 	var frame []byte
 	b.Run("bowsprit", func(b *testing.B) {
 		// the object itself comes first
-		frame = tell(b, client, s.URL()+widgetsPath+"?watch=1&resourceVersion=0", 1, update)
+		frame = measureEvents(b, client, s.URL()+widgetsPath+"?watch=1&resourceVersion=0", 1, update)
 	})
 	b.Run("bare", func(b *testing.B) {
 		if frame == nil {
@@ -67,21 +67,21 @@ func BenchmarkWatch(b *testing.B) {
 				}
 			}
 		})
-		tell(b, client, url, 0, func() error { return send(client, http.MethodPost, url, "", "") })
+		measureEvents(b, client, url, 0, func() error { return send(client, http.MethodPost, url, "", "") })
 	})
 }
 
 const watchers = 200
 
-// tell opens watches at url, reads the initial events, first of them, and measures b.N updates. It returns the last
-// event.
-func tell(b *testing.B, client *http.Client, url string, first int, update func() error) (frame []byte) {
+// measureEvents opens watches at url, reads the initial events, first of them, and measures b.N updates. It returns the
+// last event.
+func measureEvents(b *testing.B, client *http.Client, url string, first int, update func() error) (frame []byte) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	var heard sync.WaitGroup // of an update, by every watcher
+	var pending sync.WaitGroup // of an update, by every watcher
 	read := func(from *bufio.Reader) ([]byte, error) {
 		var line []byte
 		for {
@@ -117,18 +117,18 @@ func tell(b *testing.B, client *http.Client, url string, first int, update func(
 				if i == 0 {
 					frame = line
 				}
-				heard.Done()
+				pending.Done()
 			}
 		})
 	}
 	before := cpu()
 	b.ResetTimer()
 	for range b.N {
-		heard.Add(watchers)
+		pending.Add(watchers)
 		if err := update(); err != nil {
 			b.Fatal(err)
 		}
-		heard.Wait()
+		pending.Wait()
 	}
 	b.StopTimer()
 	b.ReportMetric(float64((cpu()-before).Nanoseconds())/1000/float64(b.N*watchers), "cpu-us/event")

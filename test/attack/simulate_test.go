@@ -56,13 +56,13 @@ func (s *simulated) make(text string) {
 }
 
 // until waits for a state of an object.
-func (s *simulated) until(kind, version, namespace, name, what string, is func(map[string]any) bool) {
+func (s *simulated) until(kind, version, namespace, name, desc string, is func(map[string]any) bool) {
 	s.Helper()
 	gv, err := schema.ParseGroupVersion(version)
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.When(gv.WithResource(plurals[kind]), namespace, kind+" "+name+": "+what,
+	s.When(gv.WithResource(plurals[kind]), namespace, kind+" "+name+": "+desc,
 		func(all map[string]*unstructured.Unstructured) bool { return all[name] != nil && is(all[name].Object) })
 }
 

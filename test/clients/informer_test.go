@@ -70,9 +70,9 @@ func TestInformers(t *testing.T) {
 	for _, factory := range []interface{ Start(<-chan struct{}) }{generated, dynamics, metadatas, selected} {
 		factory.Start(ctx.Done())
 	}
-	for what, informer := range all {
+	for change, informer := range all {
 		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-			t.Fatalf("the %s informer did not fill", what)
+			t.Fatalf("the %s informer did not fill", change)
 		}
 	}
 
@@ -99,9 +99,9 @@ func TestInformers(t *testing.T) {
 		slices.Sort(out)
 		return out
 	}
-	for what, informer := range all {
-		want := states(func(l labels.Set) bool { return what != "selected" || l["third"] == "1" })
-		until(ctx, t, "the "+what+" informer shows what a list shows", func() (bool, error) {
+	for change, informer := range all {
+		want := states(func(l labels.Set) bool { return change != "selected" || l["third"] == "1" })
+		until(ctx, t, "the "+change+" informer shows what a list shows", func() (bool, error) {
 			var got []string
 			for _, obj := range informer.GetStore().List() {
 				m := obj.(metav1.Object)

@@ -75,7 +75,7 @@ func bounded(t *testing.T) context.Context {
 }
 
 // until calls f repeatedly until it returns true.
-func until(ctx context.Context, t *testing.T, what string, f func() (bool, error)) {
+func until(ctx context.Context, t *testing.T, desc string, f func() (bool, error)) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -87,7 +87,7 @@ func until(ctx context.Context, t *testing.T, what string, f func() (bool, error
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("%s: not in time; last error: %v", what, err)
+			t.Fatalf("%s: not in time; last error: %v", desc, err)
 		}
 	}
 }

@@ -210,11 +210,11 @@ func TestOwnChartServes(t *testing.T) {
 	must(t, err)
 	robot := rest.AnonymousClientConfig(client)
 	robot.BearerToken = token.Status.Token
-	who, err := builtins(t, robot).AuthenticationV1().SelfSubjectReviews().Create(ctx,
+	review, err := builtins(t, robot).AuthenticationV1().SelfSubjectReviews().Create(ctx,
 		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	must(t, err)
-	if who.Status.UserInfo.Username != "system:serviceaccount:default:robot" {
-		t.Errorf("the token is that of %+v", who.Status.UserInfo)
+	if review.Status.UserInfo.Username != "system:serviceaccount:default:robot" {
+		t.Errorf("the token is that of %+v", review.Status.UserInfo)
 	}
 }
 

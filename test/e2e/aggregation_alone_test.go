@@ -23,8 +23,8 @@ const aloneEnv = "E2E_PROXY_TO"
 var alone = map[string]func(to *url.URL){"ReverseProxy": reverseProxy, "TLS": onlyTLS}
 
 // runAlone is the main function of the test's binary if aloneEnv is set.
-func runAlone(what string) {
-	name, to, _ := strings.Cut(what, " ")
+func runAlone(desc string) {
+	name, to, _ := strings.Cut(desc, " ")
 	target, err := url.Parse(to)
 	if err != nil {
 		panic(err)

@@ -103,9 +103,9 @@ type fairness struct {
 
 // sample is the duration of one request.
 type sample struct {
-	what string
-	took time.Duration
-	err  error
+	measure string
+	took    time.Duration
+	err     error
 }
 
 func newFairness(t *testing.T, server *process) *fairness {
@@ -166,14 +166,14 @@ func (f *fairness) fill() {
 }
 
 // timed records the duration of a request.
-func (f *fairness) timed(what string, request func() error) {
+func (f *fairness) timed(measure string, request func() error) {
 	began := time.Now()
 	err := request()
 	took := time.Since(began)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.samples != nil {
-		*f.samples = append(*f.samples, sample{what, took, err})
+		*f.samples = append(*f.samples, sample{measure, took, err})
 	}
 }
 
@@ -186,14 +186,14 @@ func (f *fairness) phase(length time.Duration, into *[]sample) {
 	f.mu.Unlock()
 	own, health := f.as("modest").CoreV1().ConfigMaps("modest"), f.as("").CoreV1().RESTClient()
 	var all sync.WaitGroup
-	every := func(d time.Duration, what string, request func(ctx context.Context) error) {
+	every := func(d time.Duration, measure string, request func(ctx context.Context) error) {
 		all.Go(func() {
 			tick := time.NewTicker(d)
 			defer tick.Stop()
 			for {
 				select {
 				case <-tick.C:
-					f.timed(what, func() error { return request(f.Context()) })
+					f.timed(measure, func() error { return request(f.Context()) })
 				case <-ctx.Done():
 					return
 				}
@@ -306,9 +306,9 @@ func (f *fairness) report(quiet, loaded []sample) {
 	f.Helper()
 	kinds := map[string]bool{}
 	for _, s := range slices.Concat(quiet, loaded) {
-		kinds[s.what] = true
+		kinds[s.measure] = true
 		if s.err != nil {
-			f.Errorf("%s failed after %s: %v", s.what, s.took, s.err)
+			f.Errorf("%s failed after %s: %v", s.measure, s.took, s.err)
 		}
 	}
 	names := make([]string, 0, len(kinds))
@@ -336,9 +336,9 @@ func (f *fairness) report(quiet, loaded []sample) {
 }
 
 // took returns the durations of a kind of requests, in milliseconds, sorted.
-func took(all []sample, what string) (out []float64) {
+func took(all []sample, measure string) (out []float64) {
 	for _, s := range all {
-		if s.what == what && s.err == nil {
+		if s.measure == measure && s.err == nil {
 			out = append(out, float64(s.took.Microseconds())/1000)
 		}
 	}

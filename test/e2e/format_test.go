@@ -20,7 +20,7 @@ import (
 const (
 	formatKey   = "/bowsprit/format/registry/"
 	laterFormat = `{"format":99,"version":"v99.0.0"}`
-	laterSays   = "was written by bowsprit v99.0.0 in format 99, and this program knows formats up to 1: " +
+	laterSays   = "was written by bowsprit v99.0.0 in format 99, and this version reads formats up to 1: " +
 		"start that version or a later one"
 )
 
@@ -49,12 +49,12 @@ func TestNewerFormatInEtcd(t *testing.T) {
 		`"format":1`) {
 		t.Fatalf("the mark: %v, %v", r, err)
 	}
-	examine := func(state, says string) {
+	examine := func(state, want string) {
 		t.Helper()
 		out, _ := exec.CommandContext(ctx, filepath.Join(binaries, "bowsprit"), "doctor", "--secure-port=0",
 			"--data-dir="+t.TempDir(), "--etcd-servers="+etcd.endpoints()).CombinedOutput()
-		if !regexp.MustCompile(`(?m)^` + state + ` +format +.*` + says).Match(out) {
-			t.Errorf("doctor does not report the format as %s:\n%s", says, out)
+		if !regexp.MustCompile(`(?m)^` + state + ` +format +.*` + want).Match(out) {
+			t.Errorf("doctor does not report the format as %s:\n%s", want, out)
 		}
 	}
 	examine("ok", "1; this version reads formats up to 1")

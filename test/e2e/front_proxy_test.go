@@ -63,7 +63,7 @@ func TestFrontProxy(t *testing.T) {
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-")
 	kubectl(t, server, nil, "create", "role", "reader", "--verb=get,list", "--resource=configmaps")
 	kubectl(t, server, nil, "create", "rolebinding", "reader", "--role=reader", "--group=dev")
-	const who = "-o=jsonpath={.status.userInfo.username} {.status.userInfo.groups} {.status.userInfo.extra.reason}"
+	const output = "-o=jsonpath={.status.userInfo.username} {.status.userInfo.groups} {.status.userInfo.extra.reason}"
 	for _, tc := range []struct {
 		name         string
 		by           *pair
@@ -88,7 +88,7 @@ func TestFrontProxy(t *testing.T) {
 			out, _ := cmd.CombinedOutput()
 			return string(out)
 		}
-		if got := through("auth", "whoami", who); !strings.HasPrefix(got, tc.whoami) {
+		if got := through("auth", "whoami", output); !strings.HasPrefix(got, tc.whoami) {
 			t.Errorf("%s: auth whoami: got %q, want %q", tc.name, got, tc.whoami)
 		}
 		if got := through("get", "--raw", "/api/v1/namespaces/default/configmaps"); !strings.HasPrefix(got, tc.maps) {

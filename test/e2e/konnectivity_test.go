@@ -49,7 +49,7 @@ func TestKonnectivityPage(t *testing.T) {
 		"--health-server-port=8134": "--health-server-port=0",
 	}
 	put := func(name string) string {
-		return place(t, filepath.Join("testdata", "konnectivity", name), filepath.Join(root, name), here)
+		return copyPage(t, filepath.Join("testdata", "konnectivity", name), filepath.Join(root, name), here)
 	}
 	server := startServer(t, "--data-dir="+filepath.Join(root, "data"),
 		"--egress-selector-config-file="+put("egress-selector-configuration.yaml"))
@@ -130,8 +130,8 @@ webhooks:
   rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
 `
 
-// place copies a file with other names of folders and ports, and returns its path.
-func place(t *testing.T, from, to string, instead map[string]string) string {
+// copyPage copies a file with other names of folders and ports, and returns its path.
+func copyPage(t *testing.T, from, to string, instead map[string]string) string {
 	t.Helper()
 	data, err := os.ReadFile(from)
 	if err != nil {

@@ -128,10 +128,10 @@ func TestNoKubelet(t *testing.T) {
 			_, port, _ := net.SplitHostPort(listener.Addr().String())
 			client := onNode(t, server, port, "main")
 			before := goroutines(t, client)
-			for what, ask := range askers(client, server) {
+			for name, ask := range askers(client, server) {
 				ctx := bounded(t, commandLimit)
 				if err := ask(ctx, "main"); err == nil || ctx.Err() != nil {
-					t.Errorf("%s: %v, %v", what, err, ctx.Err())
+					t.Errorf("%s: %v, %v", name, err, ctx.Err())
 				}
 			}
 			awaitGoroutines(t, client, before)

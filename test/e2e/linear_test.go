@@ -64,9 +64,9 @@ func TestLinearizable(t *testing.T) {
 	})
 }
 
-// question is a client's request and outcome its result. Values are unique, so a value identifies its write.
+// operation is a client's request and outcome its result. Values are unique, so a value identifies its write.
 type (
-	question struct {
+	operation struct {
 		verb  string // create, get, update, delete
 		key   string
 		value string // written by create and update
@@ -95,7 +95,7 @@ var register = porcupine.Model{
 	},
 	Init: func() any { return "" },
 	Step: func(state, input, output any) (bool, any) {
-		is, q, a := state.(string), input.(question), output.(outcome)
+		is, q, a := state.(string), input.(operation), output.(outcome)
 		if q.verb == "get" {
 			return a.value == is, is
 		}
@@ -215,7 +215,7 @@ func (h *history) client(ctx context.Context, id int) {
 		}
 		key := fmt.Sprintf("key-%d-%d", n/(linearKeys*linearPerKey), rand.IntN(linearKeys))
 		server := h.clients[rand.IntN(len(h.clients))]
-		q := question{key: key, value: fmt.Sprintf("%d-%d", id, h.values.Add(1))}
+		q := operation{key: key, value: fmt.Sprintf("%d-%d", id, h.values.Add(1))}
 		switch draw := rand.IntN(10); {
 		case draw < 3:
 			q.verb = "get"
@@ -255,7 +255,7 @@ func (h *history) client(ctx context.Context, id int) {
 }
 
 // ask makes one request, once: client-go's retries could execute a write twice without a trace.
-func ask(ctx context.Context, c rest.Interface, q question, known *corev1.ConfigMap) (got *corev1.ConfigMap, a outcome,
+func ask(ctx context.Context, c rest.Interface, q operation, known *corev1.ConfigMap) (got *corev1.ConfigMap, a outcome,
 	drop bool) {
 	ctx, cancel := context.WithTimeout(ctx, linearPatience)
 	defer cancel()

@@ -15,8 +15,8 @@ var update = flag.Bool("update", false, "rewrite the expectations under testdata
 var binaries string
 
 func TestMain(m *testing.M) {
-	if what := os.Getenv(aloneEnv); what != "" {
-		runAlone(what)
+	if alone := os.Getenv(aloneEnv); alone != "" {
+		runAlone(alone)
 	}
 	flag.Parse()
 	os.Exit(runTests(m))

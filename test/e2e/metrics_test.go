@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// family is the description of one metric on a page: help, type, and the names of its labels and bounds of its buckets.
-type family struct {
+// metric is the description of one metric on a page: help, type, and the names of its labels and bounds of its buckets.
+type metric struct {
 	help, kind     string
 	labels, bounds map[string]bool
 }
@@ -87,7 +87,7 @@ func readLines(t *testing.T, path string) (out []string) {
 	return out
 }
 
-func readMetrics(t *testing.T, p *process) map[string]*family {
+func readMetrics(t *testing.T, p *process) map[string]*metric {
 	t.Helper()
 	config := p.config(t)
 	client, err := rest.HTTPClientFor(&rest.Config{
@@ -113,17 +113,17 @@ func readMetrics(t *testing.T, p *process) map[string]*family {
 }
 
 // parseMetrics reads the text format, in which the series of a metric follow its help.
-func parseMetrics(t *testing.T, page io.Reader) map[string]*family {
+func parseMetrics(t *testing.T, page io.Reader) map[string]*metric {
 	t.Helper()
-	out := map[string]*family{}
-	var now *family
+	out := map[string]*metric{}
+	var now *metric
 	lines := bufio.NewScanner(page)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
 		line := lines.Text()
 		if help, ok := strings.CutPrefix(line, "# HELP "); ok {
 			name, text, _ := strings.Cut(help, " ")
-			now = &family{help: text, labels: map[string]bool{}, bounds: map[string]bool{}}
+			now = &metric{help: text, labels: map[string]bool{}, bounds: map[string]bool{}}
 			out[name] = now
 			continue
 		}

@@ -24,9 +24,9 @@ type relay struct {
 	ended sync.WaitGroup
 	mu    struct {
 		sync.Mutex
-		asked []string      // targets of clients, "SOCKS5 host:port" or "CONNECT host:port"
-		more  chan struct{} // closed and replaced at every addition
-		conns map[net.Conn]bool
+		requests []string      // targets of clients, "SOCKS5 host:port" or "CONNECT host:port"
+		more     chan struct{} // closed and replaced at every addition
+		conns    map[net.Conn]bool
 	}
 }
 
@@ -62,7 +62,7 @@ func (r *relay) stop() {
 func (r *relay) since(n int) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.mu.asked[n:])
+	return slices.Clone(r.mu.requests[n:])
 }
 
 // await waits until a client has wanted to reach a target.
@@ -71,7 +71,7 @@ func (r *relay) await(t *testing.T, target string) {
 	ctx := bounded(t, commandLimit)
 	for {
 		r.mu.Lock()
-		asked, more := slices.Clone(r.mu.asked), r.mu.more
+		asked, more := slices.Clone(r.mu.requests), r.mu.more
 		r.mu.Unlock()
 		if slices.Contains(asked, target) {
 			return
@@ -136,7 +136,7 @@ func (r *relay) serve(c net.Conn) error {
 		return err
 	}
 	r.mu.Lock()
-	r.mu.asked = append(r.mu.asked, map[bool]string{true: "SOCKS5 ", false: "CONNECT "}[first[0] == 5]+target)
+	r.mu.requests = append(r.mu.requests, map[bool]string{true: "SOCKS5 ", false: "CONNECT "}[first[0] == 5]+target)
 	close(r.mu.more)
 	r.mu.more = make(chan struct{})
 	r.mu.Unlock()

@@ -263,9 +263,9 @@ func steady(out string) string {
 func TestSteady(t *testing.T) {
 	const log = `I1124 02:19:49.113873    5165 reflector.go:664] "Warning: watch ended with error" ` +
 		`err="very short watch: reflector.go:343: Unexpected watch close"` + "\n"
-	const said = "error: timed out waiting for the condition on crontabs/my-new-cron-object\n"
-	if got := steady(log + said); got != said {
-		t.Errorf("got %q, want %q", got, said)
+	const timeout = "error: timed out waiting for the condition on crontabs/my-new-cron-object\n"
+	if got := steady(log + timeout); got != timeout {
+		t.Errorf("got %q, want %q", got, timeout)
 	}
 }
 

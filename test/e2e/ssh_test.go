@@ -43,7 +43,7 @@ func startSSH(t *testing.T) *tunnel {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	who, as := sshUser(t)
+	user, as := sshUser(t)
 	for _, name := range []string{"host", "user"} {
 		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
 			filepath.Join(dir, name)).CombinedOutput(); err != nil {
@@ -59,18 +59,18 @@ func startSSH(t *testing.T) *tunnel {
 	if as != nil {
 		own(t, dir, as)
 	}
-	return connectSSH(t, dir, sshd, who, env, as)
+	return connectSSH(t, dir, sshd, user, env, as)
 }
 
 // connectSSH starts the client and waits until it listens.
-func connectSSH(t *testing.T, dir, sshd, who string, env []string, as *syscall.Credential) *tunnel {
+func connectSSH(t *testing.T, dir, sshd, user string, env []string, as *syscall.Credential) *tunnel {
 	t.Helper()
 	address := freeport.Address(t)
 	cmd := exec.CommandContext(bounded(t, 5*time.Minute), "ssh", "-D", address, "-v", "-N",
 		"-F", "/dev/null", "-i", filepath.Join(dir, "user"), "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes",
 		"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
 		"-o", fmt.Sprintf("ProxyCommand=%s -i -e -f %s/sshd_config", sshd, dir),
-		who+"@kubernetes-remote-server.example")
+		user+"@kubernetes-remote-server.example")
 	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "HOME="+dir), env...)
 	cmd.WaitDelay = 5 * time.Second // for sshd, which writes to the same place
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}

@@ -1,7 +1,7 @@
 // Package journeys follows pages of the documentation in a clean Debian, word for word, from the installation of the
-// package to what the page ends with, and says how long each took. Each journey has a system of its own, without a
-// network, in which nothing runs but what the page starts.
+// package to the end of the page, and reports the time of each. Each journey has its own system, without a network,
+// that runs only the programs that the page starts.
 //
-// `make journeys` calls it, with a chroot that it makes and a package that it builds. It needs root; without what the
-// target sets, nothing is tested here.
+// `make journeys` runs the tests, with a chroot and a package that it builds. They need root, and are skipped without
+// the variables that the target sets.
 package journeys

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// withGo is what a reader of a page about Go has before it begins. The module is of this checkout instead of the one
-// that is published, and so are the checksums of what it needs.
+// Replacements for the steps of pages about Go: the published module becomes this checkout, with its checksums.
 const (
 	getModule = "```console\n$ go get github.com/bowsprit/bowsprit\n```"
 	getHere   = "```sh\nmkdir operator && cd operator && mv ../tutorial_test.go . && go mod init operator 2> mod.log\n" +
@@ -20,14 +19,14 @@ const (
 	goTestHere = "```sh\ngo mod tidy 2> tidy.log\ngo test ./...\n```\n```text\nok operator\n```"
 )
 
-// journeys begin with the package, as docs/packages.md installs it on Debian, and go on with a page.
+// journeys begin with the installation of the package on Debian, from docs/packages.md, and continue with a page.
 var journeys = []struct {
 	to, page   string
-	from, till string // headings between which the page is followed; "" from its beginning, to its end
-	service    bool   // the page is followed with the server that the package starts
+	from, till string // the first and the last heading to follow; "" for the whole page
+	service    bool   // uses the server that the package starts
 	goTool     bool   // needs Go
 	words      []string
-	limit      time.Duration // of the time that it may take; 0 for any
+	limit      time.Duration // limit for the time; 0 for none
 }{
 	{
 		to: "a served CronTab", page: "first-steps.md", from: "## A kind of your own\n", till: "## Stop, and go on\n",
@@ -47,7 +46,7 @@ var journeys = []struct {
 	{to: "three replicas", page: "tutorials/replicas.md"},
 }
 
-// TestJourneys follows each journey. The times are from the first command to the last.
+// TestJourneys follows each journey. It measures the time from the first command to the last.
 func TestJourneys(t *testing.T) {
 	for _, j := range journeys {
 		t.Run(strings.ReplaceAll(j.to, " ", "-"), func(t *testing.T) {
@@ -63,7 +62,7 @@ func TestJourneys(t *testing.T) {
 				text = strings.ReplaceAll(text, j.words[i], j.words[i+1])
 			}
 			install := between(t, read(t, "packages.md"), "## As a service\n", "## As a container\n")
-			if !j.service { // the page starts a server of its own at the service's port
+			if !j.service { // the page starts its own server at the service's port
 				install += "\n```sh\nkill $(pidof bowsprit); unset KUBECONFIG; rm -r ~/.kube\n```\n"
 			}
 			file := filepath.Join(t.TempDir(), filepath.Base(j.page))
@@ -90,7 +89,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// between returns what stands between two lines of a page.
+// between returns the text between two lines of a page.
 func between(t *testing.T, text, from, till string) string {
 	t.Helper()
 	_, text, found := strings.Cut(text, "\n"+from)

@@ -11,9 +11,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/page"
 )
 
-// enter runs the command that is appended to it in the system at $0, beginning in the folder /root of it. Its network
-// is of its own, so that a page's ports are free, and so are its processes: none outlives the command. $1, $2 and $3
-// are this machine's Go, its modules and what it has built, $4 this repository; "" for a system that is to have none.
+// enter runs the appended command in the system at $0, from the folder /root. The system has its own network, so that
+// the ports of the page are free, and its own process namespace, so that no process outlives the command. $1, $2 and $3
+// are this machine's Go, its modules and its build cache, $4 this repository; "" for a system without them.
 const enter = `set -e
 ip link set lo up
 mount -t proc proc "$0/proc"
@@ -38,7 +38,7 @@ type system struct {
 	goTool bool
 }
 
-// newSystem unpacks one, with the files of a release in /root.
+// newSystem unpacks a system, with the files of a release in /root.
 func newSystem(t *testing.T, goTool bool) system {
 	t.Helper()
 	base, release := os.Getenv("JOURNEYS_CHROOT"), os.Getenv("JOURNEYS_RELEASE")
@@ -54,7 +54,7 @@ func newSystem(t *testing.T, goTool bool) system {
 	run(t, "cp", packages[0], filepath.Join(release, "SHA256SUMS"), filepath.Join(s.root, "root"))
 	run(t, "install", "-m", "755", "systemctl.sh", filepath.Join(s.root, "usr", "bin", "systemctl"))
 	run(t, "mkdir", "-p", filepath.Join(s.root, "run", "systemd", "system"))
-	hosts := filepath.Join(s.root, "etc", "hosts") // which an installer writes, and debootstrap does not
+	hosts := filepath.Join(s.root, "etc", "hosts") // an installer writes it, debootstrap does not
 	if err := os.WriteFile(hosts, []byte("127.0.0.1 localhost\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func run(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// session is a root shell in the system, as after a login.
+// session is a root login shell in the system.
 func (s system) session(t *testing.T) page.Session {
 	t.Helper()
 	path := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -29,12 +29,12 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// backend is a server in the cluster: a webhook, and an API.
+// backend is a server in the cluster: a webhook and an aggregated API.
 type backend struct {
-	ca     []byte
-	port   int32
-	asked  atomic.Int64 // the webhook
-	listed atomic.Int64 // the API
+	ca    []byte
+	port  int32
+	asked atomic.Int64 // the webhook
+	lists atomic.Int64 // the API
 }
 
 func startBackend(t *testing.T) *backend {
@@ -55,7 +55,7 @@ func startBackend(t *testing.T) *backend {
 			{"name":"things","singularName":"thing","namespaced":false,"kind":"Thing","verbs":["list"]}]}`)
 	})
 	mux.HandleFunc("/apis/example.com/v1/things", func(w http.ResponseWriter, _ *http.Request) {
-		b.listed.Add(1)
+		b.lists.Add(1)
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprint(w, `{"kind":"ThingList","apiVersion":"example.com/v1","metadata":{},"items":[]}`)
 	})
@@ -69,7 +69,7 @@ func startBackend(t *testing.T) *backend {
 	return b
 }
 
-// register has the API server call the backend: by a service whose name only the agent can resolve.
+// register creates the webhook and the APIService of the backend, by a service name that only the agent can resolve.
 func (b *backend) register(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	ctx := t.Context()
@@ -126,7 +126,7 @@ func (b *backend) register(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// startAPI starts an API server that reaches its cluster through the site, and has the site's agents show tokens.
+// startAPI starts an API server that reaches its cluster through the site. The site's agents authenticate with tokens.
 func startAPI(t *testing.T, s *site) *kubernetes.Clientset {
 	t.Helper()
 	api := testserver.Start(t, func(c *bowsprit.Config) { c.Egress.ConfigFile = s.config })
@@ -154,8 +154,8 @@ func startAPI(t *testing.T, s *site) *kubernetes.Clientset {
 	return client
 }
 
-// TestAPIServer has an API server reach a webhook and an aggregated API through all pairs, whose agents show tokens of
-// a service account, and an agent replaced while eight clients write.
+// TestAPIServer reaches a webhook and an aggregated API through all pairs. Their agents authenticate with tokens of a
+// service account, and an agent is replaced while eight clients write.
 func TestAPIServer(t *testing.T) {
 	for _, pair := range pairs {
 		t.Run(pair.name, func(t *testing.T) {
@@ -176,8 +176,8 @@ func TestAPIServer(t *testing.T) {
 			}
 			within(t, func() error { return create(t.Context()) })
 			within(t, list)
-			if b.asked.Load() == 0 || b.listed.Load() == 0 {
-				t.Errorf("the backend was asked %d times, and listed %d times", b.asked.Load(), b.listed.Load())
+			if b.asked.Load() == 0 || b.lists.Load() == 0 {
+				t.Errorf("the backend was asked %d times, and listed %d times", b.asked.Load(), b.lists.Load())
 			}
 			var all sync.WaitGroup
 			var good, bad atomic.Int64

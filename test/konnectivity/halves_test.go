@@ -30,22 +30,22 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
-// site is what the halves of one test share.
+// site is the configuration that both halves of a test share.
 type site struct {
 	socket     string
 	port       int    // for agents
 	ca         string // of the server's certificate
 	cert, key  string
-	token      string // a file with a token of agents; "" wants client certificates
-	kubeconfig string // by which it is reviewed
+	token      string // token file of agents; "" for client certificates
+	kubeconfig string // kubeconfig of the server that reviews the token
 	id         string
 	count      int
 	agentCert  string
 	agentKey   string
-	config     string // an EgressSelectorConfiguration that leads here
+	config     string // an EgressSelectorConfiguration for this site
 }
 
-// The service account of the page's manifests.
+// The service account in the page's manifests.
 const (
 	account   = "konnectivity-agent"
 	namespace = "kube-system"
@@ -56,7 +56,7 @@ func newSite(t testing.TB) *site {
 	t.Helper()
 	a := authority.New(t)
 	s := &site{port: freeport.Port(t), id: "one", count: 1}
-	dir, err := os.MkdirTemp("", "k") // a socket's name has about 100 bytes at most
+	dir, err := os.MkdirTemp("", "k") // a socket path is limited to about 100 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ egressSelections:
 	return s
 }
 
-// half starts a server or an agent, and returns what ends it.
+// half starts a server or an agent, and returns a function that stops it.
 type half func(t testing.TB, s *site) (stop func())
 
 func run(t testing.TB, f func(ctx context.Context)) (stop func()) {
@@ -177,7 +177,7 @@ func upstreamAgent(t testing.TB, s *site) func() {
 	})
 }
 
-// pairs are the combinations.
+// pairs are the combinations of servers and agents.
 var pairs = []struct {
 	name          string
 	server, agent half
@@ -188,7 +188,7 @@ var pairs = []struct {
 	{"upstream's", upstreamServer, upstreamAgent},
 }
 
-// dialer returns what dials through a site, once it can.
+// dialer waits for a connection through a site and returns a dial function.
 func dialer(t testing.TB, s *site, address string) egress.Dial {
 	t.Helper()
 	c, err := egress.Read(s.config)
@@ -211,7 +211,7 @@ func dialer(t testing.TB, s *site, address string) egress.Dial {
 	return dial
 }
 
-// within has f succeed before long.
+// within waits until f succeeds.
 func within(t testing.TB, f func() error) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -223,11 +223,11 @@ func within(t testing.TB, f func() error) {
 		if time.Now().After(deadline) {
 			t.Fatal(err)
 		}
-		time.Sleep(50 * time.Millisecond) // upstream's halves give no signal to wait for
+		time.Sleep(50 * time.Millisecond) // upstream's halves send no signal to wait for
 	}
 }
 
-// echo starts a server that sends back what it gets.
+// echo starts a server that sends received bytes back.
 func echo(t testing.TB) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -247,5 +247,5 @@ func echo(t testing.TB) (address string) {
 		}
 	}()
 	t.Cleanup(func() { _ = listener.Close() })
-	return strings.Replace(listener.Addr().String(), "127.0.0.1", "localhost", 1) // the agent finds out what that is
+	return strings.Replace(listener.Addr().String(), "127.0.0.1", "localhost", 1) // the agent resolves the name
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// node is the server of a kubelet, in a cluster that the API server reaches by agents alone.
+// node is the server of a kubelet in a cluster that the API server reaches only through agents.
 type node struct {
 	port    int32
 	running atomic.Int64 // requests
@@ -72,7 +72,8 @@ func startNode(t *testing.T) *node {
 	return n
 }
 
-// ExecInContainer implements remotecommand.Executor: what is run says its name, and what it hears until that ends.
+// ExecInContainer implements remotecommand.Executor: the command prints its name, and then its input until the input
+// ends.
 func (*node) ExecInContainer(_ context.Context, _, _, _ string, command []string, in io.Reader, out, _ io.WriteCloser,
 	_ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	_, _ = fmt.Fprintf(out, "%v: ", command)
@@ -80,7 +81,7 @@ func (*node) ExecInContainer(_ context.Context, _, _, _ string, command []string
 	return err
 }
 
-// join makes a node, and a pod that runs on it.
+// join creates a node, and a pod on it.
 func (n *node) join(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	ctx := t.Context()
@@ -89,7 +90,7 @@ func (n *node) join(t *testing.T, client kubernetes.Interface) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A name, which the agent resolves.
+	// A name that the agent resolves.
 	machine.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "localhost"}}
 	machine.Status.DaemonEndpoints.KubeletEndpoint.Port = n.port
 	if _, err = client.CoreV1().Nodes().UpdateStatus(ctx, machine, metav1.UpdateOptions{}); err != nil {
@@ -135,7 +136,7 @@ func execute(ctx context.Context, config *rest.Config, client *kubernetes.Client
 	return nil
 }
 
-// TestKubelet has logs and commands reach a kubelet through all pairs, and only through them.
+// TestKubelet reads logs and runs commands on a kubelet through all pairs, and only through them.
 func TestKubelet(t *testing.T) {
 	for _, pair := range pairs {
 		t.Run(pair.name, func(t *testing.T) {
@@ -178,7 +179,7 @@ func TestKubelet(t *testing.T) {
 					t.Errorf("exec, over WebSockets: %t: %v", sockets, err)
 				}
 			}
-			// A client that leaves takes what it has opened along, to the kubelet.
+			// Connections of a client end at the kubelet when the client leaves.
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
 			stream, err := logs(ctx, true)

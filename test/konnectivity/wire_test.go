@@ -45,14 +45,14 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestRestarts ends the agent and the server in turn: what there was ends, and what comes after works.
+// TestRestarts stops the agent and the server in turn: open connections end, and later ones work.
 func TestRestarts(t *testing.T) {
 	for _, pair := range pairs {
 		t.Run(pair.name, func(t *testing.T) {
 			s, address := newSite(t), echo(t)
 			stopServer, stopAgent := pair.server(t, s), pair.agent(t, s)
 			dial := dialer(t, s, address)
-			check := func(what string, stop func()) {
+			check := func(desc string, stop func()) {
 				conn, err := dial(t.Context(), "tcp", address)
 				if err != nil {
 					t.Fatal(err)
@@ -61,7 +61,7 @@ func TestRestarts(t *testing.T) {
 				stop()
 				_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 				if _, err := conn.Read(make([]byte, 1)); err == nil {
-					t.Errorf("%s: a connection went on", what)
+					t.Errorf("%s: a connection went on", desc)
 				}
 			}
 			check("agent gone", stopAgent)
@@ -83,7 +83,7 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// BenchmarkThroughput sends and gets back 64 MiB over four connections, through all pairs.
+// BenchmarkThroughput echoes 64 MiB over four connections, through all pairs.
 func BenchmarkThroughput(b *testing.B) {
 	for _, pair := range pairs {
 		b.Run(pair.name, func(b *testing.B) {
@@ -104,7 +104,7 @@ func BenchmarkThroughput(b *testing.B) {
 						}
 						defer conn.Close()
 						all.Go(func() {
-							piece := make([]byte, 16<<10) // a record of TLS
+							piece := make([]byte, 16<<10) // a TLS record
 							for n := 0; n < size; n += len(piece) {
 								if _, err := conn.Write(piece); err != nil {
 									b.Error(err)

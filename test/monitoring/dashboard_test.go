@@ -18,10 +18,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
-// limit ends what hangs; it measures nothing.
+// limit ends tests that hang; it measures nothing.
 const limit = 3 * time.Minute
 
-// TestDashboard starts a server, with a Prometheus that scrapes it by a service account's token, has things happen, and
+// TestDashboard starts a server and a Prometheus that scrapes it with a service account's token, creates traffic, and
 // waits until every expression of the dashboard has returned series. Every alert rule is evaluated without an error.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
@@ -56,7 +56,7 @@ func TestDashboard(t *testing.T) {
 	checkRules(t, ctx, address)
 }
 
-// expressions returns what the dashboard asks, with its variables filled in, by panel.
+// expressions returns the queries of the dashboard, by panel, with variables replaced.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	var board struct {
@@ -95,7 +95,7 @@ func startServer(t *testing.T) server {
 	return s
 }
 
-// run starts a program, waits until it says a word, and ends it with the test.
+// run starts a program, waits for a word in its output, and stops it when the test ends.
 func run(t *testing.T, ready, program string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(program, args...)
@@ -144,7 +144,7 @@ func (s server) kubectl(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// refuses holds that the token is good for metrics alone.
+// refuses checks that the token grants access to metrics only.
 func (s server) refuses(t *testing.T, token string) {
 	t.Helper()
 	out, err := exec.Command(s.program, "kubectl", "--kubeconfig=/dev/null", "--server=https://"+s.address,
@@ -154,7 +154,7 @@ func (s server) refuses(t *testing.T, token string) {
 	}
 }
 
-// traffic has things happen that the dashboard shows: writes, reads, an error, events for a watch.
+// traffic creates the traffic that the dashboard shows: writes, reads, an error, events for a watch.
 func (s server) traffic(t *testing.T, ctx context.Context, round int) {
 	t.Helper()
 	for _, line := range []string{
@@ -166,7 +166,8 @@ func (s server) traffic(t *testing.T, ctx context.Context, round int) {
 	}
 }
 
-// startPrometheus returns the address of one that scrapes the server each second, as docs/operations.md says.
+// startPrometheus starts a Prometheus that scrapes the server each second, configured as in docs/operations.md, and
+// returns its address.
 func startPrometheus(t *testing.T, path string, s server, token string) string {
 	t.Helper()
 	rules, err := filepath.Abs(alerts)
@@ -190,7 +191,7 @@ func startPrometheus(t *testing.T, path string, s server, token string) string {
 	return "http://" + address
 }
 
-// ask reads what Prometheus answers to a query of its API.
+// ask returns Prometheus' answer to an API query.
 func ask(t *testing.T, ctx context.Context, target string, into any) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
@@ -207,7 +208,7 @@ func ask(t *testing.T, ctx context.Context, target string, into any) {
 	}
 }
 
-// seriesOf counts the series with a number that an expression returns now.
+// seriesOf counts the series with a value that an expression returns now.
 func seriesOf(t *testing.T, ctx context.Context, address, expression string) (n int) {
 	t.Helper()
 	var answer struct {
@@ -222,7 +223,7 @@ func seriesOf(t *testing.T, ctx context.Context, address, expression string) (n 
 	return n
 }
 
-// checkRules holds that all rules are loaded and were evaluated.
+// checkRules checks that all rules are loaded and were evaluated.
 func checkRules(t *testing.T, ctx context.Context, address string) {
 	t.Helper()
 	var answer struct {

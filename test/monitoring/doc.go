@@ -1,7 +1,7 @@
-// Package monitoring holds the alert rules and the dashboard of packaging/monitoring to a real Prometheus: its promtool
-// runs the cases of alerts.yaml here, and it scrapes a real server with a token that may do nothing else and evaluates
+// Package monitoring tests the alert rules and the dashboard of packaging/monitoring with a real Prometheus: its
+// promtool runs the cases of alerts.yaml, and it scrapes a real server, with a token for metrics only, and evaluates
 // every expression.
 //
-// `make monitoring-test` calls it, with Prometheus from a package; without what the target sets, nothing is tested
-// here.
+// `make monitoring-test` runs the tests, with Prometheus from a package. They are skipped without the variables that
+// the target sets.
 package monitoring

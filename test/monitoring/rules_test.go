@@ -25,8 +25,7 @@ func prometheus(t *testing.T, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// TestRules has promtool check the rules and run the cases, of which each alert has one that fires and one that does
-// not.
+// TestRules runs promtool to check the rules and their cases. Each alert has a case that fires and one that does not.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"check", "rules", alerts}, {"test", "rules", "alerts.yaml"}} {

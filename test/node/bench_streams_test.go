@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestBenchStreams measures what 1 GiB to a pod and back takes by kubectl exec and cp, over WebSockets and over SPDY,
-// through bowsprit and through kube-apiserver, in turns: both lead to the same pod on the same kubelet, which has
-// joined bowsprit; kube-apiserver has objects that say so. Files on both sides are in memory. "make bench-node" runs
+// TestBenchStreams measures the time for 1 GiB to a pod and back by kubectl exec and cp, over WebSockets and over SPDY,
+// through bowsprit and through kube-apiserver, in turns. Both lead to the same pod on the same kubelet, which has
+// joined bowsprit; kube-apiserver has copies of the objects. Files on both sides are in memory. "make bench-node" runs
 // it.
 func TestBenchStreams(t *testing.T) {
 	if os.Getenv("NODE_BENCH") == "" {
@@ -33,9 +33,9 @@ func TestBenchStreams(t *testing.T) {
 		{"bowsprit", []*component{{cmd: b.cmd}}, ""}, {"kube-apiserver", b.startBeside(t), "--kubeconfig=kube.conf"},
 	}
 	b.sh(t, fmt.Sprintf("head -c %d /dev/urandom > /run/file", streamed))
-	for _, way := range streamWays {
+	for _, command := range streamWays {
 		for _, sockets := range []string{"true", "false"} {
-			b.compare(t, way, sockets)
+			b.compare(t, command, sockets)
 		}
 	}
 }
@@ -58,10 +58,10 @@ spec:
   - {name: main, image: "registry.k8s.io/pause:3.10", volumeMounts: [{name: memory, mountPath: /memory}]}
 `
 
-// streamWay is a line that carries the bytes.
+// streamWay is a command line that carries the bytes.
 type streamWay struct{ name, line string }
 
-// streamWays carry the file up and down again. Of busybox, cat, stat and tar read more than a byte at a time.
+// streamWays carry the file up and down again. busybox's cat, stat and tar read more than a byte at a time.
 var streamWays = []streamWay{
 	{"exec, up", "KUBECTL exec -i carrier -- sh -c 'cat > /memory/file; busybox stat -c %s /memory/file' < /run/file"},
 	{"exec, down", "KUBECTL exec carrier -- cat /memory/file > /run/back"},
@@ -80,7 +80,7 @@ type streamServer struct {
 	flag      string       // of kubectl
 }
 
-// startBeside starts kube-apiserver beside bowsprit, and makes the objects there by which it finds the pod.
+// startBeside starts kube-apiserver beside bowsprit, and creates the objects by which it finds the pod.
 func (b *streamBench) startBeside(t *testing.T) []*component {
 	t.Helper()
 	b.publicKey(t)
@@ -115,36 +115,36 @@ done`)
 	}
 }
 
-// compare measures one way by one protocol, all servers in turns, and prints the medians.
-func (b *streamBench) compare(t *testing.T, way streamWay, sockets string) {
+// compare measures one command by one protocol, all servers in turns, and prints the medians.
+func (b *streamBench) compare(t *testing.T, command streamWay, sockets string) {
 	t.Helper()
 	protocol := map[string]string{"true": "WebSockets", "false": "SPDY"}[sockets]
 	took, used, grown := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
 	for range streamRounds {
 		for _, s := range b.servers {
 			line := "export KUBECTL_REMOTE_COMMAND_WEBSOCKETS=" + sockets + "\n" +
-				strings.ReplaceAll(way.line, "KUBECTL", "kubectl "+s.flag)
+				strings.ReplaceAll(command.line, "KUBECTL", "kubectl "+s.flag)
 			b.sh(t, "rm -f /run/back")
 			before, cpu, began := b.resident(t, s, true), processors(t, s.processes), time.Now()
 			out := b.sh(t, line)
 			took[s.name] = append(took[s.name], time.Since(began).Seconds())
 			used[s.name] = append(used[s.name], (processors(t, s.processes) - cpu).Seconds())
 			grown[s.name] = append(grown[s.name], b.resident(t, s, false)-before)
-			if strings.HasSuffix(way.name, "down") {
-				b.sh(t, "cmp /run/file /run/back") // which shows what has come up, too
+			if strings.HasSuffix(command.name, "down") {
+				b.sh(t, "cmp /run/file /run/back") // verifies the upload too
 			} else if out != "" && out != strconv.Itoa(streamed) {
-				t.Errorf("%s, %s, %s: %s bytes have come", s.name, way.name, protocol, out)
+				t.Errorf("%s, %s, %s: %s bytes have come", s.name, command.name, protocol, out)
 			}
 		}
 	}
 	for _, s := range b.servers {
 		t.Logf("bench: %-16s %-44s %s, %s of CPU time, at most %s more resident", s.name,
-			"1 GiB by kubectl "+way.name+", "+protocol, median(took[s.name], "s"), median(used[s.name], "s"),
+			"1 GiB by kubectl "+command.name+", "+protocol, median(took[s.name], "s"), median(used[s.name], "s"),
 			median(grown[s.name], "MiB"))
 	}
 }
 
-// median returns the median and all figures behind it.
+// median returns the median, and all figures for the log.
 func median(figures []float64, unit string) string {
 	sorted := slices.Sorted(slices.Values(figures))
 	all := make([]string, len(figures))
@@ -156,8 +156,7 @@ func median(figures []float64, unit string) string {
 
 var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// resident returns the most memory, in MiB, that an API server has had resident since this was last asked with
-// anew, which begins with what it has now.
+// resident returns the peak resident memory of an API server in MiB. With anew, a new peak begins at the current value.
 func (b *streamBench) resident(t *testing.T, s streamServer, anew bool) float64 {
 	t.Helper()
 	process := fmt.Sprintf("/proc/%d/", s.processes[len(s.processes)-1].cmd.Process.Pid)

@@ -19,8 +19,8 @@ import (
 
 // TestBench measures a control plane with a real node: the time from the start of its first process, with certificates
 // but without data, until a pod runs; its memory with the node idle and with 100 pods; the time until 200 pods are
-// ready. It does so for bowsprit and for kube-apiserver with etcd, with the same kubelet, controllers, scheduler,
-// containerd and certificates. "make bench-node" runs it.
+// ready. It measures bowsprit, and kube-apiserver with etcd, with the same kubelet, controllers, scheduler, containerd
+// and certificates. "make bench-node" runs it.
 func TestBench(t *testing.T) {
 	if os.Getenv("NODE_BENCH") == "" {
 		t.Skip("measures for minutes: make bench-node")
@@ -62,14 +62,14 @@ type bench struct {
 	controllers, scheduler *component
 }
 
-// say prints a figure where "make bench-node" looks for it.
-func (b *bench) say(t *testing.T, what string, figure any) {
+// print prints a figure in the format that "make bench-node" parses.
+func (b *bench) print(t *testing.T, name string, figure any) {
 	t.Helper()
-	t.Logf("bench: %-16s %-44s %v", b.name, what, figure)
+	t.Logf("bench: %-16s %-44s %v", b.name, name, figure)
 }
 
-// benchCluster makes what a control plane has before its first start: authorities, certificates, kubeconfigs. Those of
-// bowsprit serve kube-apiserver as well.
+// benchCluster creates the files that a control plane needs before its first start: authorities, certificates,
+// kubeconfigs. kube-apiserver uses bowsprit's.
 func benchCluster(t *testing.T) *cluster {
 	t.Helper()
 	sandbox(t)
@@ -77,7 +77,7 @@ func benchCluster(t *testing.T) *cluster {
 	return certified(t)
 }
 
-// certified is benchCluster for a machine that is prepared.
+// certified is benchCluster on a prepared machine.
 func certified(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{home: os.Getenv(insideHome), port: "443", flags: serverFlags}
@@ -99,13 +99,13 @@ func startBowsprit(t *testing.T, n *realNode) []*component {
 	return []*component{n.run(t, "bowsprit", append([]string{"serve", "--secure-port=443"}, serverFlags...)...)}
 }
 
-// publicKey writes the public half of the key of service accounts: kube-apiserver reads no PKCS #8.
+// publicKey writes the public half of the service accounts' key, because kube-apiserver does not read PKCS #8.
 func (n *realNode) publicKey(t *testing.T) {
 	t.Helper()
 	n.sh(t, "openssl pkey -pubout -in .local/share/bowsprit/pki/service-account.key -out service-account.pub")
 }
 
-// startKube starts what kubeadm runs in the place of bowsprit, with kubeadm's flags as far as they matter.
+// startKube starts kubeadm's control plane instead of bowsprit, with the relevant flags of kubeadm.
 func (n *realNode) startKube(t *testing.T, port string, more ...string) []*component {
 	t.Helper()
 	const pki = ".local/share/bowsprit/pki/"
@@ -125,7 +125,7 @@ func (n *realNode) startKube(t *testing.T, port string, more ...string) []*compo
 	}
 }
 
-// measure goes through all of it, from the start of the servers on.
+// measure takes all measurements, starting with the start of the servers.
 func (b *bench) measure(t *testing.T) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(b.home, "admin.conf"))
@@ -139,7 +139,7 @@ func (b *bench) measure(t *testing.T) {
 	b.await(t, "/readyz", func(ctx context.Context) bool {
 		return b.admin.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil
 	})
-	b.say(t, "empty server ready after", since(b.began))
+	b.print(t, "empty server ready after", since(b.began))
 	b.controllers = b.runControllers(t, "--node-monitor-grace-period=50s")
 	b.scheduler = b.runScheduler(t)
 	b.writeKubeletConfig(t, "maxPods: 250\n")
@@ -152,7 +152,7 @@ func (b *bench) measure(t *testing.T) {
 		return err == nil
 	})
 	b.awaitReady(t, 1)
-	b.say(t, "first pod runs after", since(b.began))
+	b.print(t, "first pod runs after", since(b.began))
 
 	b.scale(t, 0)
 	b.settle(t)
@@ -164,14 +164,14 @@ func (b *bench) measure(t *testing.T) {
 	b.settle(t)
 	began, used := time.Now(), b.processors(t)
 	b.scale(t, 200)
-	b.say(t, "200 pods created and ready after", since(began))
-	b.say(t, "processor time of the server for these", fmt.Sprintf("%.1f s", (b.processors(t)-used).Seconds()))
+	b.print(t, "200 pods created and ready after", since(began))
+	b.print(t, "processor time of the server for these", fmt.Sprintf("%.1f s", (b.processors(t)-used).Seconds()))
 	b.scale(t, 0)
 }
 
 func since(began time.Time) string { return fmt.Sprintf("%.1f s", time.Since(began).Seconds()) }
 
-// scale sets the replicas, and waits until so many pods are ready, or none is left.
+// scale sets the replicas, and waits until all pods are ready, or none is left.
 func (b *bench) scale(t *testing.T, replicas int) {
 	t.Helper()
 	deployments := b.admin.AppsV1().Deployments("default")
@@ -190,7 +190,7 @@ func (b *bench) scale(t *testing.T, replicas int) {
 	})
 }
 
-// awaitReady waits until the Deployment counts so many pods that are ready: a list of all pods would be work.
+// awaitReady waits until the Deployment reports so many ready pods. Listing all pods would add load.
 func (b *bench) awaitReady(t *testing.T, want int) {
 	t.Helper()
 	b.await(t, fmt.Sprintf("%d pods", want), func(ctx context.Context) bool {
@@ -199,8 +199,8 @@ func (b *bench) awaitReady(t *testing.T, want int) {
 	})
 }
 
-// await asks every 50 milliseconds.
-func (b *bench) await(t *testing.T, what string, is func(ctx context.Context) bool) {
+// await polls every 50 milliseconds.
+func (b *bench) await(t *testing.T, desc string, is func(ctx context.Context) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -215,12 +215,12 @@ func (b *bench) await(t *testing.T, what string, is func(ctx context.Context) bo
 					t.Logf("%s: %s", p.cmd.Path, p.log)
 				}
 			}
-			t.Fatalf("%s: waited for in vain", what)
+			t.Fatalf("%s: waited for in vain", desc)
 		}
 	}
 }
 
-// settle waits half a minute, in which processes give memory back that they do not use.
+// settle waits half a minute, so that processes return unused memory.
 func (b *bench) settle(t *testing.T) {
 	t.Helper()
 	select {
@@ -229,7 +229,7 @@ func (b *bench) settle(t *testing.T) {
 	}
 }
 
-// memory prints the resident memory of the control plane, and how much of it is not mapped from files.
+// memory prints the resident memory of the control plane, and its anonymous part.
 func (b *bench) memory(t *testing.T, when string) {
 	t.Helper()
 	for _, part := range []struct {
@@ -245,7 +245,7 @@ func (b *bench) memory(t *testing.T, when string) {
 			resident, anonymous = resident+r, anonymous+a
 			names = append(names, fmt.Sprintf("%s %d", filepath.Base(p.cmd.Path), r/1024))
 		}
-		b.say(t, fmt.Sprintf("memory with %s, %s", when, part.name), fmt.Sprintf("%d MiB, %d of it not of files (%s)",
+		b.print(t, fmt.Sprintf("memory with %s, %s", when, part.name), fmt.Sprintf("%d MiB, %d of it not of files (%s)",
 			resident/1024, anonymous/1024, strings.Join(names, ", ")))
 	}
 }
@@ -272,7 +272,7 @@ func residentMemory(t *testing.T, pid int) (resident, anonymous int) {
 	return resident, anonymous
 }
 
-// processors returns the processor time that the servers have used.
+// processors returns the CPU time of the servers.
 func (b *bench) processors(t *testing.T) time.Duration {
 	t.Helper()
 	return processors(t, b.servers)

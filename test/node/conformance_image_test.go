@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// toolPackages are what the image agnhost has beside its program and busybox. The shell of all images is bash, for
-// others the static one: Debian's busybox runs its own nc in the place of one that is there, and drops variables of the
-// environment whose names are none for it.
+// toolPackages are the packages in the image agnhost, beside its program and busybox. The shell of all images is bash,
+// outside of agnhost bash-static: Debian's busybox runs its built-in nc instead of an installed one, and drops
+// environment variables with names that are invalid in a shell.
 var toolPackages = []string{"bash", "bash-static", "libc-bin", "curl", "netcat-openbsd", "bind9-dnsutils", "iproute2"}
 
-// toolsFolder is where they are, beside the packages of a node.
+// toolsFolder is their folder, beside the packages of a node.
 func toolsFolder(root string) string { return filepath.Join(root, "tools") }
 
 // unpackTools is a step of preparation (see onMachine).
@@ -31,7 +31,7 @@ func unpackTools(t *testing.T) {
 	}
 	var all []string
 	for line := range bytes.Lines(out) {
-		// What is indented says of which kind a dependency is, "<" is a virtual package.
+		// Indented lines name the kind of a dependency; "<" marks a virtual package.
 		if name := string(bytes.TrimSpace(line)); name != "" && !strings.ContainsAny(name, " <:") {
 			all = append(all, name)
 		}
@@ -39,9 +39,9 @@ func unpackTools(t *testing.T) {
 	unpack(t, toolsFolder(machine(t)), "usr/bin/getent", all)
 }
 
-// loadConformanceImages gives containerd the images of the specs, by the names that the specs have for them. They are
-// made of Kubernetes' sources and the distribution's packages: agnhost has Debian's glibc and tools in place of
-// Alpine's, nginx is busybox' httpd.
+// loadConformanceImages loads the images of the specs into containerd, under the names in the specs. They are built
+// from Kubernetes' sources and the distribution's packages: agnhost has Debian's glibc and tools instead of Alpine's,
+// nginx is busybox' httpd.
 func (n *realNode) loadConformanceImages(t *testing.T) {
 	t.Helper()
 	upstream := n.upstreamImages(t)
@@ -115,7 +115,7 @@ func (n *realNode) upstreamImages(t *testing.T) string {
 	return filepath.Join(strings.TrimSpace(string(module)), "test", "images")
 }
 
-// agnhostFolder makes the root of the image agnhost, but for its program.
+// agnhostFolder creates the root of the image agnhost, without its program.
 const agnhostFolder = `
 cp -a TOOLS agnhost
 rm -rf agnhost/usr/share agnhost/var/lib agnhost/var/cache

@@ -14,23 +14,22 @@ import (
 	"testing"
 )
 
-// The environment of TestConformance: which specs run, as a regular expression of their names, and the directory for
-// their results and logs.
+// The environment of TestConformance: a regular expression of the specs to run, and the directory for their results and
+// logs.
 const (
 	conformance        = "NODE_CONFORMANCE"
 	conformanceResults = "NODE_CONFORMANCE_RESULTS"
 )
 
-// wanted is how many of the specs that pass with kube-apiserver must pass with bowsprit.
+// wanted is the minimum share of the specs passing with kube-apiserver that must pass with bowsprit.
 const wanted = 0.98
 
-// dnsAddress is where CoreDNS answers to pods: as kube-proxy, it runs on the node.
+// dnsAddress is the address of CoreDNS for pods. CoreDNS runs on the node, like kube-proxy.
 const dnsAddress = "192.0.2.53"
 
-// TestConformance runs Kubernetes' conformance tests on a real node, with bowsprit and with kube-apiserver and etcd in
-// its place: the kubelet, containerd, the controllers, the scheduler, kube-proxy, CoreDNS, the images and the
-// certificates are the same. Of what passes with kube-apiserver, 98 % must pass with bowsprit. "make conformance-e2e"
-// runs it.
+// TestConformance runs Kubernetes' conformance tests on a real node, with bowsprit, and with kube-apiserver and etcd:
+// the kubelet, containerd, the controllers, the scheduler, kube-proxy, CoreDNS, the images and the certificates are the
+// same. 98 % of the specs that pass with kube-apiserver must pass with bowsprit. "make conformance-e2e" runs it.
 func TestConformance(t *testing.T) {
 	chosen, results := os.Getenv(conformance), os.Getenv(conformanceResults)
 	if chosen == "" || results == "" {
@@ -66,7 +65,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// conformanceNode starts a control plane, and a node on which the specs can run.
+// conformanceNode starts a control plane, and a node for the specs.
 func conformanceNode(t *testing.T, root string, start func(t *testing.T, n *realNode)) *realNode {
 	t.Helper()
 	sandbox(t)
@@ -87,8 +86,8 @@ func conformanceNode(t *testing.T, root string, start func(t *testing.T, n *real
 	n.runControllers(t, "--node-monitor-grace-period=50s")
 	n.runScheduler(t)
 	n.writeKubeletConfig(t, "maxPods: 250\nclusterDomain: cluster.local\nclusterDNS: ["+dnsAddress+"]\n")
-	// Where the machine has no control groups for pods the kubelet panics as soon as a pod is resized. It is started
-	// again, as systemd would.
+	// Without control groups for pods the kubelet panics when a pod is resized. It is restarted, as systemd would
+	// restart it.
 	n.kubelet = n.run(t, "/bin/sh", append([]string{"-c", keepRunning, "sh", "kubelet"}, n.kubeletFlags()...)...)
 	n.startProxy(t)
 	n.startDNS(t)
@@ -97,13 +96,13 @@ func conformanceNode(t *testing.T, root string, start func(t *testing.T, n *real
 	return n
 }
 
-// keepRunning is a script that starts a command again when it has ended. When the script is ended, so is the command:
-// it would keep the pipe of their log open, for the end of which "run" waits.
+// keepRunning is a script that restarts a command when it exits. When the script ends, it ends the command too, which
+// would otherwise keep the pipe of their log open: "run" waits for the end of the log.
 const keepRunning = `trap 'kill $!; wait $!; exit' TERM
 while :; do "$@" & wait $!; sleep 1; done`
 
-// startKubePlane starts etcd, and kube-apiserver with the flags that the specs need beside those of a bench: by them it
-// calls kubelets and extension API servers.
+// startKubePlane starts etcd, and kube-apiserver with the additional flags that the specs need to call kubelets and
+// extension API servers.
 func startKubePlane(t *testing.T, n *realNode) {
 	t.Helper()
 	n.publicKey(t)
@@ -133,7 +132,7 @@ func (n *realNode) startDNS(t *testing.T) {
 	n.run(t, "coredns", "-conf=Corefile")
 }
 
-// compare fails the test where too little of what passes with kube-apiserver passes with bowsprit, and logs the rest.
+// compare fails the test if too few of the specs passing with kube-apiserver pass with bowsprit, and logs the others.
 func compare(t *testing.T, kubeFile, ownFile string) {
 	t.Helper()
 	kube, own := readVerdicts(t, kubeFile), readVerdicts(t, ownFile)
@@ -158,7 +157,7 @@ func compare(t *testing.T, kubeFile, ownFile string) {
 	}
 }
 
-// verdict is how a spec ended: passed, failed, skipped, or cut off.
+// verdict is the outcome of a spec: passed, failed, skipped, or cut off.
 type verdict struct{ verdict, log string }
 
 // readVerdicts reads the file of results of one server.
@@ -177,8 +176,7 @@ func readVerdicts(t *testing.T, file string) map[string]verdict {
 	return all
 }
 
-// specs returns the names of the conformance tests that are chosen, by the order in which a group says most about a
-// server.
+// specs returns the names of the chosen conformance tests, most informative groups first.
 func specs(t *testing.T, chosen string) (parallel, serial []string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), suiteFile(), "--list-tests").Output()

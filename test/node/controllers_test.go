@@ -13,7 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ownControllers are the controllers of bowsprit that run beside a kube-controller-manager: it has them switched off.
+// ownControllers are the controllers of bowsprit that stay on beside a kube-controller-manager, which has them switched
+// off.
 const ownControllers = "--controllers=bootstrap-signer-controller,token-cleaner-controller,-*"
 
 // TestNodesPage runs docs/nodes.md.
@@ -28,15 +29,15 @@ func TestNodesPage(t *testing.T) {
 	}
 }
 
-// startControllers runs kube-controller-manager under its own user; each of its controllers has a service account.
-// Nodes that are objects only have no kubelet that says that it is there.
+// startControllers runs kube-controller-manager as its own user; each of its controllers has a service account. Nodes
+// that exist only as objects have no kubelet to renew their leases.
 func (c *cluster) startControllers(t *testing.T, flags ...string) *component {
 	t.Helper()
 	c.sh(t, "bowsprit kubeconfig --user system:kube-controller-manager > kube-controller-manager.conf")
 	return c.runControllers(t, flags...)
 }
 
-// runControllers is what is left of that where its kubeconfig is there.
+// runControllers is startControllers with an existing kubeconfig.
 func (c *cluster) runControllers(t *testing.T, flags ...string) *component {
 	t.Helper()
 	const pki = ".local/share/bowsprit/pki/"
@@ -49,9 +50,9 @@ func (c *cluster) runControllers(t *testing.T, flags ...string) *component {
 	}, flags...)...)
 }
 
-// TestControllerManager has Kubernetes' own controllers and scheduler do all the work beside the API: workloads, what
-// namespaces get, endpoints, garbage, the end of namespaces. Then their leader is killed, and at last the server is
-// started again under them. Nothing that they ask for is refused.
+// TestControllerManager runs Kubernetes' own controllers and scheduler: workloads, the default content of namespaces,
+// endpoints, garbage collection, deletion of namespaces. Then their leader is killed, and finally the server restarts.
+// No request of theirs is refused.
 func TestControllerManager(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, ownControllers)
@@ -97,13 +98,13 @@ func TestControllerManager(t *testing.T) {
 	}
 }
 
-// workload is a namespace in which controllers work. It stands for kubelets, too.
+// workload is a namespace with work for controllers. It also plays the kubelets.
 type workload struct {
 	client    *kubernetes.Clientset
 	namespace string
 }
 
-// begin makes the namespace and waits for what every namespace gets.
+// begin creates the namespace and waits for its default content.
 func (w *workload) begin(t *testing.T) {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
@@ -143,7 +144,7 @@ func template(app string) corev1.PodTemplateSpec {
 	}
 }
 
-// deploy makes a Deployment of three replicas and waits until all are bound, running and counted.
+// deploy creates a Deployment of three replicas and waits until all are bound, running and counted.
 func (w *workload) deploy(t *testing.T, app string) {
 	t.Helper()
 	replicas := int32(3)
@@ -167,7 +168,7 @@ func (w *workload) deploy(t *testing.T, app string) {
 	})
 }
 
-// undeploy deletes a Deployment and waits until the garbage collector has deleted what it owned.
+// undeploy deletes a Deployment and waits until the garbage collector has deleted its dependents.
 func (w *workload) undeploy(t *testing.T, app string) {
 	t.Helper()
 	err := w.client.AppsV1().Deployments(w.namespace).Delete(t.Context(), app, metav1.DeleteOptions{})
@@ -192,7 +193,7 @@ func (w *workload) undeploy(t *testing.T, app string) {
 	})
 }
 
-// expose makes a Service and waits until its EndpointSlice has the three pods.
+// expose creates a Service and waits until its EndpointSlice has the three pods.
 func (w *workload) expose(t *testing.T, app string) {
 	t.Helper()
 	s := &corev1.Service{
@@ -225,7 +226,7 @@ func (w *workload) expose(t *testing.T, app string) {
 	})
 }
 
-// job makes a Job and waits until it is complete.
+// job creates a Job and waits until it is complete.
 func (w *workload) job(t *testing.T, app string) {
 	t.Helper()
 	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: app}, Spec: batchv1.JobSpec{Template: template(app)}}
@@ -248,8 +249,8 @@ func (w *workload) job(t *testing.T, app string) {
 	})
 }
 
-// report says of the pods of an app (or of all) that are bound what a kubelet would: that they are in a phase, or that
-// they are gone, once they are being deleted. What fails is tried again by the caller.
+// report plays the kubelet for the bound pods of an app, or for all: it sets their phase, or removes them once they are
+// being deleted. The caller retries failures.
 func (w *workload) report(ctx context.Context, app string, phase corev1.PodPhase) {
 	opts, now := metav1.ListOptions{}, int64(0)
 	if app != "" {

@@ -14,9 +14,9 @@ const (
 	etcdImage   = "registry.k8s.io/etcd:v3.6.8"
 )
 
-// TestExtensionOnNode walks Kubernetes' page "Set up an Extension API Server" on a real node: with the manifests of
-// k8s.io/sample-apiserver as they stand, and that program and its etcd in the containers of their pod. The page's
-// certificates, which the manifests leave out, come in by a patch of the Deployment.
+// TestExtensionOnNode follows Kubernetes' page "Set up an Extension API Server" on a real node: with the unchanged
+// manifests of k8s.io/sample-apiserver, and that program and its etcd in the containers of their pod. A patch of the
+// Deployment adds the page's certificates, which the manifests omit.
 func TestExtensionOnNode(t *testing.T) {
 	root := onMachine(t, needs("openssl"), program("sample-apiserver", sample), program("etcd", etcd))
 	if root == "" {
@@ -55,7 +55,7 @@ func TestExtensionOnNode(t *testing.T) {
 		}
 	}
 
-	// While its pod is away the kind is not served, and everything else is; the pod that comes has an etcd of its own.
+	// While its pod is absent, only its kind is not served. The new pod has a new etcd.
 	n.sh(t, "kubectl scale deployment wardle-server --namespace=wardle --replicas=0")
 	n.sh(t, "kubectl wait apiservice v1alpha1.wardle.example.com --for=condition=Available=False --timeout=120s")
 	n.sh(t, "kubectl get namespace default")
@@ -67,7 +67,7 @@ func TestExtensionOnNode(t *testing.T) {
 	n.sh(t, "kubectl delete -f artifacts/example/apiservice.yaml && kubectl delete namespace wardle --wait --timeout=120s")
 }
 
-// extensionSteps are the page's, 3 to 14.
+// extensionSteps are steps 3 to 14 of the page.
 const extensionSteps = `
 kubectl create -f artifacts/example/ns.yaml
 openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.crt -days 1 -subj /CN=wardle-ca 2> openssl.log

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestNodeFault takes the node away as a power failure does, and gives it back: its condition is Unknown, it gets the
-// taints, pods that do not tolerate them for long are evicted and their successors wait; those that do come back on it.
-// Then the node is drained, where a PodDisruptionBudget is in the way first.
+// TestNodeFault stops the node like a power failure, and starts it again: its condition becomes Unknown, it gets the
+// taints, pods with short tolerations are evicted and their successors wait until the node is back. Then the node is
+// drained, which a PodDisruptionBudget first prevents.
 func TestNodeFault(t *testing.T) {
 	root := onMachine(t)
 	if root == "" {
@@ -31,7 +31,7 @@ func TestNodeFault(t *testing.T) {
 	evicted := n.sh(t, "kubectl get pods --selector=app=web -o name")
 	patient := n.sh(t, "kubectl get pod patient -o jsonpath='{.metadata.uid}'")
 
-	// The node controller evicts nothing when no node is left: it takes the taints back, unless it comes too late.
+	// The node controller evicts nothing when no node is left: it removes the taints, unless it is too late.
 	n.sh(t, "kubectl label node one node.kubernetes.io/exclude-disruption=")
 	n.powerOff(t)
 	n.sh(t, "kubectl wait node one --for=condition=Ready=Unknown --timeout=120s")
@@ -43,7 +43,7 @@ func TestNodeFault(t *testing.T) {
 		return "the node has the taints " + taints
 	})
 	n.awaitReach(t, false)
-	await(t, func(context.Context) string { // evicted, and not gone: no one knows whether they run
+	await(t, func(context.Context) string { // evicted, but not gone: the server cannot know whether they still run
 		return n.wrongPods(t, map[string]int{"evicted": 2, "waiting": 2})
 	})
 	if got := n.sh(t, "kubectl get pod patient -o jsonpath='{.metadata.deletionTimestamp}'"); got != "" {
@@ -96,7 +96,7 @@ metadata: {name: web}
 spec: {minAvailable: 2, selector: {matchLabels: {app: web}}}
 `
 
-// wrongPods compares the pods of the Deployment with how many there are to be of each kind.
+// wrongPods compares the pods of the Deployment with the expected numbers of each kind.
 func (n *realNode) wrongPods(t *testing.T, want map[string]int) string {
 	t.Helper()
 	lines := n.sh(t, "kubectl get pods --selector=app=web "+
@@ -118,7 +118,7 @@ func (n *realNode) wrongPods(t *testing.T, want map[string]int) string {
 	return ""
 }
 
-// drain asks for the eviction of all pods of the node, first against the budget.
+// drain evicts all pods of the node; the budget first refuses.
 func (n *realNode) drain(t *testing.T) {
 	t.Helper()
 	out := n.sh(t, "kubectl drain one --force --timeout=1s 2>&1 || :")
@@ -130,7 +130,7 @@ func (n *realNode) drain(t *testing.T) {
 	n.sh(t, "kubectl uncordon one && kubectl wait deployment web --for=condition=Available --timeout=120s")
 }
 
-// awaitReach waits until the server gets an answer of the kubelet, or gets none and says so.
+// awaitReach waits until the server reaches the kubelet, or until it reports that it cannot.
 func (n *realNode) awaitReach(t *testing.T, wanted bool) {
 	t.Helper()
 	await(t, func(context.Context) string {
@@ -141,7 +141,7 @@ func (n *realNode) awaitReach(t *testing.T, wanted bool) {
 	})
 }
 
-// powerOff kills the kubelet, containerd, and all containers with what watches over them.
+// powerOff kills the kubelet, containerd, and all containers with their shims.
 func (n *realNode) powerOff(t *testing.T) {
 	t.Helper()
 	n.kubelet.kill()
@@ -164,7 +164,7 @@ func (n *realNode) powerOff(t *testing.T) {
 	}
 }
 
-// shims returns the processes of these namespaces that containerd has started, each for a pod.
+// shims returns containerd's child processes in these namespaces, one per pod.
 func shims(t *testing.T) (pids []int) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/comm")
@@ -181,7 +181,7 @@ func shims(t *testing.T) (pids []int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if line, _ := os.ReadFile(filepath.Join(dir, "cmdline")); len(line) > 0 { // else it only waits to be reaped
+		if line, _ := os.ReadFile(filepath.Join(dir, "cmdline")); len(line) > 0 { // else it is a zombie
 			pids = append(pids, pid)
 		}
 	}

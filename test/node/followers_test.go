@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// counting is a pod whose log has a line with the next number each second.
+// counting is a pod that logs the next number each second.
 const counting = `
 apiVersion: v1
 kind: Pod
@@ -31,13 +31,13 @@ spec:
     command: [sh, -c, "i=0; while :; do echo $i; i=$((i+1)); sleep 1; done"]
 `
 
-// follower follows the log of the pod counting by a connection of its own, as a process of kubectl does.
+// follower follows the log of the pod counting by a connection of its own, like a kubectl process.
 type follower struct {
 	lines chan int // closed at the end
-	err   error    // why it has ended, to be read then
+	err   error    // the reason for its end; set before lines is closed
 }
 
-// followers are many of them.
+// followers are many followers.
 type followers struct {
 	all   []*follower
 	leave context.CancelFunc
@@ -51,12 +51,12 @@ func (n *realNode) follow(t *testing.T, count int) *followers {
 	f := &followers{leave: leave}
 	for range count {
 		config := n.config(t)
-		config.Dial = (&net.Dialer{}).DialContext // client-go shares connections among those that dial alike
+		config.Dial = (&net.Dialer{}).DialContext // client-go shares connections between equal configurations
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		one := &follower{lines: make(chan int, 10_000)} // more than a test has seconds: no follower waits for the test
+		one := &follower{lines: make(chan int, 10_000)} // longer than any test, so that no follower blocks
 		f.all = append(f.all, one)
 		f.ended.Go(func() {
 			defer close(one.lines)
@@ -67,7 +67,7 @@ func (n *realNode) follow(t *testing.T, count int) *followers {
 	return f
 }
 
-// read passes on the numbers of the log, and returns why there are no more.
+// read forwards the numbers of the log, and returns the reason for its end.
 func (f *follower) read(ctx context.Context, client *kubernetes.Clientset) error {
 	log, err := client.CoreV1().Pods("default").GetLogs("counting", &corev1.PodLogOptions{Follow: true}).Stream(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (f *follower) read(ctx context.Context, client *kubernetes.Clientset) error
 	return lines.Err()
 }
 
-// awaitBeyond waits until every follower has read a line beyond the number.
+// awaitBeyond waits until every follower has read a number above the given one.
 func (f *followers) awaitBeyond(t *testing.T, number int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -105,13 +105,13 @@ func (f *followers) awaitBeyond(t *testing.T, number int) {
 	}
 }
 
-// end has the followers leave, and waits for them.
+// end stops the followers, and waits for them.
 func (f *followers) end() {
 	f.leave()
 	f.ended.Wait()
 }
 
-// lastNumber returns what the pod counting has last written.
+// lastNumber returns the last number in the log of the pod counting.
 func (n *realNode) lastNumber(t *testing.T) int {
 	t.Helper()
 	number, err := strconv.Atoi(n.sh(t, "kubectl logs counting --tail=1"))
@@ -121,7 +121,7 @@ func (n *realNode) lastNumber(t *testing.T) int {
 	return number
 }
 
-// followed returns how many logs the kubelet is sending, as it says itself.
+// followed returns the number of logs that the kubelet is sending, from its metrics.
 func (n *realNode) followed(t *testing.T) string {
 	t.Helper()
 	return n.sh(t, "kubectl get --raw /api/v1/nodes/one/proxy/metrics | "+
@@ -139,7 +139,7 @@ func (n *realNode) awaitFollowed(t *testing.T, want int) {
 	})
 }
 
-// usage is what a server has of what leaks.
+// usage counts a server's resources that could leak.
 type usage struct {
 	goroutines, heap, resident int // heap and resident in KiB
 }
@@ -178,8 +178,8 @@ func (u usage) String() string {
 		float64(u.resident)/1024)
 }
 
-// awaitReturn waits until the server has no more than it had before, but for connections that are kept for the next
-// request, for a while.
+// awaitReturn waits until the server's usage is back at its earlier level, except for idle connections, which stay open
+// for a while.
 func (n *realNode) awaitReturn(t *testing.T, before usage) {
 	t.Helper()
 	await(t, func(context.Context) string {

@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// insideGroup is in the environment of the second process the control group below which the kubelet has those of pods,
-// by its path in each hierarchy; empty where the machine has none to give.
+// insideGroup is an environment variable of the second process: the parent control group of pods, by its path in each
+// hierarchy. It is empty if the machine provides none.
 const insideGroup = "NODE_CGROUP"
 
-// groupPrefix, and the number of the test's first process, is the control group of its node.
+// groupPrefix, and the pid of the test's first process, form the name of its node's control group.
 const groupPrefix = "/bowsprit-node-"
 
-// hierarchies returns where the control groups of this machine are: one folder with version 2, one for each controller
+// hierarchies returns the mounts of this machine's control groups: one folder with version 2, one for each controller
 // with version 1.
 func hierarchies(t *testing.T) []string {
 	t.Helper()
@@ -38,8 +38,8 @@ func hierarchies(t *testing.T) []string {
 	return files
 }
 
-// makeGroup makes the control group of a node, and returns its path. Each node has its own: a kubelet ends what runs in
-// the group of a pod that it does not know.
+// makeGroup creates the control group of a node, and returns its path. Each node has its own, because a kubelet kills
+// processes in the groups of unknown pods.
 func makeGroup(t *testing.T) string {
 	t.Helper()
 	group := groupPrefix + strconv.Itoa(os.Getpid())
@@ -62,7 +62,7 @@ func makeGroup(t *testing.T) string {
 	return group
 }
 
-// removeOrphans removes the control groups of earlier tests that were killed before they could.
+// removeOrphans removes the control groups of earlier tests that were killed.
 func removeOrphans(t *testing.T, root string) {
 	t.Helper()
 	groups, err := filepath.Glob(root + groupPrefix + "*")
@@ -74,12 +74,12 @@ func removeOrphans(t *testing.T, root string) {
 			continue
 		}
 		for _, dir := range below(t, group) {
-			_ = os.Remove(dir) // fails where processes are left, such as those of a test in another container
+			_ = os.Remove(dir) // fails if processes remain, such as processes of a test in another container
 		}
 	}
 }
 
-// handDown has the groups in a group of version 2 know the controllers that it knows, as a kubelet does for its own.
+// handDown enables the controllers of a group of version 2 in its children, as a kubelet does for its own.
 func handDown(group string) error {
 	controllers, err := os.ReadFile(filepath.Join(group, "cgroup.controllers"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,7 @@ func handDown(group string) error {
 	return os.WriteFile(filepath.Join(group, "cgroup.subtree_control"), []byte(text), 0)
 }
 
-// removeGroup removes a control group and those in it. The kernel has ended all processes that were there.
+// removeGroup removes a control group and its descendants. The kernel has ended all their processes.
 func removeGroup(t *testing.T, group string) {
 	t.Helper()
 	for _, root := range hierarchies(t) {
@@ -103,7 +103,7 @@ func removeGroup(t *testing.T, group string) {
 	}
 }
 
-// below returns a control group and all in it, each before the one that it is in.
+// below returns a control group and its descendants, children first.
 func below(t *testing.T, group string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(group, func(path string, entry fs.DirEntry, err error) error {
@@ -122,8 +122,7 @@ func below(t *testing.T, group string) (all []string) {
 	return all
 }
 
-// containerGroups returns the control groups of containers that are not in one of a pod, each before the one that it is
-// in.
+// containerGroups returns the control groups of containers outside a pod's group, children first.
 func containerGroups(t *testing.T) (all []string) {
 	t.Helper()
 	for _, root := range hierarchies(t) {
@@ -132,7 +131,7 @@ func containerGroups(t *testing.T) (all []string) {
 	return all
 }
 
-// removeNew removes control groups of containers that have ended, but for those that were there before.
+// removeNew removes control groups of ended containers, except groups that existed before.
 func removeNew(t *testing.T, before []string) {
 	t.Helper()
 	removeAll(t, slices.DeleteFunc(containerGroups(t), func(group string) bool {
@@ -140,7 +139,7 @@ func removeNew(t *testing.T, before []string) {
 	}))
 }
 
-// removeAll removes control groups, when the last process in them is gone.
+// removeAll removes control groups when their last process has ended.
 func removeAll(t *testing.T, groups []string) {
 	t.Helper()
 	for _, group := range groups {

@@ -14,14 +14,14 @@ import (
 // applets are the commands of busybox that images have under their own names.
 var applets = []string{"sh", "cat", "echo", "sleep", "tar", "id", "mkdir", "rm", "true", "wget", "httpd"}
 
-// contents are what an image has beside busybox, and what it runs.
+// contents are the files of an image beside busybox, and its command.
 type contents struct {
 	entrypoint, command []string
-	files               map[string]string // by their paths in the image, where they are on this machine
-	folder              string            // of this machine, which the image has as its root
+	files               map[string]string // files of this machine, by their paths in the image
+	folder              string            // folder of this machine with the root of the image
 	applets             []string          // of busybox; applets, where there are none
 	user                string
-	setuid              string // the one of its files that runs as its owner
+	setuid              string // the setuid file
 }
 
 // image writes an image, as "docker save" would.

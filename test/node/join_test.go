@@ -16,37 +16,37 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/page"
 )
 
-// The addresses of the node and of the service kubernetes. Where no kube-proxy runs the server listens on the latter.
+// The addresses of the node and of the service kubernetes. Without kube-proxy, the server listens on the latter.
 const (
 	nodeAddress    = "192.0.2.10"
 	serviceAddress = "10.0.0.1"
 )
 
-// serverFlags are those of a server for a node on its own machine.
+// serverFlags are the flags of a server with a node on its own machine.
 var serverFlags = []string{
 	"--bind-address=0.0.0.0", "--advertise-address=" + nodeAddress, ownControllers,
 	"--kubelet-preferred-address-types=InternalIP",
 }
 
-// pause is what containers do that only have to be there.
+// pause is the command of idle containers.
 var pause = []string{"sh", "-c", "trap exit TERM INT; while :; do sleep 100000 & wait $!; done"}
 
-// realNode is the node "one", and the server that it has joined. Kubernetes' controllers and scheduler run beside that.
+// realNode is the node "one" and its server. Kubernetes' controllers and scheduler run beside the server.
 type realNode struct {
 	*cluster
-	root             string // where the packages are
-	hostPorts        bool   // pods may have ports of the node: it has iptables
+	root             string // folder of the packages
+	hostPorts        bool   // the node has iptables, for host ports of pods
 	runtime, kubelet *component
 	began            time.Time // when the server was started
 }
 
-// joining says how.
+// joining are the options of startNode.
 type joining struct {
 	server, controllers []string // more flags
 	proxied             bool     // kube-proxy leads to services
 }
 
-// startNode starts all of them, and returns when the node is ready.
+// startNode starts the server, the controllers, the scheduler and the node, and returns when the node is ready.
 func startNode(t *testing.T, root string, how joining) *realNode {
 	t.Helper()
 	sandbox(t)
@@ -74,7 +74,7 @@ func startNode(t *testing.T, root string, how joining) *realNode {
 	return n
 }
 
-// report logs what there is to say of a test that has failed.
+// report logs the state of the cluster if a test has failed.
 func (n *realNode) report(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", "kubectl get pods -A -o wide; kubectl get events -A; kubectl describe pods -A;"+
@@ -95,7 +95,7 @@ func (n *realNode) report(t *testing.T) {
 	}
 }
 
-// startContainerd starts it, or starts it again where it was before.
+// startContainerd starts or restarts containerd.
 func (n *realNode) startContainerd(t *testing.T) {
 	t.Helper()
 	files := map[string]string{
@@ -126,13 +126,13 @@ func (n *realNode) startContainerd(t *testing.T) {
 	})
 }
 
-// load gives containerd an image under each of the names.
+// load imports an image into containerd under each of the names.
 func (n *realNode) load(t *testing.T, has contents, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		file := filepath.Join(t.TempDir(), "image.tar")
 		image(t, file, name, filepath.Join(n.root, "bin", "busybox"), has)
-		n.sh(t, "ctr images import "+file+" && rm "+file) // those of the conformance tests are gigabytes
+		n.sh(t, "ctr images import "+file+" && rm "+file) // the conformance tests' images have gigabytes
 	}
 }
 
@@ -177,8 +177,8 @@ kubectl config --kubeconfig=bootstrap.conf use-context joining`)
 	n.runKubelet(t, "--bootstrap-kubeconfig=bootstrap.conf")
 }
 
-// writeKubeletConfig writes the configuration of docs/nodes.md and what this machine wants beside it: images cannot be
-// pulled again, so the kubelet must not remove them when the disk is full.
+// writeKubeletConfig writes the configuration of docs/nodes.md with additions for this machine: the kubelet must not
+// remove images when the disk is full, because they cannot be pulled again.
 func (n *realNode) writeKubeletConfig(t *testing.T, more string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "nodes.md"))
@@ -226,8 +226,8 @@ func (n *realNode) currentCertificate() (string, error) {
 	return os.Readlink(filepath.Join(n.home, "kubelet-pki", "kubelet-client-current.pem"))
 }
 
-// approveServing approves the kubelet's request for a serving certificate, as an administrator does: no controller
-// may.
+// approveServing approves the kubelet's request for a serving certificate, as an administrator: no controller has
+// permission.
 func (n *realNode) approveServing(t *testing.T) {
 	t.Helper()
 	client := n.client(t)

@@ -14,9 +14,9 @@ const (
 	proxyAgentImage  = "us.gcr.io/k8s-artifacts-prod/kas-network-proxy/proxy-agent:v0.0.16"
 )
 
-// TestKonnectivityOnNode walks Kubernetes' page "Set up Konnectivity service" on a real node, with its commands, its
-// folders and its manifests: the Konnectivity server is a static pod, the agent comes by a DaemonSet. Only through them
-// the server reaches the kubelet. First they are upstream's programs, then ours.
+// TestKonnectivityOnNode follows Kubernetes' page "Set up Konnectivity service" on a real node, with its commands, its
+// folders and its manifests: the Konnectivity server is a static pod, the agent runs in a DaemonSet. The server reaches
+// the kubelet only through them. First they are upstream's programs, then ours.
 func TestKonnectivityOnNode(t *testing.T) {
 	root := onMachine(t, needs("openssl"), program("proxy-server", proxyServer), program("proxy-agent", proxyAgent))
 	if root == "" {
@@ -52,13 +52,13 @@ func TestKonnectivityOnNode(t *testing.T) {
 	t.Log(n.sh(t, "kubectl get --raw /metrics | grep ^apiserver_egress_dialer_dial_start_total"))
 }
 
-// reaches reports whether the server gets an answer of the kubelet.
+// reaches reports whether the server gets an answer from the kubelet.
 func (n *realNode) reaches(t *testing.T) bool {
 	t.Helper()
 	return n.sh(t, "timeout 60 kubectl get --raw /api/v1/nodes/one/proxy/healthz 2> error || cat error >&2") == "ok"
 }
 
-// half is an image with Bowsprit as one half of Konnectivity, by the name that the manifest calls.
+// half is an image with Bowsprit as one half of Konnectivity, under the name in the manifest.
 func (n *realNode) half(t *testing.T, name string) contents {
 	t.Helper()
 	file := filepath.Join(n.home, "proxy-"+name)
@@ -71,8 +71,7 @@ func (n *realNode) half(t *testing.T, name string) contents {
 	}}
 }
 
-// konnectivity runs both halves as the page's manifests have them, but for the tags of the images, and does with a pod
-// what kubectl can.
+// konnectivity runs both halves from the page's manifests, with other image tags, and runs kubectl's pod commands.
 func (n *realNode) konnectivity(t *testing.T, server, agent contents, tag string) {
 	t.Helper()
 	here := map[string]string{"35.225.206.7": nodeAddress} // "the IP address of the control plane"
@@ -98,7 +97,7 @@ func (n *realNode) konnectivity(t *testing.T, server, agent contents, tag string
 	n.visit(t)
 }
 
-// endKonnectivity removes all of that, and the socket that the server leaves.
+// endKonnectivity removes both halves, and the server's socket.
 func (n *realNode) endKonnectivity(t *testing.T) {
 	t.Helper()
 	n.sh(t, "kubectl delete deployment web && kubectl delete pod once")
@@ -109,7 +108,7 @@ func (n *realNode) endKonnectivity(t *testing.T) {
 	n.sh(t, "rm -f /etc/kubernetes/konnectivity-server/*")
 }
 
-// konnectivityFile copies a file of the page, which the tests of test/e2e use, too, with other words for some.
+// konnectivityFile copies a file of the page, which the tests of test/e2e use too, with replacements.
 func konnectivityFile(t *testing.T, name, to string, here map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "e2e", "testdata", "konnectivity", name))

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// crowd is how many follow a log at once.
+// crowd is the number of simultaneous followers of a log.
 const crowd = 500
 
-// TestKubeletFaults follows the log of a pod on a real node 500 times at once, each by a connection of its own. Then
-// the kubelet hangs while logs are followed and commands run, the server is killed under 500 followers and starts
-// again, and the kubelet presents a certificate of its own making. Others are answered meanwhile, and neither the
-// server nor the kubelet keeps anything of those who have left. What a kubelet may say that is nonsense is in test/e2e.
+// TestKubeletFaults follows the log of a pod on a real node 500 times at once, each over its own connection. Then the
+// kubelet hangs while logs are followed and commands run, the server is killed under 500 followers and restarts, and
+// the kubelet presents a self-signed certificate. Other clients are served meanwhile, and neither the server nor the
+// kubelet keeps resources of departed clients. test/e2e tests invalid responses of a kubelet.
 func TestKubeletFaults(t *testing.T) {
 	root := onMachine(t, moreInotify)
 	if root == "" {
@@ -35,8 +35,8 @@ func TestKubeletFaults(t *testing.T) {
 	}
 }
 
-// moreInotify has the kernel give root as many instances of inotify as the kubelet wants, one for each log that is
-// followed, until the test ends: the usual 128 are for all processes.
+// moreInotify raises the kernel's limit of inotify instances for root until the test ends, since the kubelet uses one
+// for each followed log: the default of 128 is for all processes.
 func moreInotify(t *testing.T) {
 	t.Helper()
 	const file = "/proc/sys/fs/inotify/max_user_instances"
@@ -61,10 +61,10 @@ func moreInotify(t *testing.T) {
 	})
 }
 
-// crowd has 500 followers read what the pod writes while they are there, and leave.
+// crowd starts 500 followers, which read the pod's next lines, and leave.
 func (n *realNode) crowd(t *testing.T) {
 	t.Helper()
-	few := n.follow(t, 5) // the server has made by then what it makes for the first of them
+	few := n.follow(t, 5) // the server has allocated its initial state by then
 	few.awaitBeyond(t, 0)
 	few.end()
 	n.awaitFollowed(t, 0)
@@ -83,7 +83,7 @@ func (n *realNode) crowd(t *testing.T) {
 	t.Logf("when they have left: %v", n.usage(t))
 }
 
-// others does what clients do that have nothing to do with the logs.
+// others makes requests that have nothing to do with the logs.
 func (n *realNode) others(t *testing.T) {
 	t.Helper()
 	n.sh(t, `kubectl get pods -A >/dev/null
@@ -93,8 +93,8 @@ kubectl wait configmap other --for=jsonpath='{.data.a}'=c --timeout=60s
 kubectl delete configmap other`)
 }
 
-// hang stops the kubelet, as if the machine did not get around to it, while logs are followed and commands run. All
-// who ask it leave while it hangs, and the server has nothing of theirs then. It goes on as if nothing had been.
+// hang stops the kubelet, like an overloaded machine, while logs are followed and commands run. All its clients leave
+// meanwhile, and the server then holds nothing of theirs. Afterwards the kubelet continues normally.
 func (n *realNode) hang(t *testing.T) {
 	t.Helper()
 	before := n.usage(t)
@@ -147,8 +147,8 @@ func (n *realNode) commands(t *testing.T) {
 	}
 }
 
-// killServer kills the server under 500 followers: each is told, and the kubelet has none of them then. It starts
-// again, with an authority for the certificates of kubelets.
+// killServer kills the server under 500 followers: each gets an error, and the kubelet then has no followers left. The
+// server restarts with an authority for the kubelets' certificates.
 func (n *realNode) killServer(t *testing.T) {
 	t.Helper()
 	before := n.usage(t)
@@ -180,7 +180,7 @@ func (n *realNode) killServer(t *testing.T) {
 		"kubectl wait pod more --for=condition=Ready --timeout=120s && kubectl delete pod more --grace-period=1")
 }
 
-// wrongCertificate has the kubelet make its own serving certificate, and go back to the one that it was given.
+// wrongCertificate makes the kubelet use a self-signed serving certificate, and then its issued one again.
 func (n *realNode) wrongCertificate(t *testing.T) {
 	t.Helper()
 	restart := func() {
@@ -205,8 +205,8 @@ func (n *realNode) wrongCertificate(t *testing.T) {
 		"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false kubectl exec counting -- true",
 		"kubectl get --raw /api/v1/nodes/one/proxy/healthz",
 	} {
-		if what := fails(line); what != "" {
-			t.Error(what)
+		if problem := fails(line); problem != "" {
+			t.Error(problem)
 		}
 	}
 	n.awaitLogs(t, "--insecure-skip-tls-verify-backend")

@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// The test's second process, which has namespaces of its own, finds in its environment where the packages are, and a
-// directory to work in. It cannot remove that itself: containers have mounts there until its namespaces end.
+// The test's second process, with namespaces of its own, receives the directory of the packages and a working directory
+// in its environment. It cannot remove the latter itself: containers have mounts there until its namespaces end.
 const (
 	inside     = "NODE_INSIDE"
 	insideHome = "NODE_HOME"
 )
 
-// packages are what a node needs beside the kubelet, by Debian's names; of busybox images are made.
+// packages are the packages of a node beside the kubelet, by Debian's names; images are built from busybox.
 var packages = []string{"containerd", "runc", "containernetworking-plugins", "busybox-static"}
 
-// machine unpacks what a node needs into a directory and returns it. It skips the test where that cannot be had.
-// NODE_PACKAGES names a directory that has it already, or is to keep it.
+// machine unpacks the packages of a node into a directory and returns it. It skips the test if they are not available.
+// NODE_PACKAGES names a directory to reuse or fill.
 func machine(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -40,8 +40,8 @@ func machine(t *testing.T) string {
 	return dir
 }
 
-// unpack puts packages of the distribution into a directory, unless a file of them is there. It skips the test where
-// they cannot be had.
+// unpack extracts packages of the distribution into a directory, unless a file of theirs exists. It skips the test if
+// they are not available.
 func unpack(t *testing.T, dir, file string, packages []string) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(file))); err == nil {
@@ -64,10 +64,10 @@ func unpack(t *testing.T, dir, file string, packages []string) {
 	}
 }
 
-// onMachine returns where the packages of a node are, in a second process that has namespaces of its own for processes,
-// mounts and the network. In the first process it runs the test there, and returns "". When that ends the kernel ends
-// and unmounts all that it has left. Where the machine cannot do it the test is skipped. What is built, prepare builds
-// before: in the namespaces there is no network.
+// onMachine returns the folder of a node's packages, in a second process with its own process, mount and network
+// namespaces. In the first process it runs the test in that second process, and returns "". When the second process
+// ends, the kernel ends its processes and unmounts its mounts. If the machine does not support namespaces, the test is
+// skipped. prepare builds programs beforehand, because the namespaces have no network.
 func onMachine(t *testing.T, prepare ...func(t *testing.T)) string {
 	t.Helper()
 	if root := os.Getenv(inside); root != "" {
@@ -89,7 +89,7 @@ func onMachine(t *testing.T, prepare ...func(t *testing.T)) string {
 	for _, f := range prepare {
 		f(t)
 	}
-	// The shell is the first process there, to which all fall whose parent has ended: it waits for them when they end.
+	// The shell is the init process of the namespace: it reaps orphaned processes.
 	cmd := exec.CommandContext(t.Context(), "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
 		"--mount-proc", "sh", "-c", `"$@"; exit $?`, "sh", self, "-test.v", "-test.timeout="+timeout,
 		"-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$")
@@ -111,7 +111,7 @@ func onMachine(t *testing.T, prepare ...func(t *testing.T)) string {
 	return ""
 }
 
-// sandbox prepares the namespaces: folders that programs write to wherever they run, and the node's address.
+// sandbox prepares the namespaces: writable copies of fixed folders, and the node's address.
 func sandbox(t *testing.T) {
 	t.Helper()
 	shell(t, "ip link set lo up; echo 1 > /proc/sys/net/ipv4/ip_forward; mkdir -p /var/lib /var/log /run")
@@ -121,7 +121,7 @@ func sandbox(t *testing.T) {
 	addAddress(t, nodeAddress)
 }
 
-// addAddress gives this machine one more address.
+// addAddress adds an address to this machine.
 func addAddress(t *testing.T, address string) {
 	t.Helper()
 	shell(t, "ip address add "+address+"/32 dev lo")
@@ -135,7 +135,7 @@ func shell(t *testing.T, line string) {
 	}
 }
 
-// ownFolder gives the namespaces a copy of a folder of this machine, to write to.
+// ownFolder gives the namespaces a writable copy of a folder of this machine.
 func ownFolder(t *testing.T, name string) {
 	t.Helper()
 	shell(t, fmt.Sprintf("cp -a %[1]s %[2]s%[1]s && mount --bind %[2]s%[1]s %[1]s", name, os.Getenv(insideHome)))

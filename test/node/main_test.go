@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// binaries is the directory with the programs. TestMain sets it, nothing changes it.
+// binaries is the directory with the programs. TestMain sets it once.
 var binaries string
 
 // source is a package in the module of a folder.
@@ -64,10 +64,10 @@ func runTests(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// version has Kubernetes' programs say which release they are: kubectl refuses to compare what is none.
+// version sets the release in Kubernetes' programs: kubectl refuses to compare invalid versions.
 const version = "-X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/client-go/pkg/version.gitVersion=v1.36.3"
 
-// build builds a program, unless it is there.
+// build builds a program, unless it exists.
 func build(name string, from source) error {
 	target := filepath.Join(binaries, name)
 	if _, err := os.Stat(target); !errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +82,7 @@ func build(name string, from source) error {
 	return nil
 }
 
-// program returns a step of preparation (see onMachine): it builds a program that few tests want.
+// program returns a step of preparation (see onMachine) that builds a program which few tests use.
 func program(name string, from source) func(t *testing.T) {
 	return func(t *testing.T) {
 		t.Helper()
@@ -92,7 +92,7 @@ func program(name string, from source) func(t *testing.T) {
 	}
 }
 
-// needs returns a step of preparation that skips the test where a program of the machine is missing.
+// needs returns a step of preparation that skips the test if a program of the machine is missing.
 func needs(name string) func(t *testing.T) {
 	return func(t *testing.T) {
 		t.Helper()

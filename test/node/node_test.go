@@ -13,9 +13,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/page"
 )
 
-// TestRealNode joins a kubelet with a bootstrap token, on which containerd and runc run pods: a Deployment, what
-// kubectl does with pods, and Kubernetes' page about several schedulers as it stands, with the second scheduler as a
-// Deployment. It is skipped where the machine cannot do it.
+// TestRealNode joins a kubelet with a bootstrap token. containerd and runc run its pods: a Deployment, the targets of
+// kubectl's pod commands, and Kubernetes' page about multiple schedulers, unchanged, with the second scheduler as a
+// Deployment. The test is skipped on unsupported machines.
 func TestRealNode(t *testing.T) {
 	root := onMachine(t)
 	if root == "" {
@@ -49,11 +49,11 @@ func TestRealNode(t *testing.T) {
 	n.sh(t, "kubectl delete deployment web --wait && kubectl wait pod --selector=app=web --for=delete --timeout=120s")
 }
 
-// visit does with a pod what kubectl can.
+// visit runs kubectl's commands for a pod.
 func (n *realNode) visit(t *testing.T) {
 	t.Helper()
 	pod := n.sh(t, "kubectl get pods --selector=app=web -o jsonpath='{.items[0].metadata.name}'")
-	await(t, func(context.Context) string { // the kubelet takes its new certificate when it has it
+	await(t, func(context.Context) string { // the kubelet uses its new certificate once it is issued
 		return n.sh(t, "kubectl exec "+pod+" -- true >/dev/null 2>&1 || echo exec does not work")
 	})
 	n.sh(t, "echo content > file")
@@ -82,7 +82,7 @@ func (n *realNode) visit(t *testing.T) {
 	}
 }
 
-// secondScheduler creates what docs/schedulers.md has, and waits until all three pods run.
+// secondScheduler creates the objects in docs/schedulers.md, and waits until all three pods run.
 func (n *realNode) secondScheduler(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "schedulers.md"))

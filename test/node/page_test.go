@@ -12,7 +12,7 @@ func (c *cluster) session() page.Session {
 	return page.Session{Dir: c.home, Env: c.env(), Limit: limit}
 }
 
-// runPage runs a page of docs against the cluster, with other words in the place of some.
+// runPage runs a page of docs against the cluster, with replacements.
 func (c *cluster) runPage(t *testing.T, name string, words map[string]string) {
 	t.Helper()
 	c.session().Run(t, filepath.Join("..", "..", "docs", name), words)

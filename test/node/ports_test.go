@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// portPackages are iptables, by which the network plugins lead ports of the node to pods, and its libraries that
-// proxyPackages has not.
+// portPackages are iptables, with which the network plugins map host ports to pods, and its libraries, except the ones
+// in proxyPackages.
 var portPackages = []string{"iptables", "libip4tc2", "libip6tc2", "libnetfilter-conntrack3", "libnfnetlink0"}
 
 func portsFolder(root string) string { return filepath.Join(root, "iptables") }
@@ -18,7 +18,7 @@ func unpackPorts(t *testing.T) {
 	unpack(t, portsFolder(machine(t)), "usr/sbin/xtables-nft-multi", slices.Concat(portPackages, proxyPackages))
 }
 
-// wrapPorts has the network plugins find iptables, which asks the kernel as nft does.
+// wrapPorts makes iptables available to the network plugins. It uses the kernel interface of nft.
 func (n *realNode) wrapPorts(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"iptables", "ip6tables"} {

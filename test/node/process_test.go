@@ -22,19 +22,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// limit bounds all that is waited for. It is there to end a hung test, not to measure.
+// limit bounds every wait. It ends hung tests, and measures nothing.
 const limit = 3 * time.Minute
 
-// logDelay is how long the log of a program that has ended is awaited: what it has started, and left, may keep the pipe
-// of it open.
+// logDelay is the time to wait for the rest of an exited program's log, because its children may keep the pipe open.
 const logDelay = 10 * time.Second
 
-// cluster is a bowsprit in a home directory of its own, where its clients find it without flags.
+// cluster is a bowsprit with its own home directory, where its clients find it without flags.
 type cluster struct {
 	home  string
 	flags []string
 	port  string
-	path  string // more folders of programs, each with a colon after it
+	path  string // more folders for PATH, each followed by a colon
 	cmd   *exec.Cmd
 	log   *output
 }
@@ -48,7 +47,7 @@ func startCluster(t *testing.T, flags ...string) *cluster {
 	return c
 }
 
-// start starts the server, and starts it again in the same place after a stop.
+// start starts the server, or restarts it in the same place.
 func (c *cluster) start(t *testing.T) {
 	t.Helper()
 	c.log = newOutput()
@@ -89,7 +88,7 @@ func (c *cluster) env() []string {
 		"KUBECONFIG="+c.kubeconfig())
 }
 
-// kubeconfig returns the file of the administrator.
+// kubeconfig returns the path of the administrator's kubeconfig.
 func (c *cluster) kubeconfig() string {
 	return filepath.Join(c.home, ".local", "share", "bowsprit", "kubeconfig")
 }
@@ -164,13 +163,13 @@ func (c *cluster) run(t *testing.T, program string, args ...string) *component {
 			t.Logf("%s: %s", filepath.Base(program), lastLines(p.log.String()))
 		}
 		if p.cmd.ProcessState == nil {
-			end(t, p.cmd, nil) // how Kubernetes' programs end is not judged
+			end(t, p.cmd, nil) // the exit code of Kubernetes' programs does not matter
 		}
 	})
 	return p
 }
 
-// lastLines returns the end of a log: a program that has ended by itself says there why.
+// lastLines returns the end of a log, with the reason of a program that exited by itself.
 func lastLines(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	return strings.Join(lines[max(0, len(lines)-10):], "\n")
@@ -193,7 +192,7 @@ func (p *component) kill() {
 	p.cmd.Wait()
 }
 
-// end stops a process in an orderly way. If log is given, that it ends well is checked.
+// end stops a process gracefully. If log is set, it checks the exit code.
 func end(t *testing.T, cmd *exec.Cmd, log *output) {
 	t.Helper()
 	hung := time.AfterFunc(limit, func() { cmd.Process.Kill() })
@@ -205,7 +204,7 @@ func end(t *testing.T, cmd *exec.Cmd, log *output) {
 	}
 }
 
-// output is what a process has printed.
+// output is the output of a process.
 type output struct {
 	mu struct {
 		sync.Mutex
@@ -227,28 +226,28 @@ func (o *output) String() string {
 	return o.mu.String()
 }
 
-// await waits until is returns an empty text, and fails the test with the last text if that never happens.
+// await waits until is returns an empty text, and otherwise fails the test with its last text.
 func await(t *testing.T, is func(ctx context.Context) string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit) // used by cleanups, too
+	ctx, cancel := context.WithTimeout(context.Background(), limit) // also called by cleanups
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		what := is(ctx)
-		if what == "" {
+		problem := is(ctx)
+		if problem == "" {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatal(what)
+			t.Fatal(problem)
 		}
 	}
 }
 
-// freePort returns a port at which nothing listens, for programs that cannot choose one: below those that Linux gives
-// to outgoing connections (32768 and more), or somebody has it when the program starts.
+// freePort returns a free port for programs that cannot choose one. It is below the range for outgoing connections on
+// Linux (32768 and more), so that no connection takes it before the program starts.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 1000 {

@@ -10,15 +10,15 @@ import (
 	"testing"
 )
 
-// proxyPackages are nft, by which kube-proxy programs the kernel, and its libraries.
+// proxyPackages are nft, with which kube-proxy programs the kernel, and its libraries.
 var proxyPackages = []string{
 	"nftables", "libnftables1", "libnftnl11", "libmnl0", "libedit2", "libjansson4", "libgmp10", "libbsd0", "libmd0",
 	"libxtables12",
 }
 
-// TestKubeProxy runs kube-proxy on the node, as its own user: services lead to pods from the node and from pods, by
-// cluster IP and by node port, to each pod of several and with affinity to one; a pod reaches the API by the service
-// kubernetes, at whose address nothing listens here.
+// TestKubeProxy runs kube-proxy on the node, as its own user. Services lead to pods from the node and from pods, by
+// cluster IP and by node port, to each pod of several and with session affinity. A pod reaches the API by the address
+// of the service kubernetes, where no process listens.
 func TestKubeProxy(t *testing.T) {
 	root := onMachine(t, program("kube-proxy", kubeProxy), unpackProxy)
 	if root == "" {
@@ -97,16 +97,16 @@ func (n *realNode) startProxy(t *testing.T) *component {
 	if out, err := n.try(t.Context(), "nft list ruleset"); err != nil {
 		t.Skipf("this kernel has no nftables: %v: %s", err, out)
 	}
-	// A machine without a default route does not even ask its rules: there is no way to a cluster IP.
+	// Without a default route the kernel evaluates no rules for cluster IPs.
 	shell(t, "ip link add up0 type veth peer up1; ip link set up0 up; ip link set up1 up; "+
 		"ip route add default dev up0 src "+nodeAddress)
-	// Pods are behind one bridge: without masquerading their answers would not pass by the node's own network.
+	// Pods share a bridge: without masquerading their answers would bypass the node's network stack.
 	return n.run(t, "kube-proxy", "--kubeconfig=kube-proxy.conf", "--proxy-mode=nftables", "--hostname-override=one",
 		"--masquerade-all", "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0s",
 		"--conntrack-tcp-timeout-close-wait=0s")
 }
 
-// wrap has the node find a program of the distribution's packages in a folder, with their libraries.
+// wrap makes a program of the distribution's packages, with its libraries, available in a folder.
 func (n *realNode) wrap(t *testing.T, name, folder, command string) {
 	t.Helper()
 	var libraries []string
@@ -128,10 +128,11 @@ func (n *realNode) wrap(t *testing.T, name, folder, command string) {
 	}
 }
 
-// hostname asks a service for the name of a pod. The -T of Debian's busybox does not bound it: it ends busybox.
+// hostname requests the name of a pod from a service. The option -T of Debian's busybox cannot be used: it ends
+// busybox.
 const hostname = "busybox timeout 5 busybox wget -qO- http://%s/hostname"
 
-// awaitAnswers runs a command until 30 runs in a row give so many different answers.
+// awaitAnswers runs a command until 30 consecutive runs return so many different answers.
 func (n *realNode) awaitAnswers(t *testing.T, line string, want int) {
 	t.Helper()
 	await(t, func(context.Context) string {

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// releaseVersion is that of the release which these tests make.
+// releaseVersion is the version of the release in these tests.
 const releaseVersion = "0.1.0-node"
 
-// makeRelease makes a release for this platform, as "make release" does.
+// makeRelease builds a release for this platform, like "make release".
 func makeRelease(t *testing.T) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./release", "-root=..", "-version=v"+releaseVersion,
@@ -27,9 +27,9 @@ func makeRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseOnNode runs what a release has for containers: the image, which containerd imports and runs as the page
-// docs/packages.md says, and the Helm chart, by which docs/chart.md makes it somebody's control plane on a real node
-// that has joined bowsprit.
+// TestReleaseOnNode runs the container artifacts of a release: the image, imported and run by containerd as on the page
+// docs/packages.md, and the Helm chart, which docs/chart.md installs as a control plane on a real node that has joined
+// bowsprit.
 func TestReleaseOnNode(t *testing.T) {
 	root := onMachine(t, makeRelease, program("helm", helm))
 	if root == "" {
@@ -42,7 +42,7 @@ func TestReleaseOnNode(t *testing.T) {
 	n.runChart(t)
 }
 
-// runImage follows the page with containerd's own tool, and looks at the process that it has left.
+// runImage follows the page with containerd's own tool, and checks the remaining process.
 func (n *realNode) runImage(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "packages.md"))
@@ -70,11 +70,11 @@ func (n *realNode) runImage(t *testing.T) {
 		t.Errorf("the root of the container is mounted %s", options)
 	}
 	n.sh(t, "ctr task kill bowsprit; until ctr task ls | grep '^bowsprit .*STOPPED'; do sleep 0.1; done")
-	n.sh(t, "ctr task delete bowsprit && ctr container delete bowsprit") // fails unless it has ended well
+	n.sh(t, "ctr task delete bowsprit && ctr container delete bowsprit") // fails unless it exited successfully
 }
 
-// runChart follows the page, then replaces the pod: what was created is still there. An upgrade and the end of the
-// release follow.
+// runChart follows the page, then replaces the pod: created objects still exist. Then it upgrades and uninstalls the
+// release.
 func (n *realNode) runChart(t *testing.T) {
 	t.Helper()
 	n.runPage(t, "chart.md", map[string]string{"VERSION": releaseVersion})
@@ -92,7 +92,7 @@ func (n *realNode) runChart(t *testing.T) {
 	if container() == first {
 		t.Error("the pod is that of before")
 	}
-	// By the proxy of the server around, too: who that is, the server inside does not know, and tells its version only.
+	// Also by the proxy of the outer server: the inner server does not know that user, and serves only its version.
 	n.sh(t, "kubectl get --raw /api/v1/namespaces/team-a/services/https:team-a-bowsprit:https/proxy/version | grep v1.36")
 	ready := n.sh(t, fmt.Sprintf("kubectl get pod team-a-bowsprit-0 %s "+
 		"-o jsonpath='{.status.containerStatuses[0].ready} {.status.containerStatuses[0].restartCount}'", there))

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestSchedulersPage runs docs/schedulers.md. At the end pods of both schedulers are bound, by their own.
+// TestSchedulersPage runs docs/schedulers.md. At the end the pods of both schedulers are bound by their own scheduler.
 func TestSchedulersPage(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
@@ -42,7 +42,7 @@ func TestSchedulersPage(t *testing.T) {
 	}
 }
 
-// schedule makes a pod and waits until its scheduler has bound it and said so.
+// schedule creates a pod and waits until its scheduler has bound it and recorded the event.
 func schedule(t *testing.T, client *kubernetes.Clientset, scheduler, name string) {
 	t.Helper()
 	pod := &corev1.Pod{
@@ -76,7 +76,7 @@ func schedule(t *testing.T, client *kubernetes.Clientset, scheduler, name string
 	})
 }
 
-// forbidden returns the first line of a log about something that the program may not do.
+// forbidden returns the first line of a log about a missing permission.
 func forbidden(log string) string {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, "is forbidden") || strings.Contains(line, "forbidden:") ||
@@ -87,13 +87,13 @@ func forbidden(log string) string {
 	return ""
 }
 
-// room is what a node has for pods.
+// room is the capacity of a node.
 var room = corev1.ResourceList{
 	corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("64Gi"),
 	corev1.ResourcePods: resource.MustParse("1000"),
 }
 
-// makeNode makes a node that is an object only, ready for pods.
+// makeNode creates a node that exists only as an object, ready for pods.
 func makeNode(t *testing.T, client *kubernetes.Clientset, name string) {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -109,14 +109,14 @@ func makeNode(t *testing.T, client *kubernetes.Clientset, name string) {
 	}
 }
 
-// startScheduler runs the default scheduler under the user that is its.
+// startScheduler runs the default scheduler as its own user.
 func (c *cluster) startScheduler(t *testing.T) *component {
 	t.Helper()
 	c.sh(t, "bowsprit kubeconfig --user system:kube-scheduler > kube-scheduler.conf")
 	return c.runScheduler(t)
 }
 
-// runScheduler is what is left of that where its kubeconfig is there.
+// runScheduler is startScheduler with an existing kubeconfig.
 func (c *cluster) runScheduler(t *testing.T) *component {
 	t.Helper()
 	return c.run(t, "kube-scheduler", "--kubeconfig=kube-scheduler.conf",
@@ -124,8 +124,8 @@ func (c *cluster) runScheduler(t *testing.T) *component {
 		"--secure-port="+freePort(t))
 }
 
-// TestSchedulersLead has two processes of a second scheduler elect a leader beside the default scheduler. The leader
-// is killed, then the server is started again: pods are bound all the while, each by its own scheduler.
+// TestSchedulersLead runs two processes of a second scheduler, which elect a leader, beside the default scheduler. The
+// leader is killed, then the server restarts: pods are bound throughout, each by its own scheduler.
 func TestSchedulersLead(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
@@ -184,7 +184,7 @@ kubectl edit clusterrole system:kube-scheduler`)
 	}
 }
 
-// awaitHolder waits until a Lease in kube-system is held by another than before, and returns who holds it.
+// awaitHolder waits until the holder of a Lease in kube-system has changed, and returns the new one.
 func awaitHolder(t *testing.T, client *kubernetes.Clientset, name, before string) (holder string) {
 	t.Helper()
 	await(t, func(ctx context.Context) string {

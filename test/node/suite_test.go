@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// A spec that has not ended is cut off, but not before the slowest can have ended, which waits until etcd has been
-// compacted twice. One that has not passed runs once more, alone.
+// A hung spec is cut off, after the longest time of any spec, which waits until etcd has been compacted twice. A spec
+// that has not passed runs once more, alone.
 const (
 	specLimit = 12 * time.Minute
 	atOnce    = 4
 )
 
-// suite runs specs in a cluster, each in a process of its own: one that is cut off takes no others with it.
+// suite runs specs in a cluster, each in its own process, so that a spec can be cut off alone.
 type suite struct {
 	*realNode
 	results string // a directory for logs; with ".txt", the file of results
@@ -36,15 +36,15 @@ type suite struct {
 
 func suiteFile() string { return filepath.Join(binaries, "e2e.test") }
 
-// ofSuite are the programs that are made of k8s.io/kubernetes/test: the specs, and what is in their images.
+// ofSuite are the programs built from k8s.io/kubernetes/test: the specs, and the programs in their images.
 var ofSuite = map[string][]string{
 	"e2e.test": {"test", "-vet=off", "-c", "-o", "e2e.test", "k8s.io/kubernetes/test/e2e"},
 	"agnhost":  {"build", "-o", "agnhost", "k8s.io/kubernetes/test/images/agnhost"},
 	"nnp":      {"build", "-o", "nnp", "k8s.io/kubernetes/test/images/nonewprivs"},
 }
 
-// buildSuite is a step of preparation (see onMachine). The specs need more modules than the programs: these are added
-// in a copy of the module programs, with the versions that Kubernetes has.
+// buildSuite is a step of preparation (see onMachine). The specs need more modules than the programs: buildSuite adds
+// them, in Kubernetes' versions, to a copy of the module programs.
 func buildSuite(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "programs")
@@ -67,8 +67,7 @@ func buildSuite(t *testing.T) {
 	}
 }
 
-// run runs the chosen specs: first those that may run beside others, then those that may not, then all that have not
-// passed, one by one.
+// run runs the chosen specs: first the parallel ones, then the serial ones, then again the failed ones, one by one.
 func (s *suite) run(t *testing.T, chosen string) {
 	t.Helper()
 	for _, old := range []string{s.results, s.results + ".txt"} {
@@ -88,7 +87,7 @@ func (s *suite) run(t *testing.T, chosen string) {
 	t.Logf("%d of %d specs passed", s.mu.passed, len(parallel)+len(serial))
 }
 
-// runAll runs specs, so many at once, and returns those that have not passed.
+// runAll runs specs, so many at once, and returns the failed ones.
 func (s *suite) runAll(t *testing.T, names []string, atOnce int) (again []string) {
 	t.Helper()
 	next, failed := make(chan string), make(chan string, len(names))
@@ -114,7 +113,7 @@ func (s *suite) runAll(t *testing.T, names []string, atOnce int) (again []string
 	return again
 }
 
-// spec runs one spec, writes down how it ended, and reports whether it should run again.
+// spec runs one spec, records its outcome, and reports whether it should run again.
 func (s *suite) spec(t *testing.T, name string) bool {
 	t.Helper()
 	log := fmt.Sprintf("%x.log", sha256.Sum256([]byte(name)))[54:]

@@ -16,18 +16,17 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// aggregated is where a server of an API of its own runs, behind a service.
+// aggregated is an extension API server and the service in front of it.
 type aggregated struct{ namespace, service, account string }
 
-// launch starts the program of an aggregated server as its Deployment would: as its service account, with the flags
-// given, on a port of this machine to which an EndpointSlice leads. flag is what it calls the kubeconfig that it reads
-// objects with.
+// launch starts the program of an aggregated server as its Deployment would: as its service account, with the given
+// flags, on a local port with an EndpointSlice. flag is the name of its kubeconfig flag.
 func (a aggregated) launch(ctx context.Context, t *testing.T, s *server, program, flag string, args ...string) {
 	t.Helper()
 	a.launchTo(ctx, t, s, nil, append([]string{program, flag}, args...))
 }
 
-// launchTo is launch with what gets the program's output.
+// launchTo is launch with a writer for the program's output.
 func (a aggregated) launchTo(ctx context.Context, t *testing.T, s *server, out *watcher, argv []string) {
 	t.Helper()
 	ip, port := freePort(t)
@@ -44,7 +43,7 @@ func (a aggregated) launchTo(ctx context.Context, t *testing.T, s *server, out *
 	a.point(ctx, t, s, "https", ip, port)
 }
 
-// point has the port of that name of the service lead to an address.
+// point makes a port of the service lead to an address.
 func (a aggregated) point(ctx context.Context, t *testing.T, s *server, name, ip, port string) {
 	t.Helper()
 	s.create(ctx, t, fmt.Sprintf(`apiVersion: discovery.k8s.io/v1
@@ -56,7 +55,7 @@ ports: [{name: %[4]q, port: %[5]s, protocol: TCP}]
 `, a.service, a.namespace, ip, name, port))
 }
 
-// freePort returns an address of this machine and a port of it that is free.
+// freePort returns an address of this machine with a free port.
 func freePort(t *testing.T) (ip, port string) {
 	t.Helper()
 	ip = address(t)
@@ -67,7 +66,7 @@ func freePort(t *testing.T) (ip, port string) {
 	return ip, port
 }
 
-// address returns one of this machine that EndpointSlices take: not of the loopback interface.
+// address returns an address of this machine that EndpointSlices accept, not a loopback address.
 func address(t *testing.T) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
@@ -81,7 +80,7 @@ func address(t *testing.T) string {
 	return ""
 }
 
-// kubeconfig writes one with a token of the service account.
+// kubeconfig writes a kubeconfig with a token of the service account.
 func (a aggregated) kubeconfig(ctx context.Context, t *testing.T, s *server) string {
 	t.Helper()
 	token, err := s.typed.CoreV1().ServiceAccounts(a.namespace).CreateToken(ctx, a.account,
@@ -97,7 +96,7 @@ func (a aggregated) kubeconfig(ctx context.Context, t *testing.T, s *server) str
 	return file
 }
 
-// available waits until an APIService says that its server answers.
+// available waits until an APIService reports that its server answers.
 func (s *server) available(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	until(ctx, t, "APIService "+name, func() (bool, error) {
@@ -110,15 +109,15 @@ func (s *server) available(ctx context.Context, t *testing.T, name string) {
 	})
 }
 
-// kubectl runs the built-in kubectl and returns what it prints, errors included.
+// kubectl runs the built-in kubectl and returns its output, including errors.
 func (s *server) kubectl(ctx context.Context, args ...string) string {
 	cmd := exec.CommandContext(ctx, filepath.Join(binaries, "bowsprit"), append([]string{"kubectl"}, args...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig)
-	out, _ := cmd.CombinedOutput() // it says what is wrong
+	out, _ := cmd.CombinedOutput() // the output describes the error
 	return string(out)
 }
 
-// prints waits until kubectl prints a text; other errors of the aggregated server go by.
+// prints waits until kubectl prints a text, and ignores other errors of the aggregated server.
 func (s *server) prints(ctx context.Context, t *testing.T, want string, args ...string) {
 	t.Helper()
 	until(ctx, t, "kubectl "+strings.Join(args, " "), func() (bool, error) {

@@ -51,8 +51,8 @@ spec:
   issuerRef: {name: authority, kind: Issuer}
 `
 
-// TestCertManager has cert-manager issue a certificate that signs itself and, from that, one for a server; then it
-// changes the wish and takes the result away.
+// TestCertManager issues a self-signed certificate with cert-manager and, from it, a server certificate; then it
+// changes the request and deletes the result.
 func TestCertManager(t *testing.T) {
 	t.Parallel()
 	ctx, s := bounded(t), start(t)
@@ -98,7 +98,7 @@ func TestCertManager(t *testing.T) {
 	})
 }
 
-// issued waits until the certificate is ready at the revision and returns what its secret holds.
+// issued waits until the certificate is ready at the revision and returns the data of its secret.
 func (s *server) issued(ctx context.Context, t *testing.T, name string, revision int) *x509.Certificate {
 	t.Helper()
 	var out *x509.Certificate

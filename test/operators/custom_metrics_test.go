@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestCustomMetrics has a server made with the library of custom metrics, registered by the manifests of its sample,
-// serve three versions of two groups through the API server, as the autoscaler asks for them.
+// TestCustomMetrics registers a server built with the custom metrics library, by the manifests of its sample. It serves
+// three versions of two groups through the API server, and the autoscaler's queries work.
 func TestCustomMetrics(t *testing.T) {
 	t.Parallel()
 	ctx, s := bounded(t), start(t)

@@ -2,8 +2,8 @@ package operators
 
 import "testing"
 
-// pulled has the pods of a LeaderWorkerSet start as slowly as on a node that pulls their images, since the suite looks
-// four times a second for what is there only during a rollout; an image that is not there is not pulled.
+// pulled delays the start of a LeaderWorkerSet's pods as if a node pulled their images, because the suite checks four
+// times a second for states that exist only during a rollout. A missing image is never pulled.
 const pulled = `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
 metadata: {name: pulled}
@@ -30,8 +30,8 @@ spec:
     objectSelector: {matchExpressions: [{key: leaderworkerset.sigs.k8s.io/name, operator: Exists}]}
 `
 
-// TestLeaderWorkerSet runs the end-to-end tests of LeaderWorkerSet's authors, whose groups of StatefulSets become
-// ready, roll out and start anew. One of them reads the operator's metrics from a program in a pod.
+// TestLeaderWorkerSet runs LeaderWorkerSet's own end-to-end tests: groups of StatefulSets become ready, roll out and
+// restart. One test reads the operator's metrics from a program in a pod.
 func TestLeaderWorkerSet(t *testing.T) {
 	t.Parallel()
 	ctx, s := bounded(t), start(t, "--simulate=nodes=3")

@@ -15,13 +15,13 @@ import (
 
 // managed is an operator made with kubebuilder, with webhooks.
 type managed struct {
-	name    string // of its program, and the prefix of its objects; its namespace is this with -system
-	module  string // its Go module, with config/default, of which kustomize makes its objects
-	options string // the group and version of the file with its options
+	name    string // of its program, and prefix of its objects; with -system its namespace
+	module  string // its Go module; kustomize builds its objects from config/default
+	options string // group and version of its configuration file
 }
 
-// install creates the operator's objects as its authors have them created. The pods of its Deployment are simulated, so
-// the program runs as a process, and the service of its webhooks leads there.
+// install creates the operator's objects from its own manifests. The pods of its Deployment are simulated, so the
+// program runs as a process, and the service of its webhooks leads to that process.
 func (m managed) install(ctx context.Context, t *testing.T, s *server) {
 	t.Helper()
 	at := aggregated{

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A node, whose kubelet is the test's, and what runs on it.
+// A node, with a kubelet in the test, and its pods.
 const measured = `apiVersion: v1
 kind: Node
 metadata: {name: n1}
@@ -44,8 +44,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: alice}]
 `
 
-// kubelet serves /metrics/resource as a kubelet does: to those who may get nodes/metrics, by the word of the API
-// server. Each answer is ten seconds after the one before, by the timestamps that it carries.
+// kubelet serves /metrics/resource like a kubelet: to clients with permission to get nodes/metrics, by an access review
+// of the API server. The timestamps of successive answers are ten seconds apart.
 type kubelet struct {
 	*httptest.Server
 	s       *server
@@ -69,28 +69,28 @@ func startKubelet(t *testing.T, s *server) *kubelet {
 	return k
 }
 
-// check asks the API server who it is, and whether that one may.
+// check authenticates and authorizes a client by reviews of the API server.
 func (k *kubelet) check(r *http.Request) error {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	who, err := k.s.typed.AuthenticationV1().TokenReviews().Create(r.Context(),
+	review, err := k.s.typed.AuthenticationV1().TokenReviews().Create(r.Context(),
 		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
 	may, err := k.s.typed.AuthorizationV1().SubjectAccessReviews().Create(r.Context(),
 		&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: who.Status.User.Username, Groups: who.Status.User.Groups,
+			User: review.Status.User.Username, Groups: review.Status.User.Groups,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
 				Verb: "get", Resource: "nodes", Subresource: "metrics", Name: "n1",
 			},
 		}}, metav1.CreateOptions{})
 	if err == nil && (!may.Status.Allowed || r.URL.Path != "/metrics/resource") {
-		err = fmt.Errorf("%q may not get %s", who.Status.User.Username, r.URL.Path)
+		err = fmt.Errorf("%q may not get %s", review.Status.User.Username, r.URL.Path)
 	}
 	return err
 }
 
-// metrics is the n-th answer: the node uses 500m and 1 GiB, of which the pod web has 125m and 96 MiB.
+// metrics is the n-th answer: the node uses 500m and 1 GiB, including 125m and 96 MiB of the pod web.
 func (k *kubelet) metrics(n int64) string {
 	at := k.began.Add(time.Duration(n) * 10 * time.Second)
 	var text strings.Builder
@@ -112,8 +112,8 @@ func (k *kubelet) metrics(n int64) string {
 	return text.String()
 }
 
-// TestMetricsServer has the metrics server registered by its own manifests read a kubelet, and kubectl top show what
-// it serves through the API server: to the administrator, and to a user whom the role that it adds to view lets.
+// TestMetricsServer registers the metrics server by its own manifests and lets it read a kubelet. kubectl top shows its
+// metrics through the API server to the administrator, and to a user with the role that the manifests add to view.
 func TestMetricsServer(t *testing.T) {
 	t.Parallel()
 	ctx, s := bounded(t), start(t)
@@ -154,7 +154,7 @@ pods                 metrics.k8s.io/v1beta1   true         PodMetrics
 	}
 }
 
-// status writes what the kubelet would of its node and its pods: where it is, what there is, and what runs.
+// status writes the kubelet's status of its node and its pods: addresses, capacity, and running containers.
 func (s *server) status(ctx context.Context, t *testing.T, k *kubelet) {
 	t.Helper()
 	at, err := url.Parse(k.URL)

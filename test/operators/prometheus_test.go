@@ -38,9 +38,9 @@ metadata: {name: alerts, namespace: default}
 spec: {replicas: 1}
 `
 
-// TestPrometheusOperator has the prometheus-operator turn a Prometheus and a ServiceMonitor into a StatefulSet, a
-// Service and a configuration, change them, and sees all of it go with its owner. On simulated nodes its pods become
-// ready, which the operator waits for: then the Prometheus and the Alertmanager are available.
+// TestPrometheusOperator creates a Prometheus and a ServiceMonitor, from which the operator creates a StatefulSet, a
+// Service and a configuration. The test changes them, and deletes everything by the owner. On simulated nodes the pods
+// become ready, and the operator reports the Prometheus and the Alertmanager as available.
 func TestPrometheusOperator(t *testing.T) {
 	t.Parallel()
 	ctx, s := bounded(t), start(t, "--simulate=nodes=3")
@@ -89,7 +89,7 @@ func TestPrometheusOperator(t *testing.T) {
 	})
 }
 
-// allReady waits until the operator says of an object that so many of its pods are ready, and that it is available.
+// allReady waits until the operator reports an object as available, with so many ready pods.
 func (s *server) allReady(ctx context.Context, t *testing.T, kind, name string, replicas int64) {
 	t.Helper()
 	objects := s.resource(t, "monitoring.coreos.com/v1", kind, "default")
@@ -108,7 +108,7 @@ func (s *server) allReady(ctx context.Context, t *testing.T, kind, name string, 
 	})
 }
 
-// replicas waits until the stateful set wants so many.
+// replicas waits until the StatefulSet has so many replicas.
 func (s *server) replicas(ctx context.Context, t *testing.T, name string, want int32) {
 	t.Helper()
 	until(ctx, t, "stateful set "+name, func() (bool, error) {

@@ -30,8 +30,8 @@ spec:
       - pause: {duration: 1}
 `
 
-// TestArgoRollouts has the controller of Argo Rollouts roll pods out on simulated nodes step by step, waiting for those
-// that it has made to be ready: a canary that is promoted, one whose image cannot be pulled and that is aborted.
+// TestArgoRollouts rolls pods out on simulated nodes step by step with the controller of Argo Rollouts, which waits for
+// its pods to be ready: a canary that is promoted, and one with a missing image that is aborted.
 func TestArgoRollouts(t *testing.T) {
 	t.Parallel()
 	ctx, s := bounded(t), start(t, "--simulate=nodes=3")
@@ -63,7 +63,7 @@ func TestArgoRollouts(t *testing.T) {
 	}
 	image("web:2", "null")
 	s.rolledOut(ctx, t, "Paused", 1, 4)
-	change(`{"status":{"pauseConditions":null}}`, "status") // as kubectl argo rollouts promote does
+	change(`{"status":{"pauseConditions":null}}`, "status") // like kubectl argo rollouts promote
 	s.rolledOut(ctx, t, "Healthy", 4, 4)
 
 	image("web:3", `{"bowsprit.dev/simulate-pull-failure":"true"}`)
@@ -73,8 +73,8 @@ func TestArgoRollouts(t *testing.T) {
 }
 
 // rolledOut waits until the Rollout is in a phase, with so many pods of its newest template, and so many available. It
-// has the controller look again and again: that writes what its own writes have answered into its cache, over what the
-// watch has brought in between, and then does not know of a promotion.
+// touches the Rollout repeatedly, because the controller may miss a promotion: it writes the responses to its own
+// writes into its cache, over newer objects from the watch.
 func (s *server) rolledOut(ctx context.Context, t *testing.T, phase string, updated, available int64) {
 	t.Helper()
 	looks := 0

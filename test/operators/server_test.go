@@ -1,4 +1,4 @@
-// Package operators holds the tests with operators that other people wrote.
+// Package operators runs operators of other projects against a server.
 package operators
 
 import (
@@ -31,12 +31,12 @@ import (
 // limit ends a test that hangs; it measures nothing.
 const limit = 3 * time.Minute
 
-// binaries is the directory with the programs under test. TestMain sets it, nothing changes it.
+// binaries is the directory with the programs under test. TestMain sets it once.
 var binaries string
 
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
-// runTests builds the programs, unless OPERATORS_BINARIES names a directory that has them.
+// runTests builds the programs, unless OPERATORS_BINARIES names a directory with them.
 func runTests(m *testing.M) int {
 	if binaries = os.Getenv("OPERATORS_BINARIES"); binaries != "" {
 		return m.Run()
@@ -82,7 +82,7 @@ type server struct {
 	mapper     *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// start starts a server that keeps nothing, with flags besides. It ends with the test.
+// start starts an ephemeral server with additional flags. It stops when the test ends.
 func start(t *testing.T, flags ...string) *server {
 	t.Helper()
 	s := &server{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
@@ -108,7 +108,7 @@ func start(t *testing.T, flags ...string) *server {
 	return s
 }
 
-// watcher closes found when what is written contains want for the first time.
+// watcher closes found when the written text first contains want.
 type watcher struct {
 	written bytes.Buffer
 	want    string
@@ -124,7 +124,7 @@ func (w *watcher) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// launch starts one of the programs. It is stopped when the test ends; what it wrote is shown if the test has failed.
+// launch starts one of the programs, and stops it when the test ends. It shows the program's output if the test failed.
 func launch(t *testing.T, stdout io.Writer, name string, args ...string) {
 	t.Helper()
 	log := new(bytes.Buffer)
@@ -147,7 +147,7 @@ func launch(t *testing.T, stdout io.Writer, name string, args ...string) {
 
 func tail(log string) string { return log[max(0, len(log)-8000):] }
 
-// moduleDir returns where the sources of a dependency are.
+// moduleDir returns the source directory of a dependency.
 func moduleDir(t *testing.T, in, module string) string {
 	t.Helper()
 	out, err := exec.Command("go", "-C", in, "list", "-m", "-f", "{{.Dir}}", module).Output()
@@ -170,7 +170,7 @@ func (s *server) apply(ctx context.Context, t *testing.T, paths ...string) {
 			s.create(ctx, t, string(data))
 		}
 	}
-	s.mapper.Reset() // there may be definitions among them
+	s.mapper.Reset() // the objects may include definitions
 }
 
 // create creates the objects of a YAML text.
@@ -179,7 +179,7 @@ func (s *server) create(ctx context.Context, t *testing.T, text string) {
 	s.createEdited(ctx, t, text, func(*unstructured.Unstructured) {})
 }
 
-// createEdited is create with a change of each object.
+// createEdited is create with an edit to each object.
 func (s *server) createEdited(ctx context.Context, t *testing.T, text string, edit func(*unstructured.Unstructured)) {
 	t.Helper()
 	docs := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
@@ -215,8 +215,8 @@ func (s *server) resource(t *testing.T, apiVersion, kind, namespace string) dyna
 	return s.dynamic.Resource(mapping.Resource).Namespace(namespace)
 }
 
-// until calls f again and again until it is true.
-func until(ctx context.Context, t *testing.T, what string, f func() (bool, error)) {
+// until calls f repeatedly until it returns true.
+func until(ctx context.Context, t *testing.T, desc string, f func() (bool, error)) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -228,7 +228,7 @@ func until(ctx context.Context, t *testing.T, what string, f func() (bool, error
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("%s: not in time; last error: %v", what, err)
+			t.Fatalf("%s: not in time; last error: %v", desc, err)
 		}
 	}
 }

@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// asked has pods of Jobs run as long as the command of their first container sleeps, and end as it exits: nothing runs
-// on simulated nodes, and they would be done at once. What a startup probe waits for has the pod start so much later.
-const asked = `apiVersion: admissionregistration.k8s.io/v1
+// jobDurations makes the pods of Jobs run as long as the sleep command of their first container, and exit with its
+// code: simulated nodes run nothing, and would complete them at once. A startup probe delays the start of its pod in
+// the same way.
+const jobDurations = `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
 metadata: {name: asked}
 spec:
@@ -46,7 +47,7 @@ spec:
     objectSelector: {matchExpressions: [{key: batch.kubernetes.io/job-name, operator: Exists}]}
 `
 
-// suite runs an operator's own suite in a directory, to its end, with the built-in kubectl as kubectl.
+// suite runs an operator's own suite in a directory to its end, with the built-in kubectl as kubectl.
 func (s *server) suite(t *testing.T, name, dir string, args ...string) {
 	t.Helper()
 	bin := t.TempDir()

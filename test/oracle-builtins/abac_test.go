@@ -77,26 +77,26 @@ func TestABAC(t *testing.T) {
 		}
 		read++
 		for range 200 {
-			who := &user.DefaultInfo{Name: pick("bob", "eve", "tim")}
+			u := &user.DefaultInfo{Name: pick("bob", "eve", "tim")}
 			if rng.IntN(2) == 0 {
-				who.Groups = []string{pick("g", "system:authenticated"), "h"}
+				u.Groups = []string{pick("g", "system:authenticated"), "h"}
 			}
-			what := &request.Info{
+			info := &request.Info{
 				Verb: pick("get", "list", "watch", "create", "post"), IsResource: rng.IntN(3) > 0,
 				Path: pick("/a", "/a/b", "/c"), Namespace: pick("n", "m", ""),
 				Resource: pick("pods", "nodes"), Group: pick("", "apps"),
 			}
-			d, err := ours.Authorize(t.Context(), who, what)
-			decision, reason, theirErr := theirs.Authorize(t.Context(), asRecord(who, what))
+			d, err := ours.Authorize(t.Context(), u, info)
+			decision, reason, theirErr := theirs.Authorize(t.Context(), asRecord(u, info))
 			if d.Allowed() != (decision == authorizer.DecisionAllow) || d.Reason != reason || err != nil ||
 				theirErr != nil {
-				t.Fatalf("%s%v %+v: %+v %v, want %v %q %v", text, who, what, d, err, decision, reason, theirErr)
+				t.Fatalf("%s%v %+v: %+v %v, want %v %q %v", text, u, info, d, err, decision, reason, theirErr)
 			}
 			if d.Allowed() {
 				allowed++
 			}
-			rules, _ := ours.Rules(t.Context(), who, what.Namespace)
-			resources, others, incomplete, _ := theirs.RulesFor(t.Context(), who, what.Namespace)
+			rules, _ := ours.Rules(t.Context(), u, info.Namespace)
+			resources, others, incomplete, _ := theirs.RulesFor(t.Context(), u, info.Namespace)
 			got, want := "", ""
 			for _, r := range rules.Resources {
 				got += fmt.Sprintln(r.Verbs, r.APIGroups, r.Resources)
@@ -111,7 +111,7 @@ func TestABAC(t *testing.T) {
 				want += fmt.Sprintln(r.GetVerbs(), r.GetNonResourceURLs())
 			}
 			if got != want || rules.Incomplete != incomplete {
-				t.Fatalf("%srules of %v:\n%swant\n%s", text, who, got, want)
+				t.Fatalf("%srules of %v:\n%swant\n%s", text, u, got, want)
 			}
 		}
 	}

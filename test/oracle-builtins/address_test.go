@@ -63,8 +63,8 @@ func TestAssignMatchesUpstream(t *testing.T) {
 			for seed := range int64(rounds) {
 				r := rand.New(rand.NewSource(seed))
 				obj := randomService(r)
-				what := fmt.Sprintf("seed %d: %v", seed, obj["spec"])
-				old := c.create(what, obj)
+				desc := fmt.Sprintf("seed %d: %v", seed, obj["spec"])
+				old := c.create(desc, obj)
 				if old == nil {
 					continue
 				}
@@ -154,8 +154,8 @@ func newCluster(t *testing.T, ranges []string) *cluster {
 }
 
 // create returns the stored service, or nil if it is refused.
-func (c *cluster) create(what string, obj map[string]any) map[string]any {
-	c.what = what
+func (c *cluster) create(resource string, obj map[string]any) map[string]any {
+	c.object = resource
 	ours, theirs, ok := c.read(obj)
 	if !ok {
 		return nil
@@ -171,8 +171,8 @@ func (c *cluster) create(what string, obj map[string]any) map[string]any {
 	return ours
 }
 
-func (c *cluster) update(what string, obj, old map[string]any) {
-	c.what = what
+func (c *cluster) update(resource string, obj, old map[string]any) {
+	c.object = resource
 	ours, theirs, ok := c.read(obj)
 	was, theirOld, okOld := c.read(old)
 	if !ok || !okOld {
@@ -216,7 +216,7 @@ func (c *cluster) agree(ours map[string]any, theirs *core.Service, err, theirErr
 		want, _, _ = strings.Cut(want, "failed to allocate IP")
 	}
 	if text != want {
-		c.t.Errorf("%s\n+ %v\n- %v", c.what, err, theirErr)
+		c.t.Errorf("%s\n+ %v\n- %v", c.object, err, theirErr)
 		return false
 	}
 	if err != nil {
@@ -235,7 +235,7 @@ func (c *cluster) agree(ours map[string]any, theirs *core.Service, err, theirErr
 		delete(wanted, "internalTrafficPolicy") // dropped when the service is read
 	}
 	if !reflect.DeepEqual(have, wanted) {
-		c.t.Errorf("%s\n+ %v\n- %v", c.what, have, wanted)
+		c.t.Errorf("%s\n+ %v\n- %v", c.object, have, wanted)
 		return false
 	}
 	return true

@@ -102,7 +102,7 @@ func askPlugin(
 	if len(c.Object) > 0 {
 		obj, gvk = hub(t, c.Object)
 	}
-	said := &heard{}
+	said := &warningRecorder{}
 	ctx := audit.WithAuditContext(warning.WithWarningRecorder(t.Context(), said))
 	err := admitWith(ctx, t, p, obj, old, gvk, c.Subresource,
 		cmp.Or(admission.Operation(c.Operation), admission.Create),
@@ -142,11 +142,11 @@ func causesOf(err error) (types []metav1.CauseType) {
 	return types
 }
 
-// heard are the warnings for a client.
-type heard struct{ warnings []string }
+// warningRecorder are the warnings for a client.
+type warningRecorder struct{ warnings []string }
 
 // AddWarning notes a warning.
-func (h *heard) AddWarning(_, text string) { h.warnings = append(h.warnings, text) }
+func (h *warningRecorder) AddWarning(_, text string) { h.warnings = append(h.warnings, text) }
 
 // startPlugin returns one of Kubernetes' plugins, which finds the stored objects.
 func startPlugin(
@@ -196,7 +196,7 @@ func (g opened) Enabled(name featuregate.Feature) bool {
 // admitWith sends a write through both halves of a plugin.
 func admitWith(
 	ctx context.Context, t *testing.T, p admission.Interface, obj, old runtime.Object, gvk schema.GroupVersionKind,
-	subresource string, op admission.Operation, who user.Info,
+	subresource string, op admission.Operation, u user.Info,
 ) error {
 	t.Helper()
 	named := obj
@@ -212,7 +212,7 @@ func admitWith(
 		namespace = m.GetName()
 	}
 	a := admission.NewAttributesRecord(obj, old, gvk, namespace, m.GetName(), resourceOf(t, gvk), subresource, op, nil,
-		false, who)
+		false, u)
 	if !p.Handles(op) {
 		return nil
 	}

@@ -52,7 +52,7 @@ func TestAnnotations(t *testing.T) {
 					meta["namespace"] = "b"
 				}
 				obj := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": meta, "spec": specs[kind]}
-				c := &comparison{t: t, r: r, kind: kind, what: value}
+				c := &comparison{t: t, r: r, kind: kind, object: value}
 				ours, theirs, ok := c.read(obj)
 				if !ok {
 					t.Fatalf("%s cannot be read", kind)

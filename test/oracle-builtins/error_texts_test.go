@@ -34,7 +34,7 @@ func TestErrorTexts(t *testing.T) {
 		dir := filepath.ToSlash(filepath.Dir(file))
 		for _, e := range errorTexts(tree) {
 			ours := slices.ContainsFunc(e.pieces(), func(p string) bool { return !strings.Contains(kube, p) })
-			if ours && e.says() {
+			if ours && e.printed() {
 				found[dir] = append(found[dir], e.row())
 			}
 		}
@@ -99,8 +99,8 @@ func (e errorText) pieces() (all []string) {
 	return all
 }
 
-// says reports whether a text describes the problem, and not only the source of another error.
-func (e errorText) says() bool {
+// printed reports whether a text describes the problem, and not only the source of another error.
+func (e errorText) printed() bool {
 	return len(letters.FindAllString(formatVerb.ReplaceAllString(e.format, " "), -1)) >= 3
 }
 

@@ -190,6 +190,6 @@ func (c *comparison) prepare(out map[string]prepared, name string, seed int64, s
 
 // random returns a random object in both forms, with defaults; ok is false if it cannot be read.
 func (c *comparison) random(seed int64) (ours map[string]any, theirs runtime.Object, ok bool) {
-	c.what = "random"
+	c.object = "random"
 	return c.read(tree(c.t, randomObject(c.t, c.r, c.r.Storage, seed)))
 }

@@ -178,13 +178,13 @@ func (s fairServer) disturb(r *rand.Rand) {
 	case r.IntN(4) == 0:
 		s.Delete(flowcontrolResource(prefix), "", name)
 	default:
-		what := r.IntN(3) // bits: the spec, the annotation
+		choice := r.IntN(3) // bits: the spec, the annotation
 		_, err := s.Verbs.Update(s.Context(), s.Call(flowcontrolResource(prefix), "", name), metav1.UpdateOptions{},
 			func(obj object.Object) (object.Object, error) {
-				if what != 1 {
+				if choice != 1 {
 					respecify(r, obj["spec"].(object.Object))
 				}
-				if what != 0 {
+				if choice != 0 {
 					object.Meta(obj)["annotations"] = annotations(annotation)
 				}
 				return obj, nil

@@ -85,7 +85,7 @@ func (c *comparison) changeConditions(job map[string]any) {
 	}
 	for from := range 16 {
 		for to := range 16 {
-			c.what = fmt.Sprintf("%v from %04b to %04b", job["metadata"], from, to)
+			c.object = fmt.Sprintf("%v from %04b to %04b", job["metadata"], from, to)
 			c.update(with(to), with(from), "status", parts["Job/status"])
 		}
 	}
@@ -102,7 +102,7 @@ func (c *comparison) changePods(job map[string]any) {
 		"suspended, with a pod": c.withStatus(job, map[string]any{"startTime": started, "active": int64(1)},
 			"Suspended"),
 	} {
-		for what, change := range map[string]func(template, container map[string]any){
+		for name, change := range map[string]func(template, container map[string]any){
 			"node": func(template, _ map[string]any) {
 				template["spec"].(map[string]any)["nodeSelector"] = map[string]any{"x": "y"}
 			},
@@ -117,7 +117,7 @@ func (c *comparison) changePods(job map[string]any) {
 			changed := runtime.DeepCopyJSON(old)
 			template := changed["spec"].(map[string]any)["template"].(map[string]any)
 			change(template, template["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any))
-			c.what = fmt.Sprintf("%v %s, other %s", job["metadata"], stage, what)
+			c.object = fmt.Sprintf("%v %s, other %s", job["metadata"], stage, name)
 			c.update(changed, old, "", strategies["Job"])
 		}
 	}

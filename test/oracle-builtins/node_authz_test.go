@@ -165,32 +165,32 @@ func (c *nodeCluster) addVolume(name string) {
 	c.graph.AddPV(pv)
 }
 
-// question is a random one of a kubelet, mostly.
-func (c *nodeCluster) question() (*user.DefaultInfo, *request.Info) {
-	who := &user.DefaultInfo{Name: "system:node:" + c.node(), Groups: []string{"system:nodes"}}
+// randomRequest is a random one of a kubelet, mostly.
+func (c *nodeCluster) randomRequest() (*user.DefaultInfo, *request.Info) {
+	u := &user.DefaultInfo{Name: "system:node:" + c.node(), Groups: []string{"system:nodes"}}
 	switch c.IntN(20) {
 	case 0:
-		who.Groups = []string{"other"}
+		u.Groups = []string{"other"}
 	case 1:
-		who.Name = "node1"
+		u.Name = "node1"
 	}
-	what := &request.Info{
+	info := &request.Info{
 		IsResource: true, Verb: c.pick("get", "get", "get", "list", "watch", "create", "update", "patch", "delete",
 			"deletecollection", "impersonate"),
 		Version: "v1", Namespace: c.pick("n1", "n2", "n1", "n2", "", "kube-node-lease"),
 		Name: c.pick("a", "b", "c", "d", "e", "p1-a", "p2-b", "p3", "p4", "v1", "v2", "node1", "node2", ""),
 	}
 	if c.IntN(5) == 0 {
-		what.Subresource = c.pick("status", "token", "eviction", "log")
+		info.Subresource = c.pick("status", "token", "eviction", "log")
 	}
 	if c.IntN(4) == 0 {
-		what.FieldSelector = c.pick("spec.nodeName=node1", "spec.nodeName==node2", "spec.nodeName!=node1", "a=b",
+		info.FieldSelector = c.pick("spec.nodeName=node1", "spec.nodeName==node2", "spec.nodeName!=node1", "a=b",
 			"spec.nodeName=node1,a=b", "=,=")
 	}
 	group := c.pick("", "", "", "", "apps", "coordination.k8s.io", "storage.k8s.io", "resource.k8s.io", "events.k8s.io",
 		"certificates.k8s.io", "authorization.k8s.io", "authentication.k8s.io", "node.k8s.io")
-	what.Group = group
-	what.Resource = c.pick(map[string][]string{
+	info.Group = group
+	info.Resource = c.pick(map[string][]string{
 		"": {
 			"secrets", "secrets", "configmaps", "persistentvolumeclaims", "persistentvolumes", "serviceaccounts",
 			"pods", "nodes", "services", "events", "endpoints", "namespaces",
@@ -207,16 +207,16 @@ func (c *nodeCluster) question() (*user.DefaultInfo, *request.Info) {
 			"subjectaccessreviews", "localsubjectaccessreviews", "selfsubjectaccessreviews",
 		},
 	}[group]...)
-	switch what.Resource {
+	switch info.Resource {
 	case "persistentvolumes", "volumeattachments", "resourceslices", "nodes", "csinodes":
 		if c.IntN(4) > 0 {
-			what.Namespace = ""
+			info.Namespace = ""
 		}
 	}
 	if c.IntN(30) == 0 {
-		what = &request.Info{Verb: "get", Path: c.pick("/healthz", "/metrics")}
+		info = &request.Info{Verb: "get", Path: c.pick("/healthz", "/metrics")}
 	}
-	return who, what
+	return u, info
 }
 
 // TestNodeAuthorizer compares decisions and their texts over random clusters. CHECKS is the number of requests, 100,000
@@ -259,16 +259,16 @@ func TestNodeAuthorizer(t *testing.T) {
 		ours := nodeauthz.Authorizer{View: view}
 		theirs := node.NewAuthorizer(c.graph, nodeidentifier.NewDefaultNodeIdentifier(), bootstrappolicy.NodeRules())
 		for range 10_000 {
-			who, what := c.question()
-			d, err := ours.Authorize(t.Context(), who, what)
-			decision, reason, theirErr := theirs.Authorize(context.Background(), asRecord(who, what))
+			u, info := c.randomRequest()
+			d, err := ours.Authorize(t.Context(), u, info)
+			decision, reason, theirErr := theirs.Authorize(context.Background(), asRecord(u, info))
 			if d.Allowed() != (decision == authorizer.DecisionAllow) || d.Reason != reason || err != nil ||
 				theirErr != nil || d.Verdict == authz.Deny {
-				t.Fatalf("seed %d: %s %+v:\nours %+v %v\ntheirs %v %q %v", seed, who.Name, what, d, err, decision, reason,
+				t.Fatalf("seed %d: %s %+v:\nours %+v %v\ntheirs %v %q %v", seed, u.Name, info, d, err, decision, reason,
 					theirErr)
 			}
 			if d.Allowed() {
-				allowed[what.Resource]++
+				allowed[info.Resource]++
 			}
 		}
 		for key, rev := range stored {
@@ -306,13 +306,13 @@ func fill(c *nodeCluster, pods int) {
 	}
 }
 
-func asRecord(who user.Info, what *request.Info) authorizer.AttributesRecord {
+func asRecord(u user.Info, info *request.Info) authorizer.AttributesRecord {
 	r := authorizer.AttributesRecord{
-		User: who, Verb: what.Verb, Namespace: what.Namespace, APIGroup: what.Group, APIVersion: what.Version,
-		Resource: what.Resource, Subresource: what.Subresource, Name: what.Name, ResourceRequest: what.IsResource,
-		Path: what.Path,
+		User: u, Verb: info.Verb, Namespace: info.Namespace, APIGroup: info.Group, APIVersion: info.Version,
+		Resource: info.Resource, Subresource: info.Subresource, Name: info.Name, ResourceRequest: info.IsResource,
+		Path: info.Path,
 	}
-	selector, err := fields.ParseSelector(what.FieldSelector)
+	selector, err := fields.ParseSelector(info.FieldSelector)
 	if r.FieldSelectorParsingErr = err; err == nil {
 		r.FieldSelectorRequirements = selector.Requirements()
 	}

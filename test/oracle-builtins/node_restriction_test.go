@@ -309,16 +309,16 @@ func (c *kubeletCluster) tokenRequest() *authenticationv1.TokenRequest {
 }
 
 func (c *kubeletCluster) user() *user.DefaultInfo {
-	who := &user.DefaultInfo{Name: "system:node:node1", Groups: []string{"system:nodes"}}
+	u := &user.DefaultInfo{Name: "system:node:node1", Groups: []string{"system:nodes"}}
 	switch c.IntN(25) {
 	case 0:
-		who.Name = "system:node:" + c.node()
+		u.Name = "system:node:" + c.node()
 	case 1:
-		who.Groups = nil
+		u.Groups = nil
 	case 2:
-		who.Groups = append(who.Groups, user.SystemPrivilegedGroup)
+		u.Groups = append(u.Groups, user.SystemPrivilegedGroup)
 	}
-	return who
+	return u
 }
 
 // fillCluster returns the stored objects.
@@ -393,17 +393,17 @@ func TestNodeRestriction(t *testing.T) {
 		_, view := plugintest.Open(t, stored)
 		ours := plugintest.Find(t, noderestriction.PluginName, plugin.Config{View: view, Authz: authz.Union{}})
 		for range 1000 {
-			w, who := c.write(), c.user()
+			w, u := c.write(), c.user()
 			asked := map[string]string{"theirs": "", "ours": ""}
-			kind, err := w.askTheirs(t, theirs, who)
+			kind, err := w.askTheirs(t, theirs, u)
 			if err != nil {
 				asked["theirs"] = err.Error()
 			}
-			if err := w.askOurs(t, ours, who); err != nil {
+			if err := w.askOurs(t, ours, u); err != nil {
 				asked["ours"] = err.Error()
 			}
 			if asked["ours"] != asked["theirs"] {
-				t.Fatalf("seed %d: %s %s %s by %v\nnow %s\nold %s\nours   %s\ntheirs %s", seed, w.op, kind, w.subresource, who,
+				t.Fatalf("seed %d: %s %s %s by %v\nnow %s\nold %s\nours   %s\ntheirs %s", seed, w.op, kind, w.subresource, u,
 					marshal(t, w.now), marshal(t, w.old), asked["ours"], asked["theirs"])
 			}
 			if refusals[asked["ours"]] = true; err == nil {
@@ -422,7 +422,7 @@ func TestNodeRestriction(t *testing.T) {
 	}
 }
 
-func (w nodeWrite) askTheirs(t *testing.T, p admission.Interface, who user.Info) (kind string, err error) {
+func (w nodeWrite) askTheirs(t *testing.T, p admission.Interface, u user.Info) (kind string, err error) {
 	t.Helper()
 	var now, old runtime.Object
 	named := w.now
@@ -436,13 +436,13 @@ func (w nodeWrite) askTheirs(t *testing.T, p admission.Interface, who user.Info)
 	if w.old != nil {
 		old, _ = hub(t, withKind(t, w.old))
 	}
-	return gvk.Kind, admitWith(t.Context(), t, p, now, old, gvk, w.subresource, w.op, who)
+	return gvk.Kind, admitWith(t.Context(), t, p, now, old, gvk, w.subresource, w.op, u)
 }
 
 // nodeRestricted are made once, because a test uses a kind at each write.
 var nodeRestricted = kinds.Resources()
 
-func (w nodeWrite) askOurs(t *testing.T, p admit.Mutator, who user.Info) error {
+func (w nodeWrite) askOurs(t *testing.T, p admit.Mutator, u user.Info) error {
 	t.Helper()
 	decoded := func(obj runtime.Object) admit.Object {
 		if obj == nil {
@@ -456,7 +456,7 @@ func (w nodeWrite) askOurs(t *testing.T, p admit.Mutator, who user.Info) error {
 	}
 	a := &admit.Attributes{
 		Operation: admit.Operation(w.op),
-		Target:    admit.Target{Subresource: w.subresource}, Request: admit.Request{User: who},
+		Target:    admit.Target{Subresource: w.subresource}, Request: admit.Request{User: u},
 		Object: decoded(w.now), Old: decoded(w.old),
 	}
 	named := w.now

@@ -200,15 +200,15 @@ func (w vocabulary) policy() *roles {
 	return p
 }
 
-func (w vocabulary) who() *user.DefaultInfo {
-	who := &user.DefaultInfo{Name: w.user()}
+func (w vocabulary) randomUser() *user.DefaultInfo {
+	u := &user.DefaultInfo{Name: w.user()}
 	for range w.IntN(3) {
-		who.Groups = append(who.Groups, w.userGroup())
+		u.Groups = append(u.Groups, w.userGroup())
 	}
-	return who
+	return u
 }
 
-func (w vocabulary) question() *request.Info {
+func (w vocabulary) randomRequest() *request.Info {
 	if w.IntN(5) == 0 {
 		return &request.Info{Verb: w.verb(), Path: w.path()}
 	}
@@ -219,11 +219,11 @@ func (w vocabulary) question() *request.Info {
 	}
 }
 
-func attributes(who user.Info, what *request.Info) authorizer.Attributes {
+func attributes(u user.Info, info *request.Info) authorizer.Attributes {
 	return authorizer.AttributesRecord{
-		User: who, Verb: what.Verb, Namespace: what.Namespace, APIGroup: what.Group, APIVersion: what.Version,
-		Resource: what.Resource, Subresource: what.Subresource, Name: what.Name, ResourceRequest: what.IsResource,
-		Path: what.Path,
+		User: u, Verb: info.Verb, Namespace: info.Namespace, APIGroup: info.Group, APIVersion: info.Version,
+		Resource: info.Resource, Subresource: info.Subresource, Name: info.Name, ResourceRequest: info.IsResource,
+		Path: info.Path,
 	}
 }
 
@@ -256,32 +256,32 @@ func TestRBACDecisions(t *testing.T) {
 			}
 		}
 		for range each {
-			compareDecisions(t, policy, evaluator, w.who(), w.question())
+			compareDecisions(t, policy, evaluator, w.randomUser(), w.randomRequest())
 		}
-		compareRules(t, policy, evaluator, w.who(), w.of("a", "b"))
+		compareRules(t, policy, evaluator, w.randomUser(), w.of("a", "b"))
 	}
 }
 
-func compareDecisions(t *testing.T, p *roles, e *ours.Evaluator, who user.Info, what *request.Info) {
+func compareDecisions(t *testing.T, p *roles, e *ours.Evaluator, u user.Info, info *request.Info) {
 	t.Helper()
-	decision, reason, _ := p.theirs().Authorize(t.Context(), attributes(who, what))
-	got, err := e.Authorize(t.Context(), who, what)
+	decision, reason, _ := p.theirs().Authorize(t.Context(), attributes(u, info))
+	got, err := e.Authorize(t.Context(), u, info)
 	if err != nil || got.Allowed() != (decision == authorizer.DecisionAllow) {
-		t.Errorf("%+v %+v: allowed %v, %v (%s); want %v (%s)", who, what, got.Allowed(), err, got.Reason, decision, reason)
+		t.Errorf("%+v %+v: allowed %v, %v (%s); want %v (%s)", u, info, got.Allowed(), err, got.Reason, decision, reason)
 		return
 	}
 	if got.Reason == reason {
 		return
 	}
 	if got.Allowed() { // by another binding: then that one has to allow it by itself, for the same reason
-		decision, reason, _ = p.only(got.Reason).theirs().Authorize(t.Context(), attributes(who, what))
+		decision, reason, _ = p.only(got.Reason).theirs().Authorize(t.Context(), attributes(u, info))
 		if decision == authorizer.DecisionAllow && got.Reason == reason {
 			return
 		}
 	} else if slices.Equal(sortedErrors(got.Reason), sortedErrors(reason)) {
 		return
 	}
-	t.Errorf("%+v %+v: reason %q, want %q", who, what, got.Reason, reason)
+	t.Errorf("%+v %+v: reason %q, want %q", u, info, got.Reason, reason)
 }
 
 // sortedErrors returns the errors of a reason, sorted, since Kubernetes orders them by a map.
@@ -291,10 +291,10 @@ func sortedErrors(reason string) []string {
 	return list
 }
 
-func compareRules(t *testing.T, p *roles, e *ours.Evaluator, who user.Info, namespace string) {
+func compareRules(t *testing.T, p *roles, e *ours.Evaluator, u user.Info, namespace string) {
 	t.Helper()
-	resources, others, incomplete, _ := p.theirs().RulesFor(t.Context(), who, namespace)
-	got, _ := e.Rules(t.Context(), who, namespace)
+	resources, others, incomplete, _ := p.theirs().RulesFor(t.Context(), u, namespace)
+	got, _ := e.Rules(t.Context(), u, namespace)
 	var a, b []string
 	for _, r := range resources {
 		a = append(a, fmt.Sprint(r.GetVerbs(), r.GetAPIGroups(), r.GetResources(), r.GetResourceNames()))
@@ -311,7 +311,7 @@ func compareRules(t *testing.T, p *roles, e *ours.Evaluator, who user.Info, name
 	slices.Sort(a)
 	slices.Sort(b)
 	if !reflect.DeepEqual(a, b) || incomplete != got.Incomplete {
-		t.Errorf("%+v in %s:\n got %q\nwant %q", who, namespace, b, a)
+		t.Errorf("%+v in %s:\n got %q\nwant %q", u, namespace, b, a)
 	}
 }
 
@@ -448,15 +448,15 @@ func TestRBACBootstrapDecisions(t *testing.T) {
 		if w.IntN(2) == 0 {
 			verbs = r.Verbs
 		}
-		what := &request.Info{Verb: w.of(verbs...)}
+		info := &request.Info{Verb: w.of(verbs...)}
 		if len(r.Resources) > 0 {
-			what.IsResource, what.Group, what.Version = true, w.of(r.APIGroups...), "v1"
-			what.Resource, what.Subresource, _ = strings.Cut(w.of(r.Resources...), "/")
-			what.Namespace, what.Name = w.of("", w.namespace()), w.of(append(r.ResourceNames, "")...)
+			info.IsResource, info.Group, info.Version = true, w.of(r.APIGroups...), "v1"
+			info.Resource, info.Subresource, _ = strings.Cut(w.of(r.Resources...), "/")
+			info.Namespace, info.Name = w.of("", w.namespace()), w.of(append(r.ResourceNames, "")...)
 		} else {
-			what.Path = strings.ReplaceAll(w.of(r.NonResourceURLs...), "*", w.of("", "x"))
+			info.Path = strings.ReplaceAll(w.of(r.NonResourceURLs...), "*", w.of("", "x"))
 		}
-		compareDecisions(t, p, evaluator, people[w.IntN(len(people))], what)
+		compareDecisions(t, p, evaluator, people[w.IntN(len(people))], info)
 	}
 }
 
@@ -476,16 +476,16 @@ func BenchmarkRBAC(b *testing.B) {
 	}
 	evaluator := ours.New(slog.New(slog.DiscardHandler))
 	evaluator.Apply(p.changes()...)
-	who := &user.DefaultInfo{Name: "u2500", Groups: []string{"system:authenticated"}}
-	what := &request.Info{IsResource: true, Verb: "get", Group: "apps", Version: "v1", Resource: "deployments"}
+	u := &user.DefaultInfo{Name: "u2500", Groups: []string{"system:authenticated"}}
+	info := &request.Info{IsResource: true, Verb: "get", Group: "apps", Version: "v1", Resource: "deployments"}
 	b.Run("ours", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, _ = evaluator.Authorize(b.Context(), who, what)
+			_, _ = evaluator.Authorize(b.Context(), u, info)
 		}
 	})
 	b.Run("kube", func(b *testing.B) {
-		theirs, asked := p.theirs(), attributes(who, what)
+		theirs, asked := p.theirs(), attributes(u, info)
 		b.ReportAllocs()
 		for b.Loop() {
 			_, _, _ = theirs.Authorize(b.Context(), asked)

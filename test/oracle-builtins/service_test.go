@@ -97,7 +97,7 @@ func TestReadMatchesUpstream(t *testing.T) {
 			`{"type":"ExternalName","externalName":"a.b","internalTrafficPolicy":"Cluster"}`,
 			`{"type":"LoadBalancer","clusterIP":"10.0.0.9","ports":[{"port":80}]}`,
 		} {
-			c := &comparison{t: t, r: services, kind: "Service", what: spec}
+			c := &comparison{t: t, r: services, kind: "Service", object: spec}
 			doc := tree(t,
 				[]byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","namespace":"b"},"spec":`+spec+`}`))
 			ours, theirs, ok := c.read(doc)

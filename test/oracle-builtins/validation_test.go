@@ -144,10 +144,10 @@ func (c *comparison) breakAll(obj map[string]any) {
 		m := newMutator(seed)
 		m.many = c.r.Group == "resource.k8s.io"
 		broken := m.mutate(obj, 1+int(seed%3))
-		c.what = fmt.Sprintf("seed %d: %s", seed, m.done)
+		c.object = fmt.Sprintf("seed %d: %s", seed, m.done)
 		c.create(broken)
 		changed := m.mutate(old, 1+int(seed%3))
-		c.what = fmt.Sprintf("seed %d: %s", seed, m.done)
+		c.object = fmt.Sprintf("seed %d: %s", seed, m.done)
 		c.update(changed, old, "", strategies[c.kind])
 		for _, part := range slices.Sorted(maps.Keys(parts)) {
 			if sub, ok := strings.CutPrefix(part, c.kind+"/"); ok {
@@ -162,13 +162,13 @@ func (c *comparison) breakAll(obj map[string]any) {
 
 // comparison is the work on one kind.
 type comparison struct {
-	t      *testing.T
-	r      *catalog.Resource
-	v      *catalog.Version // nil for the stored version
-	kind   string
-	what   string // how the object was made
-	agreed []string
-	heard  []string // warnings
+	t        *testing.T
+	r        *catalog.Resource
+	v        *catalog.Version // nil for the stored version
+	kind     string
+	object   string // how the object was made
+	agreed   []string
+	warnings []string // warnings
 }
 
 func (c *comparison) version() *catalog.Version {
@@ -216,9 +216,9 @@ func (c *comparison) read(obj map[string]any) (ours map[string]any, theirs runti
 	typed, _ := legacyscheme.Scheme.New(c.gvk())
 	if theirErr := kjson.UnmarshalCaseSensitivePreserveInts(data, typed); theirErr != nil || err != nil {
 		if (theirErr == nil) != (err == nil) {
-			c.t.Errorf("%s: decoding: %v, want %v", c.what, err, theirErr)
+			c.t.Errorf("%s: decoding: %v, want %v", c.object, err, theirErr)
 		}
-		if c.what == "" {
+		if c.object == "" {
 			c.t.Fatal(err)
 		}
 		return nil, nil, false
@@ -239,7 +239,7 @@ func (c *comparison) create(obj map[string]any) {
 	c.t.Helper()
 	ours, theirs, ok := c.read(obj)
 	if !ok {
-		if c.what == "" {
+		if c.object == "" {
 			c.t.Fatal("cannot be read")
 		}
 		return
@@ -262,13 +262,13 @@ func (c *comparison) create(obj map[string]any) {
 }
 
 // warned compares both sides' warnings. Kubernetes orders some by Go's maps.
-func (c *comparison) warned(what string, ours, theirs []string) {
+func (c *comparison) warned(desc string, ours, theirs []string) {
 	c.t.Helper()
 	slices.Sort(ours)
 	slices.Sort(theirs)
-	c.heard = append(c.heard, theirs...)
+	c.warnings = append(c.warnings, theirs...)
 	if !slices.Equal(ours, theirs) {
-		c.t.Errorf("%s: warnings of %s\n+ %q\n- %q", c.what, what, only(ours, theirs), only(theirs, ours))
+		c.t.Errorf("%s: warnings of %s\n+ %q\n- %q", c.object, desc, only(ours, theirs), only(theirs, ours))
 	}
 }
 
@@ -314,7 +314,7 @@ func (c *comparison) update(obj, old map[string]any, subresource string, s rest.
 	if c.kind == "Service" && subresource == "" {
 		ok := keepGiven(theirs.(*core.Service), theirOld.(*core.Service))
 		if c.keepFamilies(ours, was) != ok {
-			c.t.Errorf("%s: families of addresses: accepted: %v, want %v", c.what, !ok, ok)
+			c.t.Errorf("%s: families of addresses: accepted: %v, want %v", c.object, !ok, ok)
 		}
 		if !ok {
 			return
@@ -370,7 +370,7 @@ func (c *comparison) prepareUpdate(obj, old map[string]any, subresource string) 
 var fromMetadata = regexp.MustCompile(
 	`^metadata\.(name|generateName|namespace|labels|annotations|ownerReferences|resourceVersion|uid|creationTimestamp|managedFields|generation|deletion|finalizers|selfLink|annotations)\b`)
 
-func (c *comparison) same(what string, ours, theirs field.ErrorList, obj map[string]any, their runtime.Object) {
+func (c *comparison) same(desc string, ours, theirs field.ErrorList, obj map[string]any, their runtime.Object) {
 	c.t.Helper()
 	if len(theirs) == 1 && theirs[0].Type == "panic" {
 		return
@@ -378,7 +378,7 @@ func (c *comparison) same(what string, ours, theirs field.ErrorList, obj map[str
 	got, want := c.texts(ours), c.texts(theirs)
 	c.agreed = got
 	if !slices.Equal(got, want) {
-		c.t.Errorf("%s: %s\n+ %q\n- %q", c.what, what, only(got, want), only(want, got))
+		c.t.Errorf("%s: %s\n+ %q\n- %q", c.object, desc, only(got, want), only(want, got))
 		return
 	}
 	if len(want) > 0 {
@@ -408,7 +408,7 @@ func (c *comparison) same(what string, ours, theirs field.ErrorList, obj map[str
 	for _, o := range []map[string]any{a, b} {
 		m := o["metadata"].(map[string]any)
 		g := m["generation"]
-		if what == "create" {
+		if desc == "create" {
 			g = nil // rest sets it
 		}
 		o["metadata"] = map[string]any{"generation": g, "labels": m["labels"], "annotations": m["annotations"]}
@@ -416,7 +416,7 @@ func (c *comparison) same(what string, ours, theirs field.ErrorList, obj map[str
 		delete(o, "apiVersion")
 	}
 	if diff := difference("", timeless(a), timeless(b)); len(diff) > 0 {
-		c.t.Errorf("%s: %s:\n%s", c.what, what, strings.Join(diff, "\n"))
+		c.t.Errorf("%s: %s:\n%s", c.object, desc, strings.Join(diff, "\n"))
 	}
 }
 
@@ -554,8 +554,8 @@ func (m *mutator) object(obj map[string]any, path string) {
 	}
 }
 
-func (m *mutator) note(path string, what any) {
-	m.done = append(m.done, fmt.Sprintf("%s=%v", path, what))
+func (m *mutator) note(path string, value any) {
+	m.done = append(m.done, fmt.Sprintf("%s=%v", path, value))
 }
 
 func (m *mutator) value(v any, path string) any {

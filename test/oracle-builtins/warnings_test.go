@@ -45,7 +45,7 @@ func TestWarnings(t *testing.T) {
 			}
 			status := runtime.DeepCopyJSONValue(obj["status"])
 			old := c.stored(obj)
-			c.what = "as it is"
+			c.object = "as it is"
 			c.update(old, old, "", strategies[kind])
 			changed := runtime.DeepCopyJSON(old)
 			for path, value := range map[string]any{
@@ -57,7 +57,7 @@ func TestWarnings(t *testing.T) {
 					parent[fields[len(fields)-1]] = value
 				}
 			}
-			c.what = "changed"
+			c.object = "changed"
 			c.update(changed, old, "", strategies[kind])
 			for _, part := range slices.Sorted(maps.Keys(parts)) {
 				if sub, ok := strings.CutPrefix(part, kind+"/"); ok {
@@ -68,7 +68,7 @@ func TestWarnings(t *testing.T) {
 					c.update(reported, old, sub, parts[part])
 				}
 			}
-			if len(c.heard) == 0 {
+			if len(c.warnings) == 0 {
 				t.Error("Kubernetes warns about nothing here")
 			}
 		})

@@ -17,13 +17,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// phone is the width of a small one, in CSS pixels; desk is that of a window on a desk.
+// phone is the width of a small phone in CSS pixels; desk is the width of a desktop window.
 const phone, desk = 360, 1280
 
-// limit ends what hangs; it measures nothing.
+// limit ends tests that hang; it measures nothing.
 const limit = 30 * time.Minute
 
-// browser starts Chromium, and a server of the pages, and returns a tab and the address of the pages.
+// browser starts Chromium and a server of the pages, and returns a tab and the address of the pages.
 func browser(t *testing.T) (context.Context, string) {
 	t.Helper()
 	dir := os.Getenv("DOCS_SITE")
@@ -65,7 +65,7 @@ func pages(t *testing.T) (all []string) {
 
 func window(width int64) chromedp.Action { return chromedp.EmulateViewport(width, 800) }
 
-// colors has pages see that their reader prefers dark or light.
+// colors sets the preferred color scheme, dark or light.
 func colors(scheme string) chromedp.Action {
 	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
 		{Name: "prefers-color-scheme", Value: scheme},
@@ -74,11 +74,11 @@ func colors(scheme string) chromedp.Action {
 
 func promised(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
 
-// findings are the violations that axe reports of the page that is open, one a line.
+// findings are axe's violations in the open page, one per line.
 const findings = `axe.run().then(r => r.violations.flatMap(v => v.nodes.slice(0, 3).map(n =>
 	v.id + ": " + n.target.join(" ") + ": " + n.failureSummary.replace(/\s+/g, " "))))`
 
-// TestAxe has axe-core look at every page, dark and light.
+// TestAxe checks every page with axe-core, dark and light.
 func TestAxe(t *testing.T) {
 	ctx, address := browser(t)
 	axe, err := os.ReadFile(os.Getenv("AXE"))
@@ -105,12 +105,12 @@ func TestAxe(t *testing.T) {
 	}
 }
 
-// wide are the elements that reach beyond the window, but for those in boxes that scroll by themselves.
+// wide are the elements that extend beyond the window, except in boxes that scroll by themselves.
 const wide = `document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
 	.filter(e => e.getBoundingClientRect().right > innerWidth && !e.closest("pre, .wide"))
 	.slice(0, 5).map(e => e.tagName + " " + e.textContent.trim().slice(0, 60)).concat("the page scrolls sideways")`
 
-// TestPhone opens every page on a phone, where nothing has to be scrolled sideways but code and tables in their boxes.
+// TestPhone opens every page on a phone: only code and tables scroll sideways, in their boxes.
 func TestPhone(t *testing.T) {
 	ctx, address := browser(t)
 	for _, name := range pages(t) {
@@ -125,13 +125,13 @@ func TestPhone(t *testing.T) {
 	}
 }
 
-// focused says which element has the focus, and whether its reader sees it.
+// focused returns the focused element, and whether the focus is visible.
 const focused = `(() => {
 	const e = document.activeElement, r = e.getBoundingClientRect();
 	return (e.id || e.className || e.tagName) + (r.right > 0 && r.bottom > 0 ? "" : " out of sight");
 })()`
 
-// TestKeyboard goes through a page by keys alone.
+// TestKeyboard navigates a page by keyboard only.
 func TestKeyboard(t *testing.T) {
 	ctx, address := browser(t)
 	press := func(key string) string {
@@ -173,10 +173,10 @@ func TestKeyboard(t *testing.T) {
 	}
 }
 
-// outline says how the element is drawn that has the focus.
+// outline returns the style of the focused element.
 const outline = `getComputedStyle(document.activeElement).outlineStyle + " " + document.activeElement.tagName`
 
-// TestSearch looks for a word by keys, and follows the first thing that is found.
+// TestSearch searches for a word by keyboard, and follows the first result.
 func TestSearch(t *testing.T) {
 	ctx, address := browser(t)
 	var hits, outlined, url string

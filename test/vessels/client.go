@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// client is one test with a namespace of its own.
+// client runs one test in its own namespace.
 type client struct {
 	*testing.T
 	ctx       context.Context
@@ -49,7 +49,7 @@ func (c *client) vessels() dynamic.ResourceInterface {
 
 func (c *client) harbours() dynamic.ResourceInterface { return c.dynamic.Resource(gvr("harbours")) }
 
-// vessel returns a vessel of a captain.
+// vessel returns a vessel with a captain.
 func vessel(name, captain string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": Group + "/v1", "kind": "Vessel", "metadata": map[string]any{"name": name},
@@ -57,7 +57,7 @@ func vessel(name, captain string) *unstructured.Unstructured {
 	}}
 }
 
-// harbour returns a harbour whose name no other test has.
+// harbour returns a harbour with a name that no other test uses.
 func (c *client) harbour(name, country string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": Group + "/v1", "kind": "Harbour", "metadata": map[string]any{"name": c.namespace + "-" + name},
@@ -65,7 +65,7 @@ func (c *client) harbour(name, country string) *unstructured.Unstructured {
 	}}
 }
 
-// made returns what an operation has made, or ends the test.
+// made returns the result of an operation, or ends the test.
 func (c *client) made(obj *unstructured.Unstructured, err error) *unstructured.Unstructured {
 	c.Helper()
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *client) made(obj *unstructured.Unstructured, err error) *unstructured.U
 	return obj
 }
 
-// is compares a field with what it must be.
+// is compares a field with its expected value.
 func (c *client) is(obj *unstructured.Unstructured, want any, path ...string) {
 	c.Helper()
 	got, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
@@ -83,7 +83,7 @@ func (c *client) is(obj *unstructured.Unstructured, want any, path ...string) {
 	}
 }
 
-// refused wants an error that a function of apierrors knows.
+// refused expects an error that a function of apierrors matches.
 func (c *client) refused(err error, is func(error) bool, texts ...string) {
 	c.Helper()
 	if err == nil || !is(err) {
@@ -96,7 +96,7 @@ func (c *client) refused(err error, is func(error) bool, texts ...string) {
 	}
 }
 
-// WaitAvailable returns when the server that config reaches sends requests to that of the group.
+// WaitAvailable waits until the server of config forwards requests to the server of the group.
 func WaitAvailable(t *testing.T, config *rest.Config) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -1,5 +1,5 @@
-// Package vessels is what clients expect of the kinds of an extension, as a table of tests: the same for kinds in
-// a server's own process, behind Bowsprit and behind kube-apiserver.
+// Package vessels is a table of client tests for the kinds of an extension. The same table runs against kinds in a
+// server's own process, behind Bowsprit and behind kube-apiserver.
 package vessels
 
 import (
@@ -18,7 +18,7 @@ import (
 // Group of the kinds.
 const Group = "extension.example.com"
 
-// Vessel is a kind with namespaces, made of a Go type.
+// Vessel is a namespaced kind, defined by a Go type.
 type Vessel struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -26,7 +26,7 @@ type Vessel struct {
 	Status            VesselStatus `json:"status,omitzero"`
 }
 
-// VesselSpec is what is wanted.
+// VesselSpec is the desired state of a Vessel.
 type VesselSpec struct {
 	Captain string   `json:"captain" schema:"minLength=1" column:"Captain" doc:"Who commands it."`
 	Kind    string   `json:"kind,omitempty" schema:"enum=Sloop|Ketch|Barge,default=Sloop" column:"Rig"`
@@ -35,18 +35,18 @@ type VesselSpec struct {
 	Crew    []Sailor `json:"crew,omitempty" schema:"listType=map,listMapKey=name"`
 }
 
-// Sailor is one of the crew.
+// Sailor is a member of the crew.
 type Sailor struct {
 	Name string `json:"name"`
 	Rank string `json:"rank,omitempty"`
 }
 
-// VesselStatus is what is.
+// VesselStatus is the observed state of a Vessel.
 type VesselStatus struct {
 	Port string `json:"port,omitempty" column:"Port"`
 }
 
-// harbours is a kind without namespaces, made of a manifest.
+// harbours is a cluster-scoped kind, defined by a manifest.
 const harbours = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -74,7 +74,7 @@ spec:
           status: {type: object, properties: {berths: {type: integer}}}
 `
 
-// Kinds returns the kinds that Run is about.
+// Kinds returns the kinds under test.
 func Kinds() []extension.Kind {
 	vessels := extension.Of(Group+"/v1", extension.Type[Vessel]{
 		ShortNames: []string{"ves"}, Default: rig, Validate: validate,
@@ -83,7 +83,7 @@ func Kinds() []extension.Kind {
 	return []extension.Kind{vessels, {Manifest: harbours}}
 }
 
-// rig gives a vessel its masts.
+// rig sets the number of masts of a vessel.
 func rig(v *Vessel) {
 	if v.Spec.Masts == 0 {
 		v.Spec.Masts = map[string]int32{"Sloop": 1, "Ketch": 2}[v.Spec.Kind]
@@ -101,7 +101,7 @@ func validate(v, old *Vessel) field.ErrorList {
 	return nil
 }
 
-// hail answers with the captain's name.
+// hail responds with the captain's name.
 func hail(_ context.Context, obj *unstructured.Unstructured, w http.ResponseWriter, _ *http.Request) error {
 	captain, _, _ := unstructured.NestedString(obj.Object, "spec", "captain")
 	if captain == "Silent" {

@@ -63,7 +63,7 @@ func testPages(c *client) {
 			if left := page.GetRemainingItemCount(); left == nil || *left != 4 {
 				c.Errorf("remaining: %v", left)
 			}
-			// what comes later is not in the pages that follow
+			// later objects are not in the following pages
 			c.made(c.vessels().Create(c.ctx, vessel("v9", "Cook"), metav1.CreateOptions{}))
 		}
 		if options.Continue = page.GetContinue(); options.Continue == "" {
@@ -91,7 +91,7 @@ func testTable(c *client) {
 	}
 }
 
-// get reads a path in a form.
+// get reads a path in a given encoding.
 func (c *client) get(into any, accept, path string) {
 	c.Helper()
 	config := rest.CopyConfig(c.config)
@@ -108,7 +108,7 @@ func (c *client) get(into any, accept, path string) {
 	}
 }
 
-// testWatch follows changes from a list on, breaks off, and resumes where it was.
+// testWatch watches changes from a list on, disconnects, and resumes at the last event.
 func testWatch(c *client) {
 	first := c.made(c.vessels().Create(c.ctx, vessel("a", "Cook"), metav1.CreateOptions{}))
 	list, err := c.vessels().List(c.ctx, metav1.ListOptions{})
@@ -150,7 +150,7 @@ func (c *client) watch(o metav1.ListOptions) watch.Interface {
 	return w
 }
 
-// next wants an event; bookmarks are passed over where none is wanted.
+// next expects an event, and skips unexpected bookmarks.
 func (c *client) next(w watch.Interface, want watch.EventType, name string) *unstructured.Unstructured {
 	c.Helper()
 	for {
@@ -173,7 +173,7 @@ func (c *client) next(w watch.Interface, want watch.EventType, name string) *uns
 	}
 }
 
-// testNamespaces: objects are only in namespaces that are there, and go with them.
+// testNamespaces creates objects in existing and missing namespaces, and deletes them with their namespace.
 func testNamespaces(c *client) {
 	_, err := c.dynamic.Resource(gvr("vessels")).Namespace("absent").Create(c.ctx, vessel("a", "Cook"),
 		metav1.CreateOptions{})
@@ -218,7 +218,7 @@ func testOpenAPI(c *client) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	// kube-apiserver reads the document in its own time
+	// kube-apiserver updates the document asynchronously
 	err = wait.PollUntilContextCancel(c.ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		return k.RESTClient().Get().AbsPath("/openapi/v3/apis/"+Group+"/v1").Do(ctx).Error() == nil, nil
 	})
@@ -251,7 +251,7 @@ func testPath(c *client) {
 	c.refused(err, apierrors.IsMethodNotSupported)
 }
 
-// testAccess: users have the rights that roles give them in the server that they ask.
+// testAccess checks that users have the permissions of their roles in the server in front.
 func testAccess(c *client) {
 	c.made(c.vessels().Create(c.ctx, vessel("a", "Cook"), metav1.CreateOptions{}))
 	config := rest.CopyConfig(c.config)

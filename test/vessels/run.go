@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Run runs the table against the server that config reaches.
+// Run runs the table against the server of config.
 func Run(t *testing.T, config *rest.Config) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1

@@ -106,7 +106,7 @@ func (d documents) shows(name, inProtobuf, inJSON string) string {
 // and that a server that stores JSON keeps the order of their keys, as kube-apiserver does.
 func TestDocumentsKeepTheirBytes(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ media, kept, changed string }{
+	for _, test := range []struct{ media, want, changed string }{
 		{codec.Protobuf, documentSent, `{"n": 1.0, "kind": "foo", "apiVersion": "example.com/v1"}`},
 		{codec.JSON, documentCompact, `{"n":1.0,"kind":"foo","apiVersion":"example.com/v1"}`},
 		{codec.YAML, documentSorted, documentSorted},
@@ -115,21 +115,21 @@ func TestDocumentsKeepTheirBytes(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			d := startDocuments(t, dir, test.media)
-			inJSON := strings.ReplaceAll(test.kept, " ", "")
+			inJSON := strings.ReplaceAll(test.want, " ", "")
 			made := d.create("a", documentSent)
-			if string(made.Data.Raw) != test.kept {
+			if string(made.Data.Raw) != test.want {
 				t.Errorf("creation in protobuf: %s", made.Data.Raw)
 			}
-			first := d.shows("a", test.kept, inJSON)
+			first := d.shows("a", test.want, inJSON)
 			text := d.text("POST", revisionsPath, codec.JSON,
 				`{ "metadata": {"name": "b"}, "revision": 1, "data": `+documentSent+` }`)
 			if !strings.Contains(text, `"data":`+inJSON+`,`) {
 				t.Errorf("creation in JSON: %s", text)
 			}
-			d.shows("b", test.kept, inJSON)
-			d.keeps(made, first, test.kept)
+			d.shows("b", test.want, inJSON)
+			d.keeps(made, first, test.want)
 			d.changes(made, test.changed)
-			d.claims(test.kept)
+			d.claims(test.want)
 			last := d.shows("a", test.changed, strings.ReplaceAll(test.changed, " ", ""))
 			if err := d.stop(); err != nil {
 				t.Fatal(err)
@@ -138,7 +138,7 @@ func TestDocumentsKeepTheirBytes(t *testing.T) {
 			if again := d.shows("a", test.changed, strings.ReplaceAll(test.changed, " ", "")); again != last {
 				t.Errorf("revision %s, not %s", again, last)
 			}
-			d.shows("b", test.kept, inJSON)
+			d.shows("b", test.want, inJSON)
 		})
 	}
 }
@@ -156,13 +156,13 @@ func (d documents) create(name, data string) *appsv1.ControllerRevision {
 }
 
 // keeps makes writes without changes, and writes of other fields.
-func (d documents) keeps(made *appsv1.ControllerRevision, revision, kept string) {
+func (d documents) keeps(made *appsv1.ControllerRevision, revision, want string) {
 	d.Helper()
 	revisions := d.kube.AppsV1().ControllerRevisions("default")
 	same := made.DeepCopy()
 	same.Data.Raw = []byte(documentSent)
 	got, err := revisions.Update(d.Context(), same, metav1.UpdateOptions{})
-	if err != nil || got.ResourceVersion != revision || string(got.Data.Raw) != kept {
+	if err != nil || got.ResourceVersion != revision || string(got.Data.Raw) != want {
 		d.Errorf("an update that changes nothing: %s %s %v", got.ResourceVersion, got.Data.Raw, err)
 	}
 	for kind, patch := range map[types.PatchType]string{
@@ -177,20 +177,20 @@ func (d documents) keeps(made *appsv1.ControllerRevision, revision, kept string)
 			o.FieldManager = "test"
 		}
 		got, err := revisions.Patch(d.Context(), "a", kind, []byte(patch), o)
-		if err != nil || string(got.Data.Raw) != kept {
+		if err != nil || string(got.Data.Raw) != want {
 			d.Errorf("%s: %s %v", kind, got.Data.Raw, err)
 		}
 	}
 	got, err = revisions.Patch(d.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"i":"j"}}}`),
 		metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-	if err != nil || string(got.Data.Raw) != kept {
+	if err != nil || string(got.Data.Raw) != want {
 		d.Errorf("dry run: %s %v", got.Data.Raw, err)
 	}
 	if err := revisions.Delete(d.Context(), "a", metav1.DeleteOptions{}); err != nil {
 		d.Error(err)
 	}
 	if got, err = revisions.Get(d.Context(), "a", metav1.GetOptions{}); err != nil || got.DeletionTimestamp == nil ||
-		string(got.Data.Raw) != kept {
+		string(got.Data.Raw) != want {
 		d.Errorf("being deleted: %s %v", got.Data.Raw, err)
 	}
 }
@@ -212,7 +212,7 @@ func (d documents) changes(made *appsv1.ControllerRevision, want string) {
 }
 
 // claims writes spec and status of a claim, which take turns.
-func (d documents) claims(kept string) {
+func (d documents) claims(want string) {
 	d.Helper()
 	claims := d.kube.ResourceV1().ResourceClaims("default")
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
@@ -242,8 +242,8 @@ func (d documents) claims(kept string) {
 	}
 	check := func(claim *resourcev1.ResourceClaim) {
 		d.Helper()
-		if len(claim.Status.Devices) == 0 || string(claim.Status.Devices[0].Data.Raw) != kept ||
-			string(claim.Spec.Devices.Config[0].Opaque.Parameters.Raw) != kept {
+		if len(claim.Status.Devices) == 0 || string(claim.Status.Devices[0].Data.Raw) != want ||
+			string(claim.Spec.Devices.Config[0].Opaque.Parameters.Raw) != want {
 			d.Errorf("claim: %+v", claim)
 		}
 	}
@@ -259,7 +259,7 @@ func (d documents) claims(kept string) {
 	case apierrors.IsNotFound(err): // not served
 	case err != nil:
 		d.Error(err)
-	case string(beta.Spec.Devices.Config[0].Opaque.Parameters.Raw) != kept:
+	case string(beta.Spec.Devices.Config[0].Opaque.Parameters.Raw) != want:
 		d.Errorf("v1beta1: %s", beta.Spec.Devices.Config[0].Opaque.Parameters.Raw)
 	}
 }

@@ -38,10 +38,10 @@ type grant struct{ namespace, role, group string }
 type member []string
 
 // mayRead is the rule of RBAC for the model's roles.
-func (s *state) mayRead(who member, key string) bool {
+func (s *state) mayRead(m member, key string) bool {
 	namespace, name, _ := strings.Cut(key, "/")
 	for _, g := range s.grants {
-		if g.namespace == namespace && slices.Contains(who, g.group) && (g.role == "watcher" || name == s.named) {
+		if g.namespace == namespace && slices.Contains(m, g.group) && (g.role == "watcher" || name == s.named) {
 			return true
 		}
 	}
@@ -61,12 +61,12 @@ func (h *history) at(revision int64) *state {
 }
 
 // mayHaveRead reports whether a caller may read the object now, and could read it while it had this value.
-func (h *history) mayHaveRead(who member, key, value string) bool {
-	if !h.now().mayRead(who, key) {
+func (h *history) mayHaveRead(m member, key, value string) bool {
+	if !h.now().mayRead(m, key) {
 		return false
 	}
 	for i := range h.states {
-		if s := &h.states[i]; s.secrets[key].value == value && s.mayRead(who, key) {
+		if s := &h.states[i]; s.secrets[key].value == value && s.mayRead(m, key) {
 			return true
 		}
 	}
@@ -74,10 +74,10 @@ func (h *history) mayHaveRead(who member, key, value string) bool {
 }
 
 // visible returns the values that a caller sees in a state, of the objects that now shows too.
-func (s *state) visible(who member, now *state, label string) map[string]string {
+func (s *state) visible(m member, now *state, label string) map[string]string {
 	out := map[string]string{}
 	for key, one := range s.secrets {
-		if s.mayRead(who, key) && now.mayRead(who, key) && (label == "" || one.label == label) {
+		if s.mayRead(m, key) && now.mayRead(m, key) && (label == "" || one.label == label) {
 			out[key] = one.value
 		}
 	}
@@ -115,7 +115,7 @@ type revoked struct {
 
 // token continues a list, which its caller began at a revision.
 type token struct {
-	who      member
+	member   member
 	revision int64
 	text     string
 }
@@ -151,14 +151,14 @@ func TestVisibleHistory(t *testing.T) {
 }
 
 // as sends a request of a caller.
-func (r *revoked) as(who member, path string) *http.Response {
+func (r *revoked) as(m member, path string) *http.Response {
 	r.Helper()
 	q, err := http.NewRequestWithContext(r.Context(), http.MethodGet, r.url+path, nil)
 	if err != nil {
 		r.Fatal(err)
 	}
 	q.Header.Set("Impersonate-User", "mona")
-	for _, group := range append(who, "system:authenticated") {
+	for _, group := range append(m, "system:authenticated") {
 		q.Header.Add("Impersonate-Group", group)
 	}
 	answer, err := r.http.Do(q)
@@ -168,9 +168,9 @@ func (r *revoked) as(who member, path string) *http.Response {
 	return answer
 }
 
-func (r *revoked) list(who member, query string) (c content) {
+func (r *revoked) list(m member, query string) (c content) {
 	r.Helper()
-	answer := r.as(who, "/api/v1/secrets?visible=true"+query)
+	answer := r.as(m, "/api/v1/secrets?visible=true"+query)
 	defer answer.Body.Close()
 	if err := json.NewDecoder(answer.Body).Decode(&c); err != nil {
 		r.Fatal(err)
@@ -178,7 +178,7 @@ func (r *revoked) list(who member, query string) (c content) {
 	return c
 }
 
-func (r *revoked) who() member {
+func (r *revoked) m() member {
 	return [][]string{nil, {"g0"}, {"g1"}, {"g0", "g1"}}[r.random.IntN(4)]
 }
 
@@ -246,7 +246,7 @@ func (r *revoked) past() *state {
 // checkWatch resumes from a past revision and follows until a secret that it creates.
 func (r *revoked) checkWatch() {
 	r.Helper()
-	who, from := r.who(), r.past()
+	m, from := r.m(), r.past()
 	label := []string{"", "x"}[r.random.IntN(2)]
 	fence := fmt.Sprint("fence-", r.writes)
 	query := fmt.Sprintf("/api/v1/secrets?visible=true&watch=true&allowWatchBookmarks=true&resourceVersion=%d",
@@ -254,10 +254,10 @@ func (r *revoked) checkWatch() {
 	if label != "" {
 		query += "&labelSelector=l%3D" + label
 	}
-	answer := r.as(who, query)
+	answer := r.as(m, query)
 	defer answer.Body.Close()
 	r.do("POST", secrets("home"), `{"metadata":{"name":%q,"labels":{"l":"x"}}}`, fence)
-	known := from.visible(who, from, label)
+	known := from.visible(m, from, label)
 	for d := json.NewDecoder(answer.Body); ; {
 		var e struct {
 			Type   string
@@ -286,26 +286,26 @@ func (r *revoked) checkWatch() {
 		}
 		hidden := e.Type == "DELETED" && o.Data == nil && o.Metadata.Labels == nil && o.Metadata.ManagedFields == nil &&
 			o.Metadata.UID != ""
-		if !hidden && !r.history.mayHaveRead(who, o.key(), o.value()) {
-			r.Fatalf("%v watches from %d and gets %+v: now at %+v", who, from.revision, e, r.history.now())
+		if !hidden && !r.history.mayHaveRead(m, o.key(), o.value()) {
+			r.Fatalf("%v watches from %d and gets %+v: now at %+v", m, from.revision, e, r.history.now())
 		}
 		r.values++
 	}
 	now := r.history.now()
-	if want := now.visible(who, now, label); fmt.Sprint(known) != fmt.Sprint(want) {
-		r.Fatalf("%v knows %v after a watch from %d, want %v", who, known, from.revision, want)
+	if want := now.visible(m, now, label); fmt.Sprint(known) != fmt.Sprint(want) {
+		r.Fatalf("%v knows %v after a watch from %d, want %v", m, known, from.revision, want)
 	}
 }
 
 // checkList lists at a past revision.
 func (r *revoked) checkList() {
 	r.Helper()
-	who, at := r.who(), r.past()
-	c := r.list(who, fmt.Sprintf("&resourceVersion=%d&resourceVersionMatch=Exact", at.revision))
-	r.compare(who, at.revision, c.Items, at.visible(who, r.history.now(), ""))
+	m, at := r.m(), r.past()
+	c := r.list(m, fmt.Sprintf("&resourceVersion=%d&resourceVersionMatch=Exact", at.revision))
+	r.compare(m, at.revision, c.Items, at.visible(m, r.history.now(), ""))
 }
 
-func (r *revoked) compare(who member, revision int64, got []content, want map[string]string) {
+func (r *revoked) compare(m member, revision int64, got []content, want map[string]string) {
 	r.Helper()
 	have := map[string]string{}
 	for i := range got {
@@ -315,32 +315,32 @@ func (r *revoked) compare(who member, revision int64, got []content, want map[st
 		}
 	}
 	if fmt.Sprint(have) != fmt.Sprint(want) {
-		r.Fatalf("%v lists at %d and gets %v, want %v", who, revision, have, want)
+		r.Fatalf("%v lists at %d and gets %v, want %v", m, revision, have, want)
 	}
 }
 
 // checkPages begins a list, and continues an earlier one, as a caller of any groups.
 func (r *revoked) checkPages() {
 	r.Helper()
-	who := r.who()
-	c := r.list(who, "&limit=1")
+	m := r.m()
+	c := r.list(m, "&limit=1")
 	if revision, _ := strconv.ParseInt(c.Metadata.ResourceVersion, 10, 64); c.Metadata.Continue != "" {
-		r.tokens = append(r.tokens, token{who, revision, c.Metadata.Continue})
+		r.tokens = append(r.tokens, token{m, revision, c.Metadata.Continue})
 	}
 	if len(r.tokens) == 0 {
 		return
 	}
 	one := r.tokens[max(0, len(r.tokens)-1-r.random.IntN(20))]
-	who = r.who()
-	c = r.list(who, "&continue="+one.text)
+	m = r.m()
+	c = r.list(m, "&continue="+one.text)
 	if c.Code == http.StatusGone {
 		r.Fatalf("the page of a list at %d is gone", one.revision)
 	}
-	allowed := r.history.at(one.revision).visible(who, r.history.now(), "")
+	allowed := r.history.at(one.revision).visible(m, r.history.now(), "")
 	for i := range c.Items {
 		item := &c.Items[i]
 		if !strings.HasPrefix(item.Metadata.Name, "fence-") && allowed[item.key()] != item.value() {
-			r.Fatalf("%v goes on with a list at %d and gets %s: %s", who, one.revision, item.key(), item.value())
+			r.Fatalf("%v goes on with a list at %d and gets %s: %s", m, one.revision, item.key(), item.value())
 		}
 	}
 }

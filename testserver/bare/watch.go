@@ -13,22 +13,22 @@ import (
 
 // hub passes events on to watches. Each is written by itself and flushed, as one does in a handler.
 type hub struct {
-	mu    sync.Mutex
-	heard map[chan []byte]string // the watched path
+	mu       sync.Mutex
+	watchers map[chan []byte]string // the watched path
 }
 
 // watch writes the events of r's path until the client leaves.
 func (h *hub) watch(w http.ResponseWriter, r *http.Request) {
 	events := make(chan []byte, 1024)
 	h.mu.Lock()
-	if h.heard == nil {
-		h.heard = map[chan []byte]string{}
+	if h.watchers == nil {
+		h.watchers = map[chan []byte]string{}
 	}
-	h.heard[events] = r.URL.Path
+	h.watchers[events] = r.URL.Path
 	h.mu.Unlock()
 	defer func() {
 		h.mu.Lock()
-		delete(h.heard, events)
+		delete(h.watchers, events)
 		h.mu.Unlock()
 	}()
 	w.Header().Set("Content-Type", "application/json")
@@ -48,11 +48,11 @@ func (h *hub) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tell sends event to the watches of the collection at path.
-func (h *hub) tell(path string, event []byte) {
+// send sends event to the watches of the collection at path.
+func (h *hub) send(path string, event []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for to, watched := range h.heard {
+	for to, watched := range h.watchers {
 		if watched == path {
 			to <- event
 		}
@@ -74,7 +74,7 @@ func (h *hub) patch(w http.ResponseWriter, r *http.Request, a *answer) {
 		return
 	}
 	object := bytes.TrimSpace(counter.ReplaceAll(a.body, fmt.Appendf(nil, `"counter":%d`, p.Spec.Counter)))
-	h.tell(r.URL.Path[:strings.LastIndex(r.URL.Path, "/")],
+	h.send(r.URL.Path[:strings.LastIndex(r.URL.Path, "/")],
 		fmt.Appendf(nil, "{\"type\":\"MODIFIED\",\"object\":%s}\n", object))
 	w.Header()["Content-Type"] = a.header["Content-Type"]
 	w.Write(object) // an error means that the client has left

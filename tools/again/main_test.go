@@ -22,7 +22,7 @@ func TestGood(t *testing.T) { println("TestGood runs") }
 	for _, c := range []struct {
 		name, tests string
 		code        int
-		says, not   string
+		want, not   string
 	}{
 		{"good", "func TestGood(t *testing.T) { _ = os.Args }", 0, "ok", "again:"},
 		{"fails once", strings.Replace(once, "FAIL", `t.Error("x")`, 1), 0,
@@ -49,8 +49,8 @@ func TestC(t *testing.T) { t.Error(os.Args) }`, 1, "TestC", "again:"},
 			if code := s.run(&out, []string{"-count=1", "./..."}); code != c.code {
 				t.Errorf("the exit code is %d, expected %d", code, c.code)
 			}
-			if got := out.String(); !strings.Contains(got, c.says) || strings.Contains(got, c.not) {
-				t.Errorf("it does not say %q, or says %q:\n%s", c.says, c.not, got)
+			if got := out.String(); !strings.Contains(got, c.want) || strings.Contains(got, c.not) {
+				t.Errorf("it does not say %q, or says %q:\n%s", c.want, c.not, got)
 			}
 		})
 	}

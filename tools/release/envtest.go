@@ -75,13 +75,13 @@ func (r *release) envtestIndex() error {
 		}
 		name := filepath.Base(file)
 		fmt.Fprintf(&b, "    %s:\n      hash: %x\n      selfLink: %s/%s\n", name, sha512.Sum512(data),
-			strings.TrimSuffix(r.place(), "/"), name)
+			strings.TrimSuffix(r.downloadURL(), "/"), name)
 	}
 	return r.write("envtest-releases.yaml", b.Bytes())
 }
 
-// place is the address where the files of the release will be.
-func (r *release) place() string {
+// downloadURL is the address where the files of the release will be.
+func (r *release) downloadURL() string {
 	if r.url != "" {
 		return r.url
 	}

@@ -56,18 +56,18 @@ type counts struct {
 	bytes int64
 }
 
-func (c *counts) add(what string, n int64) {
+func (c *counts) add(outcome string, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.codes[what]++
+	c.codes[outcome]++
 	c.bytes += n
 }
 
 // String is "GET 200: 7, PUT 429: 3, 12 MB".
 func (c *counts) String() string {
 	var b strings.Builder
-	for _, what := range slices.Sorted(maps.Keys(c.codes)) {
-		fmt.Fprintf(&b, "%s: %d, ", what, c.codes[what])
+	for _, outcome := range slices.Sorted(maps.Keys(c.codes)) {
+		fmt.Fprintf(&b, "%s: %d, ", outcome, c.codes[outcome])
 	}
 	return b.String() + strconv.FormatInt(c.bytes>>20, 10) + " MB"
 }
@@ -116,11 +116,11 @@ func send(ctx context.Context, client *http.Client, method, url string, body []b
 	if ctx.Err() != nil {
 		return 0
 	}
-	what := method + " " + strconv.Itoa(answer.StatusCode)
+	outcome := method + " " + strconv.Itoa(answer.StatusCode)
 	if err != nil {
-		what = method + " cut off"
+		outcome = method + " cut off"
 	}
-	got.add(what, n)
+	got.add(outcome, n)
 	seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
 	return time.Duration(seconds) * time.Second
 }

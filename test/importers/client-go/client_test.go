@@ -22,7 +22,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// start returns a server's configuration for clients and a context that ends a test that hangs.
+// start starts a server and returns its client configuration, and a context with a timeout.
 func start(t *testing.T) (context.Context, *rest.Config) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -31,7 +31,7 @@ func start(t *testing.T) (context.Context, *rest.Config) {
 	return ctx, server.RESTConfig()
 }
 
-// TestDynamicClient defines a kind and works with objects of it.
+// TestDynamicClient creates a definition and objects of its kind.
 func TestDynamicClient(t *testing.T) {
 	ctx, config := start(t)
 	client, err := dynamic.NewForConfig(config)
@@ -73,7 +73,7 @@ func TestDynamicClient(t *testing.T) {
 	}
 }
 
-// TestTypedClient works with objects of a built-in kind, in the encoding that clients of built-in kinds may choose.
+// TestTypedClient uses objects of a built-in kind, in both encodings that clients of built-in kinds may choose.
 func TestTypedClient(t *testing.T) {
 	for _, encoding := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
 		t.Run(encoding, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestTypedClient(t *testing.T) {
 	}
 }
 
-// TestPolicy has a policy ask the server's authorizer, through the interfaces of the library of expressions.
+// TestPolicy creates a policy that calls the server's authorizer, through the interfaces of the CEL library.
 func TestPolicy(t *testing.T) {
 	ctx, config := start(t)
 	client, err := kubernetes.NewForConfig(config)

@@ -26,7 +26,7 @@ import (
 )
 
 // TestExtensionProject writes the project of an extension API server, builds it, runs its test, installs it, and runs
-// it with what the installation has made: the rights of its service account and its certificate.
+// it with the installed service account and certificate.
 func TestExtensionProject(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func TestExtensionProject(t *testing.T) {
 	do(t, "../../..", "go", "build", "-o", program, "./cmd/bowsprit")
 	project := filepath.Join(dir, "ship")
 	do(t, ".", program, "extension", "init", "ship", "--api=sea.example.com/v1", "--replace=../../..", "--dir="+project)
-	// As its README says. What tidy finds is in the graph of the module itself: nothing is downloaded.
+	// As in its README. go mod tidy finds all modules in this module's own graph and downloads nothing.
 	do(t, project, "go", "mod", "tidy")
 	do(t, project, "go", "build", "-o", "bin/", ".")
 	do(t, project, "go", "vet", ".")
@@ -47,7 +47,7 @@ func TestExtensionProject(t *testing.T) {
 	do(t, ".", program, "extension", "install", "ship", "--api=sea.example.com/v1", "--kubeconfig="+admin)
 	client, err := kubernetes.NewForConfig(config)
 	must(t, err)
-	// In the place of pods, which nothing runs here, a process of this machine.
+	// A process of this machine replaces the pods, which no node runs here.
 	secret, err := client.CoreV1().Secrets("ship").Get(ctx, "ship-tls", metav1.GetOptions{})
 	must(t, err)
 	for name, data := range secret.Data {
@@ -106,7 +106,7 @@ func TestExtensionProject(t *testing.T) {
 	if size, _, _ := unstructured.NestedInt64(made.Object, "spec", "size"); size != 10 {
 		t.Errorf("made %v", made)
 	}
-	// Its manifests are ones that a server takes.
+	// A server accepts its manifests.
 	do(t, project, program, "kubectl", "--kubeconfig="+admin, "apply", "--filename=manifests/")
 }
 
@@ -117,7 +117,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// do runs a command in a directory, which has to succeed.
+// do runs a command in a directory. It must succeed.
 func do(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -128,7 +128,7 @@ func do(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
-// run runs a server until the test ends, and sends the address that it logs when it is ready.
+// run runs a server until the test ends, and sends the address from its log when it is ready.
 func run(t *testing.T, addresses chan<- string, name string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -144,24 +144,24 @@ func run(t *testing.T, addresses chan<- string, name string, args ...string) {
 	})
 }
 
-// readiness is a log, of which one line says that the server is ready.
+// readiness is a log that finds the server's line about readiness.
 type readiness struct {
 	addresses chan<- string
 	log       strings.Builder
-	told      bool
+	found     bool
 }
 
 func (r *readiness) Write(p []byte) (int, error) {
 	r.log.Write(p)
 	_, after, ok := strings.Cut(r.log.String(), " msg=ready url=https://")
-	if address, _, whole := strings.Cut(after, " "); ok && whole && !r.told {
-		r.told = true
+	if address, _, whole := strings.Cut(after, " "); ok && whole && !r.found {
+		r.found = true
 		r.addresses <- address
 	}
 	return len(p), nil
 }
 
-// kubeconfig writes a file with the configuration of a client.
+// kubeconfig writes the configuration of a client to a file.
 func kubeconfig(t *testing.T, config *rest.Config) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")

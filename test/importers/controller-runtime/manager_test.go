@@ -21,7 +21,7 @@ import (
 
 var shirtKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shirt"}
 
-// TestManager defines a kind and runs a controller that makes a ConfigMap for each of its objects.
+// TestManager creates a definition and runs a controller that creates a ConfigMap for each object.
 func TestManager(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -66,7 +66,7 @@ func TestManager(t *testing.T) {
 	}
 }
 
-// reconciler gives each Shirt a ConfigMap of its name, and sends the name of the first that it reads again.
+// reconciler creates a ConfigMap for each Shirt, with its name, and sends the name of the first one that it reads back.
 type reconciler struct {
 	client client.Client
 	made   chan<- string
@@ -81,7 +81,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, &found); err == nil {
 		select {
 		case r.made <- found.Name:
-		default: // sent before
+		default: // already sent
 		}
 		return ctrl.Result{}, nil
 	} else if client.IgnoreNotFound(err) != nil {

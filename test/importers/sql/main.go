@@ -1,5 +1,5 @@
-// Command sql is an extension API server whose objects are the rows of a table in a database (SQLite). Other programs
-// may read and write the table too: what they change is served at once.
+// Command sql is an extension API server with the rows of a table in a database (SQLite) as its objects. Other programs
+// may read and write the table too: the server serves their changes at once.
 package main
 
 import (
@@ -18,13 +18,13 @@ type Ship struct {
 	Spec              ShipSpec `json:"spec"`
 }
 
-// ShipSpec is what the columns say.
+// ShipSpec holds the other columns of the row.
 type ShipSpec struct {
 	Captain string `json:"captain" schema:"minLength=1" column:"Captain"`
 	Masts   int64  `json:"masts,omitempty" schema:"minimum=1,maximum=7,default=3" column:"Masts"`
 }
 
-// kinds returns what is served from a database.
+// kinds returns the kinds that the server serves from a database.
 func kinds(s *Storage) []extension.Kind {
 	kind := extension.Of("sea.example.com/v1", extension.Type[Ship]{})
 	kind.Storage = s

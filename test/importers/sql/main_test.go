@@ -40,7 +40,7 @@ func serve(t *testing.T, file string) (*testserver.Server, dynamic.ResourceInter
 	}).Namespace("default")
 }
 
-// TestSQL writes objects, which are rows then, and rows, which are objects then; both survive a restart.
+// TestSQL writes objects and reads them as rows, and writes rows and reads them as objects; both survive a restart.
 func TestSQL(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "ships.db")
@@ -76,7 +76,7 @@ func TestSQL(t *testing.T) {
 	if _, err := ships.Update(t.Context(), made, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 		t.Errorf("a write of what another program has changed: %v", err)
 	}
-	for _, masts := range []string{"4", "5"} { // the version of a row that this server has written is known
+	for _, masts := range []string{"4", "5"} { // the server knows the version of a row that it has written
 		if _, err := ships.Patch(t.Context(), "pequod", types.MergePatchType, []byte(`{"spec":{"masts":`+masts+`}}`),
 			metav1.PatchOptions{}); err != nil {
 			t.Error(err)

@@ -18,8 +18,8 @@ import (
 	"github.com/bowsprit/bowsprit/extension"
 )
 
-// tables are the ships, and a list of those that have changed, which triggers keep: whoever writes, it is noticed. The
-// column meta has what Kubernetes knows of an object and the table does not; other programs leave it out.
+// tables are the ships, and a list of changed ships. Triggers maintain the list, so that it includes changes by other
+// programs. The column meta holds the object metadata that the table does not have; other programs leave it empty.
 const tables = `
 CREATE TABLE IF NOT EXISTS ships (
   namespace TEXT NOT NULL, name TEXT NOT NULL, captain TEXT NOT NULL, masts INTEGER NOT NULL DEFAULT 3,
@@ -34,12 +34,12 @@ CREATE TRIGGER IF NOT EXISTS ships_changed AFTER UPDATE OF captain, masts, meta 
 CREATE TRIGGER IF NOT EXISTS ships_gone AFTER DELETE ON ships
   BEGIN INSERT INTO changes (namespace, name) VALUES (OLD.namespace, OLD.name); END;`
 
-// Storage keeps ships in a table.
+// Storage stores ships in a table.
 type Storage struct{ db *sql.DB }
 
 var _ extension.Teller = (*Storage)(nil)
 
-// Open opens a database, and makes the tables if they are not there.
+// Open opens a database, and creates missing tables.
 func Open(file string) (*Storage, error) {
 	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)")
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Storage) read(ctx context.Context, query string, args ...any) (all []*u
 	return all, rows.Err()
 }
 
-// Write implements extension.Storage. The version in old is that of the row which the server knows.
+// Write implements extension.Storage. It succeeds only if the row still has the version of old.
 func (s *Storage) Write(ctx context.Context, old, now *unstructured.Unstructured) error {
 	if now == nil {
 		return changed(s.db.ExecContext(ctx, "DELETE FROM ships WHERE namespace = ? AND name = ? AND version = ?",
@@ -148,7 +148,7 @@ func (s *Storage) Write(ctx context.Context, old, now *unstructured.Unstructured
 	return err
 }
 
-// changed makes a conflict of a write that has found no row as it was expected.
+// changed returns a conflict if a write did not find the expected row.
 func changed(result sql.Result, err error) error {
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func changed(result sql.Result, err error) error {
 	return extension.ErrConflict
 }
 
-// lookEvery is how often the list of changes is read.
+// lookEvery is the interval between reads of the list of changes.
 const lookEvery = 50 * time.Millisecond
 
 // Changes implements extension.Teller.
@@ -192,7 +192,7 @@ func (s *Storage) Changes(ctx context.Context) (iter.Seq2[types.NamespacedName, 
 	}, nil
 }
 
-// since returns which ships have changed since a change, and the last one.
+// since returns the ships that changed after a change, and the number of the last change.
 func (s *Storage) since(ctx context.Context, seen int64) (names []types.NamespacedName, last int64, err error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT id, namespace, name FROM changes WHERE id > ? ORDER BY id", seen)
 	if err != nil {

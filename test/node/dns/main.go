@@ -1,5 +1,5 @@
-// Command dns is CoreDNS with what a cluster's DNS of the conformance tests needs: names of services and pods. CoreDNS
-// as a whole brings the SDKs of three clouds.
+// Command dns is CoreDNS with the plugins that the conformance tests need: names of services and pods. Complete CoreDNS
+// brings the SDKs of three clouds.
 package main
 
 import (

@@ -1,7 +1,6 @@
-// Certmanager runs cert-manager's controllers as its own command does, against the server of --kubeconfig. That
-// command is a module of its own which is not published, so what it does is done here: build the contexts, start the
-// informers, run every controller that the packages register. Left out is what needs more than an API server: ACME,
-// Vault, Venafi.
+// Certmanager runs cert-manager's controllers like its own command, against the server of --kubeconfig. That command is
+// an unpublished module, so this program repeats its steps: build the contexts, start the informers, run every
+// controller that the packages register. It omits parts that need more than an API server: ACME, Vault, Venafi.
 package main
 
 import (
@@ -42,7 +41,7 @@ func main() {
 	}
 }
 
-// run starts all controllers and returns when ctx has ended and they have stopped.
+// run starts all controllers and returns when ctx is done and they have stopped.
 func run(ctx context.Context, kubeconfig string) error {
 	factory, err := controller.NewContextFactory(ctx, controller.ContextOptions{
 		Kubeconfig: kubeconfig, KubernetesAPIQPS: 100, KubernetesAPIBurst: 200,
@@ -70,7 +69,7 @@ func run(ctx context.Context, kubeconfig string) error {
 	informers.KubeSharedInformerFactory.Start(ctx.Done())
 	informers.HTTP01ResourceMetadataInformersFactory.Start(ctx.Done())
 	var running sync.WaitGroup
-	failed := make(chan error, len(known)) // each sends once at most
+	failed := make(chan error, len(known)) // each sends at most once
 	for name, c := range known {
 		running.Go(func() {
 			if err := c.Run(5, ctx); err != nil {

@@ -1,7 +1,7 @@
 //go:build suite
 
-// Package suite imports what the suite that is run imports, so that go mod tidy keeps it: that has tests alone, which
-// no package can import.
+// Package suite imports the dependencies of the suite, so that go mod tidy keeps them: the suite consists of tests,
+// which no package can import.
 package suite
 
 import (

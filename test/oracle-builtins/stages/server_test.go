@@ -53,7 +53,7 @@ func startServer(t *testing.T, folders ...string) *server {
 }
 
 // until waits for a condition, and moves the clock meanwhile.
-func (s *server) until(what string, step time.Duration, is func(context.Context) (bool, error)) {
+func (s *server) until(desc string, step time.Duration, is func(context.Context) (bool, error)) {
 	s.Helper()
 	err := wait.PollUntilContextTimeout(s.Context(), 50*time.Millisecond, patience, true,
 		func(ctx context.Context) (bool, error) {
@@ -61,7 +61,7 @@ func (s *server) until(what string, step time.Duration, is func(context.Context)
 			return is(ctx)
 		})
 	if err != nil {
-		s.Fatalf("%s: %v", what, err)
+		s.Fatalf("%s: %v", desc, err)
 	}
 }
 
@@ -93,9 +93,9 @@ func (s *server) untilPhase(name string, step time.Duration, phase corev1.PodPha
 	})
 }
 
-func (s *server) untilNode(what string, step time.Duration, is func(n *corev1.Node) bool) {
+func (s *server) untilNode(desc string, step time.Duration, is func(n *corev1.Node) bool) {
 	s.Helper()
-	s.until("a node "+what, step, func(ctx context.Context) (bool, error) {
+	s.until("a node "+desc, step, func(ctx context.Context) (bool, error) {
 		n, err := s.CoreV1().Nodes().Get(ctx, "node-0", metav1.GetOptions{})
 		return err == nil && is(n), err
 	})

@@ -54,12 +54,12 @@ func (on target) first() (found *unstructured.Unstructured, err error) {
 }
 
 // patchFirst sets KEY=VALUE in a map of the first object of a label.
-func (on target) patchFirst(ctx context.Context, in, field, what string) error {
+func (on target) patchFirst(ctx context.Context, in, field, desc string) error {
 	o, err := on.first()
 	if err != nil {
 		return err
 	}
-	key, value, _ := strings.Cut(what, "=")
+	key, value, _ := strings.Cut(desc, "=")
 	on.name = o.GetName()
 	return on.patch(ctx, map[string]any{in: map[string]any{field: map[string]any{key: value}}})
 }

@@ -55,8 +55,9 @@ func newKubeScheduler(t *testing.T) *kubeScheduler {
 		nodes:   &currentNodes{schedulercache.NewEmptySnapshot()},
 	}
 	core, storage := k.factory.Core().V1(), k.factory.Storage().V1()
-	k.tell(&corev1.PersistentVolume{}, func() cache.SharedIndexInformer { return core.PersistentVolumes().Informer() })
-	k.tell(&corev1.PersistentVolumeClaim{},
+	k.replaceInformer(&corev1.PersistentVolume{},
+		func() cache.SharedIndexInformer { return core.PersistentVolumes().Informer() })
+	k.replaceInformer(&corev1.PersistentVolumeClaim{},
 		func() cache.SharedIndexInformer { return core.PersistentVolumeClaims().Informer() })
 	if k.framework, err = frameworkruntime.NewFramework(t.Context(), plugins.NewInTreeRegistry(), &profile,
 		frameworkruntime.WithInformerFactory(k.factory), frameworkruntime.WithSnapshotSharedLister(k.nodes),
@@ -115,8 +116,8 @@ func (k *kubeScheduler) keep(t *testing.T, in cache.SharedIndexInformer, list ru
 	if err := in.GetIndexer().Replace(all, ""); err != nil {
 		t.Fatal(err)
 	}
-	if told, ok := in.(*toldInformer); ok {
-		told.tell(was, all)
+	if informer, ok := in.(*toldInformer); ok {
+		informer.notify(was, all)
 	}
 }
 

@@ -97,7 +97,7 @@ func (k *kubeScheduler) preempt(
 	if err != nil {
 		t.Fatal(err)
 	}
-	candidates, statuses, err := plugin.Evaluator.DryRunPreemption(t.Context(), decided.state, pod, nodes, c.kept, 0,
+	candidates, statuses, err := plugin.Evaluator.DryRunPreemption(t.Context(), decided.state, pod, nodes, c.budgets, 0,
 		int32(len(nodes)))
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func (c *schedulerCase) budgets(ctx context.Context) error {
 		if b, err = api.UpdateStatus(ctx, b, metav1.UpdateOptions{}); err != nil {
 			return err
 		}
-		c.kept = append(c.kept, b)
+		c.budgets = append(c.budgets, b)
 	}
 	return nil
 }

@@ -23,14 +23,14 @@ type schedulerCase struct {
 	// ranked gives pods priorities, and budgets to some of them.
 	ranked bool
 	// stored gives pods claims, with volumes or a provisioner.
-	stored bool
-	r      *rand.Rand
-	client kubernetes.Interface
-	nodes  []*corev1.Node
-	pods   []*corev1.Pod
-	set    *appsv1.ReplicaSet
-	made   *corev1.Pod
-	kept   []*policyv1.PodDisruptionBudget
+	stored  bool
+	r       *rand.Rand
+	client  kubernetes.Interface
+	nodes   []*corev1.Node
+	pods    []*corev1.Pod
+	set     *appsv1.ReplicaSet
+	made    *corev1.Pod
+	budgets []*policyv1.PodDisruptionBudget
 	// claims and volumes exist before the new pod.
 	claims  []corev1.PersistentVolumeClaim
 	single  map[string]bool // the names of claims that only one pod may have

@@ -38,7 +38,7 @@ type author struct {
 	lines []string
 }
 
-func (a *author) say(format string, args ...any) {
+func (a *author) addLine(format string, args ...any) {
 	a.lines = append(a.lines, fmt.Sprintf(format, args...))
 }
 
@@ -53,14 +53,14 @@ func (a *author) write() []string {
 	}
 	for _, name := range []string{"one", "two"}[:1+a.r.IntN(2)] {
 		if a.one(3) {
-			a.say("make services/%s {publishNotReadyAddresses: %v}", name, a.one(2))
+			a.addLine("make services/%s {publishNotReadyAddresses: %v}", name, a.one(2))
 		}
 		if a.one(3) {
-			a.say("make poddisruptionbudgets/%s {%s: %s}", name, a.pick("minAvailable", "maxUnavailable"),
+			a.addLine("make poddisruptionbudgets/%s {%s: %s}", name, a.pick("minAvailable", "maxUnavailable"),
 				a.pick("0", "1", "2", "30%", "50%"))
 			// Otherwise the controller may sync the budget before or after its pods, and without a sync the budget has
 			// no observed generation.
-			a.say("until poddisruptionbudgets/%s .status.observedGeneration=1", name)
+			a.addLine("until poddisruptionbudgets/%s .status.observedGeneration=1", name)
 		}
 		tales[a.r.IntN(len(tales))](name)
 		a.end(name)
@@ -80,9 +80,9 @@ func (a *author) end(name string) {
 	if !a.one(3) || last == "" {
 		return
 	}
-	a.say("%s %s", a.pick("delete", "orphan", "foreground"), last)
-	a.say("gone %s", last)
-	a.say("same")
+	a.addLine("%s %s", a.pick("delete", "orphan", "foreground"), last)
+	a.addLine("gone %s", last)
+	a.addLine("same")
 }
 
 // template is a change of the template: of so many that going back is likely.
@@ -102,10 +102,10 @@ func (a *author) bounds() string {
 
 func (a *author) deployment(name string) {
 	about := "deployments/" + name
-	a.say("make %s {replicas: %d, strategy: {%s}, revisionHistoryLimit: %s, minReadySeconds: %s}", about, a.r.IntN(7),
+	a.addLine("make %s {replicas: %d, strategy: {%s}, revisionHistoryLimit: %s, minReadySeconds: %s}", about, a.r.IntN(7),
 		a.bounds(), a.pick("0", "1", "2", "10"), a.pick("0", "0", "0", "1"))
-	a.say("ready %s", about)
-	a.say("same")
+	a.addLine("ready %s", about)
+	a.addLine("same")
 	recreates, paused := false, false
 	for range 1 + a.r.IntN(6) {
 		var said []string
@@ -119,7 +119,7 @@ func (a *author) deployment(name string) {
 			said = append(said, "unready: "+a.pick("true", "null"))
 		}
 		if len(said) > before {
-			a.say("tick -") // ReplicaSets share a new size out by their ages, which are in seconds
+			a.addLine("tick -") // ReplicaSets share a new size out by their ages, which are in seconds
 		}
 		if a.one(6) {
 			paused = !paused
@@ -134,9 +134,9 @@ func (a *author) deployment(name string) {
 		if len(said) == 0 {
 			said = append(said, fmt.Sprintf("meta: {annotations: {mine: \"%d\"}}", a.r.IntN(3)))
 		}
-		a.say("set %s {%s}", about, strings.Join(said, ", "))
-		a.say("seen %s", about)
-		a.say("same")
+		a.addLine("set %s {%s}", about, strings.Join(said, ", "))
+		a.addLine("seen %s", about)
+		a.addLine("same")
 	}
 }
 
@@ -144,34 +144,34 @@ func (a *author) set(resource string) func(string) {
 	return func(name string) {
 		about := resource + "/" + name
 		if a.one(3) {
-			a.say("make pods/%s-own {mark: {app: %s}, meta: {annotations: "+
+			a.addLine("make pods/%s-own {mark: {app: %s}, meta: {annotations: "+
 				"{controller.kubernetes.io/pod-deletion-cost: \"9\"}}}", name, name) // else its deletion is random
-			a.say("ready pods/%s-own", name)
+			a.addLine("ready pods/%s-own", name)
 		}
 		replicas, mixed := a.r.IntN(6), false
-		a.say("make %s {replicas: %d, minReadySeconds: %s}", about, replicas, a.pick("0", "0", "0", "1"))
-		a.say("ready %s", about)
+		a.addLine("make %s {replicas: %d, minReadySeconds: %s}", about, replicas, a.pick("0", "0", "0", "1"))
+		a.addLine("ready %s", about)
 		loses := a.one(2) // then all pods have one template, and the name selects the lost one
 		for range 1 + a.r.IntN(5) {
 			switch n := a.r.IntN(4); {
 			case n == 0 && !loses:
-				a.say("set %s {%s}", about, a.template())
+				a.addLine("set %s {%s}", about, a.template())
 				mixed = true
 			case n == 1 && loses:
 				replicas = 2
-				a.say("set %s {replicas: 2}", about)
-				a.say("ready %s", about)
-				a.say("same")
-				a.say("lose pods/%s", name)
+				a.addLine("set %s {replicas: 2}", about)
+				a.addLine("ready %s", about)
+				a.addLine("same")
+				a.addLine("lose pods/%s", name)
 			default:
 				// The nodes of pods determine which pod of several templates is deleted, so none is deleted, or all.
 				if to := a.r.IntN(8); !mixed || to == 0 || to > replicas {
 					replicas = to
 				}
-				a.say("set %s {replicas: %d}", about, replicas)
+				a.addLine("set %s {replicas: %d}", about, replicas)
 			}
-			a.say("ready %s", about)
-			a.say("same")
+			a.addLine("ready %s", about)
+			a.addLine("same")
 		}
 	}
 }
@@ -186,36 +186,36 @@ func (a *author) statefulSet(name string) {
 	}
 	replicas := a.r.IntN(5)
 	start := a.r.IntN(2)
-	a.say("make %s {replicas: %d, podManagementPolicy: %s, revisionHistoryLimit: %s, updateStrategy: {type: %s}, "+
+	a.addLine("make %s {replicas: %d, podManagementPolicy: %s, revisionHistoryLimit: %s, updateStrategy: {type: %s}, "+
 		"minReadySeconds: %s, ordinals: {start: %d}%s}", about, replicas, a.pick("OrderedReady", "Parallel"),
 		a.pick("0", "1", "10"), a.pick("RollingUpdate", "RollingUpdate", "OnDelete"), a.pick("0", "0", "0", "1"), start,
 		claims)
-	a.say("ready %s", about)
-	a.say("same")
+	a.addLine("ready %s", about)
+	a.addLine("same")
 	for range 1 + a.r.IntN(5) {
 		switch a.r.IntN(9) {
 		case 0, 1:
 			replicas = a.r.IntN(6)
-			a.say("set %s {replicas: %d}", about, replicas)
+			a.addLine("set %s {replicas: %d}", about, replicas)
 		case 6:
 			start = a.r.IntN(3)
-			a.say("set %s {ordinals: {start: %d}}", about, start)
+			a.addLine("set %s {ordinals: {start: %d}}", about, start)
 		case 7:
 			if claims != "" {
-				a.say("set %s {persistentVolumeClaimRetentionPolicy: {whenDeleted: %s, whenScaled: %s}}", about,
+				a.addLine("set %s {persistentVolumeClaimRetentionPolicy: {whenDeleted: %s, whenScaled: %s}}", about,
 					a.pick("Retain", "Delete"), a.pick("Retain", "Delete"))
 			} else if replicas > 0 {
-				a.say("lose pods/%s", name)
+				a.addLine("lose pods/%s", name)
 			}
 		case 2:
-			a.say("set %s {unready: %s}", about, a.pick("true", "null"))
+			a.addLine("set %s {unready: %s}", about, a.pick("true", "null"))
 		case 3:
-			a.say("set %s {updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: %d}}}", about, a.r.IntN(5))
+			a.addLine("set %s {updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: %d}}}", about, a.r.IntN(5))
 		default:
-			a.say("set %s {%s}", about, a.template())
+			a.addLine("set %s {%s}", about, a.template())
 		}
-		a.say("seen %s", about)
-		a.say("same")
+		a.addLine("seen %s", about)
+		a.addLine("same")
 	}
 }
 
@@ -229,25 +229,25 @@ func (a *author) daemonSet(name string) {
 	} else if a.one(4) {
 		update = "type: OnDelete"
 	}
-	a.say("make %s {updateStrategy: {%s}, revisionHistoryLimit: %s}", about, update, a.pick("0", "1", "10"))
-	a.say("ready %s", about)
+	a.addLine("make %s {updateStrategy: {%s}, revisionHistoryLimit: %s}", about, update, a.pick("0", "1", "10"))
+	a.addLine("ready %s", about)
 	for range 1 + a.r.IntN(5) {
 		switch a.r.IntN(9) {
 		case 6:
-			a.say("deleteall pods/-")
+			a.addLine("deleteall pods/-")
 		case 7:
-			a.say("deleteall controllerrevisions/-")
-			a.say("pause 0.3")
+			a.addLine("deleteall controllerrevisions/-")
+			a.addLine("pause 0.3")
 		case 0:
-			a.say("set %s {pod: {nodeSelector: {kubernetes.io/hostname: %s}}}", about,
+			a.addLine("set %s {pod: {nodeSelector: {kubernetes.io/hostname: %s}}}", about,
 				a.pick("null", "node-0", "node-1"))
 		case 1:
-			a.say("set %s {unready: %s}", about, a.pick("true", "null"))
+			a.addLine("set %s {unready: %s}", about, a.pick("true", "null"))
 		default:
-			a.say("set %s {%s}", about, a.template())
+			a.addLine("set %s {%s}", about, a.template())
 		}
-		a.say("seen %s", about)
-		a.say("same")
+		a.addLine("seen %s", about)
+		a.addLine("same")
 	}
 }
 
@@ -285,34 +285,34 @@ func (a *author) job(name string) {
 		replaced = "Failed"
 	}
 	spec = append(spec, fmt.Sprintf("suspend: %v", suspended), "podReplacementPolicy: "+replaced)
-	a.say("make %s {%s}", about, strings.Join(spec, ", "))
+	a.addLine("make %s {%s}", about, strings.Join(spec, ", "))
 	runs := strings.Contains(strings.Join(spec, " "), "runs")
 	for range a.r.IntN(4) {
 		a.waitFor(about, runs, suspended)
 		if runs && !suspended && a.one(2) {
-			a.say("set %s {parallelism: %d}", about, a.r.IntN(5))
+			a.addLine("set %s {parallelism: %d}", about, a.r.IntN(5))
 			continue
 		}
 		suspended = !suspended
-		a.say("set %s {suspend: %v}", about, suspended)
+		a.addLine("set %s {suspend: %v}", about, suspended)
 	}
 	a.waitFor(about, runs, suspended)
-	a.say("same")
+	a.addLine("same")
 }
 
 // waitFor waits until a Job rests.
 func (a *author) waitFor(about string, runs, suspended bool) {
 	switch {
 	case suspended && runs:
-		a.say(`until %s .status.conditions[?(@.type=="Suspended")].status=True`, about)
+		a.addLine(`until %s .status.conditions[?(@.type=="Suspended")].status=True`, about)
 	case suspended:
-		a.say("pause 0.3")
+		a.addLine("pause 0.3")
 	case runs:
-		a.say("pause 0.3")
+		a.addLine("pause 0.3")
 	default:
-		a.say("ended %s", about)
+		a.addLine("ended %s", about)
 	}
-	a.say("same")
+	a.addLine("same")
 }
 
 func (a *author) cronJob(name string) {
@@ -322,14 +322,14 @@ func (a *author) cronJob(name string) {
 	if runs {
 		job = ", job: {suspend: true}"
 	}
-	a.say("make %s {suspend: true, concurrencyPolicy: %s, successfulJobsHistoryLimit: %d%s}", about,
+	a.addLine("make %s {suspend: true, concurrencyPolicy: %s, successfulJobsHistoryLimit: %d%s}", about,
 		a.pick("Allow", "Forbid", "Replace"), a.r.IntN(3), job)
 	for i := range 1 + a.r.IntN(4) {
-		a.say("set %s {suspend: true, schedule: \"0 0 %d 2 *\", timeZone: %s}", about, 1+(i+a.r.IntN(2))%27,
+		a.addLine("set %s {suspend: true, schedule: \"0 0 %d 2 *\", timeZone: %s}", about, 1+(i+a.r.IntN(2))%27,
 			a.pick("null", "Asia/Tokyo", "America/New_York"))
-		a.say(`status %s {lastScheduleTime: "2024-0%d-01T00:00:00Z"}`, about, 1+a.r.IntN(9))
-		a.say("set %s {suspend: false}", about)
-		a.say("pause 0.3")
-		a.say("same")
+		a.addLine(`status %s {lastScheduleTime: "2024-0%d-01T00:00:00Z"}`, about, 1+a.r.IntN(9))
+		a.addLine("set %s {suspend: false}", about)
+		a.addLine("pause 0.3")
+		a.addLine("same")
 	}
 }

@@ -33,7 +33,7 @@ func tellAll(t *testing.T, pair []*side, all []named) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			t.Run(s.name, func(t *testing.T) { differed[i] = tell(t, pair, s, "") })
+			t.Run(s.name, func(t *testing.T) { differed[i] = runStory(t, pair, s, "") })
 		})
 	}
 	wg.Wait()
@@ -42,7 +42,9 @@ func tellAll(t *testing.T, pair []*side, all []named) {
 			continue
 		}
 		t.Run(s.name+" again", func(t *testing.T) {
-			err, agreed := retell(differed[i], func(n int) error { return tell(t, pair, s, fmt.Sprint("-again-", n)) })
+			err, agreed := retell(differed[i], func(n int) error {
+				return runStory(t, pair, s, fmt.Sprint("-again-", n))
+			})
 			if agreed {
 				t.Logf("it agrees after it has differed: %v", err)
 			} else {
@@ -53,9 +55,9 @@ func tellAll(t *testing.T, pair []*side, all []named) {
 }
 
 // retell repeats a story until it agrees or has differed again times more, and returns all differences.
-func retell(differed error, tell func(n int) error) (all error, agreed bool) {
+func retell(differed error, run func(n int) error) (all error, agreed bool) {
 	for n := range again {
-		err := tell(n + 1)
+		err := run(n + 1)
 		if err == nil {
 			return differed, true
 		}
@@ -67,21 +69,21 @@ func retell(differed error, tell func(n int) error) (all error, agreed bool) {
 func TestRetell(t *testing.T) {
 	first, wrong := errors.New("first"), errors.New("wrong")
 	for _, agreesAt := range []int{1, again, again + 1} {
-		told := 0
+		count := 0
 		err, agreed := retell(first, func(n int) error {
-			if told++; n == agreesAt {
+			if count++; n == agreesAt {
 				return nil
 			}
 			return wrong
 		})
-		if agreed != (agreesAt <= again) || told != min(agreesAt, again) || !errors.Is(err, first) {
-			t.Errorf("agrees when told the %d. time: agreed %v after %d, %v", agreesAt, agreed, told, err)
+		if agreed != (agreesAt <= again) || count != min(agreesAt, again) || !errors.Is(err, first) {
+			t.Errorf("agrees when told the %d. time: agreed %v after %d, %v", agreesAt, agreed, count, err)
 		}
 	}
 }
 
-// tell runs a story once, in a namespace of its name and a suffix.
-func tell(t *testing.T, pair []*side, s named, suffix string) error {
+// runStory runs a story once, in a namespace of its name and a suffix.
+func runStory(t *testing.T, pair []*side, s named, suffix string) error {
 	namespace, _, _ := strings.Cut(s.name, " ")
 	ctx, cancel := context.WithTimeout(t.Context(), patience())
 	defer cancel()

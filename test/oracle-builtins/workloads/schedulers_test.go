@@ -48,8 +48,8 @@ import (
 // STORIES is a regular expression for the names of the stories to run.
 func TestSchedulersAgree(t *testing.T) {
 	benches := []*bench{newBench(t, "ours"), newBench(t, "kube-scheduler", "simulated-scheduler")}
-	told := storiesIn(t, "testdata/schedulers/*.txt", os.Getenv("STORIES"), 1)
-	for _, one := range told {
+	stories := storiesIn(t, "testdata/schedulers/*.txt", os.Getenv("STORIES"), 1)
+	for _, one := range stories {
 		t.Run(strings.ReplaceAll(one.name, " ", "-"), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience())
 			defer cancel()
@@ -61,7 +61,7 @@ func TestSchedulersAgree(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d stories", len(told))
+	t.Logf("%d stories", len(stories))
 }
 
 // scheduled are the kinds that schedulers read.
@@ -89,10 +89,10 @@ type bench struct {
 	client  dynamic.Interface
 	typed   kubernetes.Interface
 	factory informers.SharedInformerFactory
-	// knows reports whether the scheduler's cache has this number of nodes; nil if it reads the server's own.
-	knows func(nodes int) bool
-	seen  string             // the state of the last comparison
-	made  map[types.UID]bool // the pods of the story
+	// supports reports whether the scheduler's cache has this number of nodes; nil if it reads the server's own.
+	supports func(nodes int) bool
+	seen     string             // the state of the last comparison
+	made     map[types.UID]bool // the pods of the story
 }
 
 func newBench(t *testing.T, name string, without ...string) *bench {
@@ -156,7 +156,7 @@ func (b *bench) run(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.knows = func(nodes int) bool { return s.Cache.NodeCount() == nodes }
+	b.supports = func(nodes int) bool { return s.Cache.NodeCount() == nodes }
 	b.factory.StartWithContext(ctx)
 	b.factory.WaitForCacheSync(ctx.Done())
 	if err := s.WaitForHandlersSync(ctx); err != nil {
@@ -225,11 +225,11 @@ func (b *bench) make(ctx context.Context, resource string, object map[string]any
 		if o == nil || resource == "nodes" && !conditionIs(o, "Ready") {
 			return false, nil
 		}
-		return resource != "nodes" || b.knows == nil || b.knows(len(b.store("nodes").ListKeys())), nil
+		return resource != "nodes" || b.supports == nil || b.supports(len(b.store("nodes").ListKeys())), nil
 	})
 }
 
-func (b *bench) tell(ctx context.Context, line, more string) error {
+func (b *bench) run(ctx context.Context, line, more string) error {
 	verb, rest, _ := strings.Cut(line, " ")
 	about, rest, _ := strings.Cut(rest, " ")
 	resource, name, _ := strings.Cut(about, "/")
@@ -430,7 +430,7 @@ func tellBenches(ctx context.Context, all []*bench, lines []string) error {
 				more = append(more, lines[i])
 			}
 		}
-		err := eachBench(all, func(b *bench) error { return b.tell(ctx, line, strings.Join(more, "\n")) })
+		err := eachBench(all, func(b *bench) error { return b.run(ctx, line, strings.Join(more, "\n")) })
 		if err != nil {
 			return fmt.Errorf("%s: %w\n%s", line, err, differ(all))
 		}

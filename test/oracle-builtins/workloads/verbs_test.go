@@ -27,11 +27,11 @@ var verbs = map[string]func(on target, ctx context.Context, rest string) error{
 	"make": target.create,
 	// set KIND/NAME {KEYS}: changes it; null takes away.
 	"set": func(on target, ctx context.Context, rest string) error {
-		what, err := change(on.resource, rest)
+		patch, err := change(on.resource, rest)
 		if err != nil {
 			return err
 		}
-		return on.patch(ctx, what)
+		return on.patch(ctx, patch)
 	},
 	// patch KIND/NAME JSON: a merge patch; status KIND/NAME YAML one of the status.
 	"patch":  func(on target, ctx context.Context, rest string) error { return on.patchText(ctx, rest) },
@@ -192,8 +192,8 @@ func (on target) create(ctx context.Context, rest string) error {
 	return on.written(ctx, made, err)
 }
 
-func (on target) patch(ctx context.Context, what map[string]any, subresources ...string) error {
-	data, err := json.Marshal(what)
+func (on target) patch(ctx context.Context, patch map[string]any, subresources ...string) error {
+	data, err := json.Marshal(patch)
 	if err != nil {
 		return err
 	}
@@ -206,11 +206,11 @@ func (on target) patchText(ctx context.Context, text string, subresources ...str
 }
 
 func (on target) patchStatus(ctx context.Context, rest string) error {
-	var what map[string]any
-	if err := yaml.Unmarshal([]byte(rest), &what); err != nil {
+	var patch map[string]any
+	if err := yaml.Unmarshal([]byte(rest), &patch); err != nil {
 		return err
 	}
-	return on.patch(ctx, map[string]any{"status": what}, "status")
+	return on.patch(ctx, map[string]any{"status": patch}, "status")
 }
 
 func deletion(how metav1.DeletionPropagation) func(on target, ctx context.Context, rest string) error {

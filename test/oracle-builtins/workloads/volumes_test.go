@@ -59,7 +59,7 @@ func (i *toldInformer) AddEventHandler(h cache.ResourceEventHandler) (cache.Reso
 	return i.SharedIndexInformer.AddEventHandler(h)
 }
 
-func (i *toldInformer) tell(gone, now []any) {
+func (i *toldInformer) notify(gone, now []any) {
 	for _, h := range i.handlers {
 		for _, o := range gone {
 			h.OnDelete(o)
@@ -70,8 +70,8 @@ func (i *toldInformer) tell(gone, now []any) {
 	}
 }
 
-// tell replaces the informer of a type with a toldInformer.
-func (k *kubeScheduler) tell(of runtime.Object, ask func() cache.SharedIndexInformer) {
+// notify replaces the informer of a type with a toldInformer.
+func (k *kubeScheduler) replaceInformer(of runtime.Object, ask func() cache.SharedIndexInformer) {
 	index := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	k.factory.InformerFor(of, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
 		return &toldInformer{SharedIndexInformer: cache.NewSharedIndexInformer(&cache.ListWatch{}, of, 0, index)}

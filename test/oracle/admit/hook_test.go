@@ -34,8 +34,8 @@ import (
 // recorder is a webhook with a response for each path. It records the requests, without the uids.
 type recorder struct {
 	*httptest.Server
-	mu    sync.Mutex
-	asked []string
+	mu       sync.Mutex
+	requests []string
 }
 
 func record(t *testing.T) *recorder {
@@ -50,7 +50,8 @@ func record(t *testing.T) *recorder {
 		delete(request, "uid")
 		text, _ := json.Marshal(request)
 		r.mu.Lock()
-		r.asked = append(r.asked, q.URL.Path+" "+q.URL.RawQuery+" "+review["apiVersion"].(string)+" "+string(text))
+		r.requests = append(r.requests,
+			q.URL.Path+" "+q.URL.RawQuery+" "+review["apiVersion"].(string)+" "+string(text))
 		r.mu.Unlock()
 		response := map[string]any{"uid": uid, "allowed": true}
 		name, behaviour, _ := strings.Cut(strings.TrimPrefix(q.URL.Path, "/"), "/")
@@ -96,9 +97,9 @@ func record(t *testing.T) *recorder {
 func (r *recorder) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	asked := r.asked
-	r.asked = nil
-	return asked
+	requests := r.requests
+	r.requests = nil
+	return requests
 }
 
 // randomHook returns the common fields of both kinds of webhooks. server answers.
@@ -196,7 +197,7 @@ func TestMutatingWebhooks(t *testing.T) {
 		for range writes {
 			w := randomWrite(r)
 			got := w.ask(kinds, ours.Mutate)
-			asked := server.take()
+			requests := server.take()
 			want := w.askUpstream(func(ctx context.Context, a admission.Attributes,
 				o admission.ObjectInterfaces) error {
 				if err := upstream.Admit(ctx, a, o); err != nil || !a.GetReinvocationContext().ShouldReinvoke() {
@@ -205,7 +206,7 @@ func TestMutatingWebhooks(t *testing.T) {
 				a.GetReinvocationContext().SetIsReinvoke()
 				return upstream.Admit(ctx, a, o)
 			})
-			compare(t, seed, w, got, want, asked, server.take(), &called)
+			compare(t, seed, w, got, want, requests, server.take(), &called)
 		}
 		counters.compare(t, seed)
 	}
@@ -256,12 +257,12 @@ func TestValidatingWebhooks(t *testing.T) {
 		for range writes {
 			w := randomWrite(r)
 			got := w.ask(kinds, ours.Validate)
-			asked := server.take()
+			requests := server.take()
 			want := w.askUpstream(upstream.Validate)
 			wanted := server.take()
-			slices.Sort(asked) // the webhooks are called in parallel
+			slices.Sort(requests) // the webhooks are called in parallel
 			slices.Sort(wanted)
-			compare(t, seed, w, got, want, asked, wanted, &called)
+			compare(t, seed, w, got, want, requests, wanted, &called)
 		}
 		counters.compare(t, seed)
 	}
@@ -273,10 +274,10 @@ func TestValidatingWebhooks(t *testing.T) {
 // uid is the identifier of a review, in errors.
 var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-func compare(t *testing.T, seed int, w write, got, want said, asked, wanted []string, called *int) {
+func compare(t *testing.T, seed int, w write, got, want response, requests, wanted []string, called *int) {
 	t.Helper()
 	*called += len(wanted)
-	if g, u := strings.Join(asked, "\n"), strings.Join(wanted, "\n"); g != u {
+	if g, u := strings.Join(requests, "\n"), strings.Join(wanted, "\n"); g != u {
 		t.Fatalf("seed %d, %+v:\nours asks\n%s\nKubernetes'\n%s", seed, w, g, u)
 	}
 	if want.Status != nil {

@@ -100,15 +100,15 @@ var me = &user.DefaultInfo{
 	Name: "me", UID: "7", Groups: []string{"system:masters", "crew"}, Extra: map[string][]string{"k": {"v"}},
 }
 
-// said is the result of a write.
-type said struct {
+// response is the result of a write.
+type response struct {
 	Object      map[string]any
 	Status      *metav1.Status
 	Warnings    []string
 	Annotations map[string]string
 }
 
-func (s said) String() string {
+func (s response) String() string {
 	raw, err := json.MarshalIndent(s, "", " ")
 	if err != nil {
 		return err.Error()
@@ -134,10 +134,10 @@ func (w write) optionsKind() string {
 }
 
 // ask passes the write to one of our functions.
-func (w write) ask(c *catalog.Catalog, f func(context.Context, *admit.Attributes) error) said {
+func (w write) ask(c *catalog.Catalog, f func(context.Context, *admit.Attributes) error) response {
 	res, ver := c.Snapshot().Served(group, w.version, w.resource)
 	var mu sync.Mutex
-	var out said
+	var out response
 	a := &admit.Attributes{
 		Operation: w.operation,
 		Target: admit.Target{
@@ -170,8 +170,8 @@ func (w write) ask(c *catalog.Catalog, f func(context.Context, *admit.Attributes
 }
 
 // askUpstream gives the write to one of Kubernetes'.
-func (w write) askUpstream(f func(context.Context, admission.Attributes, admission.ObjectInterfaces) error) said {
-	var out said
+func (w write) askUpstream(f func(context.Context, admission.Attributes, admission.ObjectInterfaces) error) response {
+	var out response
 	kind := map[string]string{"widgets": "Widget", "gadgets": "Gadget"}[w.resource]
 	var obj, old runtime.Object
 	if w.object != nil {
@@ -197,7 +197,7 @@ func (w write) askUpstream(f func(context.Context, admission.Attributes, admissi
 	recorder := &warnings{}
 	err := f(warning.WithWarningRecorder(context.Background(), recorder), a,
 		interfaces{unstructuredscheme.NewUnstructuredObjectTyper()})
-	out.Status, out.Warnings, out.Annotations = statusOf(err), recorder.texts, a.noted
+	out.Status, out.Warnings, out.Annotations = statusOf(err), recorder.texts, a.annotations
 	if u, ok := a.GetObject().(*unstructured.Unstructured); ok && u != nil {
 		out.Object = u.Object
 	}
@@ -207,20 +207,20 @@ func (w write) askUpstream(f func(context.Context, admission.Attributes, admissi
 // attributes keep annotations where a test can read them.
 type attributes struct {
 	admission.Attributes
-	mu    sync.Mutex
-	noted map[string]string
+	mu          sync.Mutex
+	annotations map[string]string
 }
 
 func (a *attributes) AddAnnotation(key, value string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.noted == nil {
-		a.noted = map[string]string{}
+	if a.annotations == nil {
+		a.annotations = map[string]string{}
 	}
-	if _, ok := a.noted[key]; ok {
+	if _, ok := a.annotations[key]; ok {
 		return fmt.Errorf("%s is there", key)
 	}
-	a.noted[key] = value
+	a.annotations[key] = value
 	return nil
 }
 

@@ -205,7 +205,7 @@ func (w *builtinWorld) play(t *testing.T) (steps, conflicts int) {
 		var got map[string]any
 		var theirs runtime.Object
 		var gotErr, wantErr error
-		what := ""
+		action := ""
 		switch fresh := w.random(t); {
 		case step == 0 || step%3 == 2:
 			if live != nil { // some of the live object, some of the new one
@@ -218,7 +218,7 @@ func (w *builtinWorld) play(t *testing.T) (steps, conflicts int) {
 				fresh = w.typed(t, mixed)
 			}
 			obj := object(t, fresh)
-			what = "update by " + name + "\n" + text(obj)
+			action = "update by " + name + "\n" + text(obj)
 			gotErr = w.ours.Update(live, obj, name, time.Now())
 			got = obj
 			theirs, wantErr = w.theirs.Update(liveTyped, fresh, name)
@@ -229,14 +229,14 @@ func (w *builtinWorld) play(t *testing.T) (steps, conflicts int) {
 			}
 			config := w.part(from)
 			force := w.g.Intn(2) == 0
-			what = "apply by " + name + "\n" + text(config)
+			action = "apply by " + name + "\n" + text(config)
 			got, gotErr = w.ours.Apply(live, config, name, force, time.Now())
 			theirs, wantErr = w.theirs.Apply(liveTyped,
 				&unstructured.Unstructured{Object: runtime.DeepCopyJSON(config)}, name, force)
 		}
 		steps++
 		if failure(gotErr) != failure(wantErr) {
-			t.Fatalf("step %d: %s\nlive %s\nerror\n%v\nkube says\n%v", step, what, text(live), gotErr, wantErr)
+			t.Fatalf("step %d: %s\nlive %s\nerror\n%v\nkube says\n%v", step, action, text(live), gotErr, wantErr)
 		}
 		if gotErr != nil {
 			conflicts++
@@ -245,7 +245,7 @@ func (w *builtinWorld) play(t *testing.T) (steps, conflicts int) {
 		want := object(t, w.typed(t, object(t, theirs)))
 		gotAll, wantAll := normal(object(t, w.typed(t, got))), normal(want)
 		if !reflect.DeepEqual(gotAll, wantAll) {
-			t.Fatalf("step %d: %s\nlive %s\n%s", step, what, text(live), difference(text(gotAll), text(wantAll)))
+			t.Fatalf("step %d: %s\nlive %s\n%s", step, action, text(live), difference(text(gotAll), text(wantAll)))
 		}
 		live = object(t, w.typed(t, got))
 	}

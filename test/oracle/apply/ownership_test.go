@@ -232,7 +232,7 @@ func TestHistories(t *testing.T) {
 			}
 			gotObj, wantObj := map[string]any(nil), map[string]any(nil)
 			var gotErr, wantErr error
-			what := ""
+			action := ""
 			if live != nil {
 				live = age(live)
 				live["apiVersion"] = group + "/" + version
@@ -245,7 +245,7 @@ func TestHistories(t *testing.T) {
 				}
 				g.identify(obj, live)
 				g.tamper(obj, live)
-				what = fmt.Sprintf("update by %q, version %s, subresource %q\n%s", name, version, subresource,
+				action = fmt.Sprintf("update by %q, version %s, subresource %q\n%s", name, version, subresource,
 					text(obj))
 				gotObj = runtime.DeepCopyJSON(obj)
 				gotErr = w.ours(t, version, subresource).Update(live, gotObj, name, time.Now())
@@ -257,22 +257,22 @@ func TestHistories(t *testing.T) {
 					delete(config["metadata"].(map[string]any), "managedFields")
 				}
 				force := g.one(3)
-				what = fmt.Sprintf("apply by %q, version %s, subresource %q, force %v\n%s", name, version, subresource,
+				action = fmt.Sprintf("apply by %q, version %s, subresource %q, force %v\n%s", name, version, subresource,
 					force, text(config))
 				kept := text(config)
 				gotObj, gotErr = w.ours(t, version, subresource).Apply(live, config, name, force, time.Now())
 				if text(config) != kept {
-					t.Fatalf("seed %d step %d: %s\napplied configuration was changed", first+i, step, what)
+					t.Fatalf("seed %d step %d: %s\napplied configuration was changed", first+i, step, action)
 				}
 				wantObj, wantErr = theirApply(w.theirs(t, version, subresource, status), live, config, version, name,
 					force)
 			}
 			if text(live) != before {
-				t.Fatalf("seed %d step %d: %s\nlive object was changed", first+i, step, what)
+				t.Fatalf("seed %d step %d: %s\nlive object was changed", first+i, step, action)
 			}
 			steps++
 			if failure(gotErr) != failure(wantErr) {
-				t.Fatalf("seed %d step %d: %s\nlive %s\nerror\n%v\nkube says\n%v\nschema %s", first+i, step, what,
+				t.Fatalf("seed %d step %d: %s\nlive %s\nerror\n%v\nkube says\n%v\nschema %s", first+i, step, action,
 					before, gotErr, wantErr, text(versions))
 			}
 			if gotErr != nil {
@@ -283,7 +283,7 @@ func TestHistories(t *testing.T) {
 				continue
 			}
 			if got, want := normal(gotObj), normal(wantObj); !reflect.DeepEqual(got, want) {
-				t.Fatalf("seed %d step %d: %s\nlive %s\n%s\nschema %s", first+i, step, what, before,
+				t.Fatalf("seed %d step %d: %s\nlive %s\n%s\nschema %s", first+i, step, action, before,
 					difference(text(got), text(want)), text(versions))
 			}
 			live = runtime.DeepCopyJSON(gotObj)

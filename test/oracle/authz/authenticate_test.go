@@ -154,11 +154,11 @@ func TestAuthenticationMatchesKubernetes(t *testing.T) {
 		again := r.Clone(r.Context())
 		want, wantHeader := theirs(r)
 		var got *user.DefaultInfo
-		if who, err := mine.Authenticate(again); err == nil {
+		if u, err := mine.Authenticate(again); err == nil {
 			if _, err := authn.Impersonation(again.Header); err != nil { // it removes the proxies' headers in any case
 				t.Fatal(err)
 			}
-			p := plain(who)
+			p := plain(u)
 			got = &p
 		}
 		if !reflect.DeepEqual(got, want) || got != nil && !reflect.DeepEqual(again.Header, wantHeader) {
@@ -200,17 +200,17 @@ func kubes(
 		bearertoken.New(static), websocket.NewProtocolAuthenticator(static))
 	chain = union.NewFailOnError(group.NewAuthenticatedGroupAdder(chain),
 		anonymous.NewAuthenticator([]apiserver.AnonymousAuthCondition{{Path: "/open"}}))
-	var who *user.DefaultInfo
+	var expected *user.DefaultInfo
 	var left http.Header
 	filter := filters.WithAuthentication(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		u, _ := upstream.UserFrom(r.Context())
 		p := plain(u)
-		who, left = &p, r.Header
+		expected, left = &p, r.Header
 	}), chain, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil, &headers)
 	return func(r *http.Request) (*user.DefaultInfo, http.Header) {
-		who, left = nil, nil
+		expected, left = nil, nil
 		filter.ServeHTTP(httptest.NewRecorder(), r.Clone(r.Context()))
-		return who, left
+		return expected, left
 	}
 }
 

@@ -53,11 +53,11 @@ func (t theirs) Authorize(_ context.Context, a authorizer.Attributes) (authorize
 
 type ours struct{ rules }
 
-func (o ours) Authorize(_ context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
+func (o ours) Authorize(_ context.Context, u user.Info, info *request.Info) (authz.Decision, error) {
 	d := authz.Decision{Reason: "because"}
-	if o.allows(who.GetName(), fmt.Sprint(who.GetExtra()), what.Verb, what.Group, what.Resource, what.Subresource,
-		what.Namespace, what.Name,
-		what.Path) {
+	if o.allows(u.GetName(), fmt.Sprint(u.GetExtra()), info.Verb, info.Group, info.Resource, info.Subresource,
+		info.Namespace, info.Name,
+		info.Path) {
 		d.Verdict = authz.Allow
 	}
 	return d, nil
@@ -94,24 +94,24 @@ func TestImpersonationMatchesKubernetes(t *testing.T) {
 				header[key] = append(header[key], pick("x", "y", "z", ""))
 			}
 		}
-		who := &user.DefaultInfo{
+		u := &user.DefaultInfo{
 			Name: pick("bob", "system:serviceaccount:kube-system:agent"), Groups: []string{user.AllAuthenticated},
 		}
 		if rng.IntN(2) == 0 {
-			who.Extra = map[string][]string{"authentication.kubernetes.io/node-name": {"n1"}}
+			u.Extra = map[string][]string{"authentication.kubernetes.io/node-name": {"n1"}}
 		}
 		r := httptest.NewRequest(pick("GET", "POST", "DELETE"),
 			pick("/api/v1/namespaces/n/pods", "/apis/g.io/v1/cs/x/status", "/foo"), nil)
 		r.Header = header
 
-		wantAs, wantStatus, wantHeader := both.asTheirs(t, who, r)
-		gotAs, gotStatus, gotHeader := both.asOurs(t, who, r)
+		wantAs, wantStatus, wantHeader := both.asTheirs(t, u, r)
+		gotAs, gotStatus, gotHeader := both.asOurs(t, u, r)
 		if !reflect.DeepEqual(gotAs, wantAs) || gotStatus != wantStatus || !reflect.DeepEqual(gotHeader, wantHeader) {
-			t.Fatalf("%s %s %v by %+v, %+v:\n got %+v %s %v\nwant %+v %s %v", r.Method, r.URL, header, who, both.rules, gotAs,
+			t.Fatalf("%s %s %v by %+v, %+v:\n got %+v %s %v\nwant %+v %s %v", r.Method, r.URL, header, u, both.rules, gotAs,
 				gotStatus, gotHeader, wantAs, wantStatus, wantHeader)
 		}
 		switch {
-		case gotStatus == "" && gotAs.Name != who.Name:
+		case gotStatus == "" && gotAs.Name != u.Name:
 			outcomes["allowed"]++
 		case strings.Contains(gotStatus, "impersonate-on:"):
 			outcomes["refused in a constrained mode"]++
@@ -143,7 +143,7 @@ func newPair(r rules) pair {
 }
 
 // asTheirs returns the effective user, or the message of the refusal, and the remaining headers.
-func (p pair) asTheirs(t *testing.T, who *user.DefaultInfo, r *http.Request) (
+func (p pair) asTheirs(t *testing.T, u *user.DefaultInfo, r *http.Request) (
 	as user.DefaultInfo, message string, header http.Header,
 ) {
 	t.Helper()
@@ -154,7 +154,7 @@ func (p pair) asTheirs(t *testing.T, who *user.DefaultInfo, r *http.Request) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	r = r.Clone(upstream.WithUser(upstream.WithRequestInfo(r.Context(), info), who))
+	r = r.Clone(upstream.WithUser(upstream.WithRequestInfo(r.Context(), info), u))
 	w := httptest.NewRecorder()
 	*p.passed = nil
 	p.theirs.ServeHTTP(w, r)
@@ -169,7 +169,7 @@ func (p pair) asTheirs(t *testing.T, who *user.DefaultInfo, r *http.Request) (
 	return user.DefaultInfo{}, status.Message, nil
 }
 
-func (p pair) asOurs(t *testing.T, who *user.DefaultInfo, r *http.Request) (
+func (p pair) asOurs(t *testing.T, u *user.DefaultInfo, r *http.Request) (
 	as user.DefaultInfo, message string, header http.Header,
 ) {
 	t.Helper()
@@ -179,10 +179,10 @@ func (p pair) asOurs(t *testing.T, who *user.DefaultInfo, r *http.Request) (
 		t.Fatal(err)
 	}
 	wanted, err := authn.Impersonation(r.Header)
-	acting := user.Info(who)
+	acting := user.Info(u)
 	if err == nil && wanted != nil {
 		var as authz.Impersonated
-		as, err = p.ours.Impersonate(r.Context(), who, wanted, info)
+		as, err = p.ours.Impersonate(r.Context(), u, wanted, info)
 		acting = as.User
 	}
 	if err != nil {

@@ -37,18 +37,18 @@ func load[T any](tb testing.TB, file string) (out T) {
 }
 
 // at returns the schema at a place such as "spec.items[].labels{}".
-func at(props *apiextensionsv1.JSONSchemaProps, place string, f func(*apiextensionsv1.JSONSchemaProps)) {
-	name, rest, _ := strings.Cut(place, ".")
+func at(props *apiextensionsv1.JSONSchemaProps, path string, f func(*apiextensionsv1.JSONSchemaProps)) {
+	name, rest, _ := strings.Cut(path, ".")
 	switch {
-	case place == "":
+	case path == "":
 		f(props)
-	case strings.HasPrefix(place, "[]"):
-		at(props.Items.Schema, strings.TrimPrefix(place[2:], "."), f)
-	case strings.HasPrefix(place, "{}"):
-		at(props.AdditionalProperties.Schema, strings.TrimPrefix(place[2:], "."), f)
+	case strings.HasPrefix(path, "[]"):
+		at(props.Items.Schema, strings.TrimPrefix(path[2:], "."), f)
+	case strings.HasPrefix(path, "{}"):
+		at(props.AdditionalProperties.Schema, strings.TrimPrefix(path[2:], "."), f)
 	default:
 		if i := strings.IndexAny(name, "[{"); i >= 0 {
-			rest = strings.TrimPrefix(place[i:], ".")
+			rest = strings.TrimPrefix(path[i:], ".")
 			name = name[:i]
 		}
 		p, ok := props.Properties[name]
@@ -142,9 +142,9 @@ func TestRules(t *testing.T) {
 	objects := load[[]map[string]any](t, shared+"objects.yaml")
 	base := load[*apiextensionsv1.JSONSchemaProps](t, shared+"schema.yaml")
 	cases := load[map[string][]any](t, shared+"rules.yaml")
-	for place, rules := range cases {
+	for path, rules := range cases {
 		for i, text := range rules {
-			t.Run(fmt.Sprintf("%s/%d", place, i), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%d", path, i), func(t *testing.T) {
 				t.Parallel()
 				for _, optional := range []*bool{nil, new(bool), &yes} {
 					rule := apiextensionsv1.ValidationRule{Rule: fmt.Sprint(text), OptionalOldSelf: optional}
@@ -152,11 +152,11 @@ func TestRules(t *testing.T) {
 						rule.Message = "spans lines"
 					}
 					props := base.DeepCopy()
-					at(props, strings.TrimPrefix(place, "~"),
+					at(props, strings.TrimPrefix(path, "~"),
 						func(p *apiextensionsv1.JSONSchemaProps) {
 							p.XValidations = apiextensionsv1.ValidationRules{rule}
 						})
-					compareRule(t, rule.Rule, props, objects, !strings.ContainsAny(place, "~{"))
+					compareRule(t, rule.Rule, props, objects, !strings.ContainsAny(path, "~{"))
 				}
 			})
 		}

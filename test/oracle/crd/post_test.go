@@ -48,14 +48,14 @@ func TestPosts(t *testing.T) {
 	}
 }
 
-// said is a server's response to a body.
-type said struct {
+// response is a server's response to a body.
+type response struct {
 	code     int
 	status   map[string]any
 	warnings []string
 }
 
-func post(t *testing.T, config *rest.Config, validation string, body []byte) said {
+func post(t *testing.T, config *rest.Config, validation string, body []byte) response {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -76,7 +76,7 @@ func post(t *testing.T, config *rest.Config, validation string, body []byte) sai
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := said{code: resp.StatusCode, warnings: resp.Header["Warning"]}
+	out := response{code: resp.StatusCode, warnings: resp.Header["Warning"]}
 	if resp.StatusCode != http.StatusCreated {
 		if err := json.Unmarshal(answer, &out.status); err != nil {
 			t.Fatalf("%s: %v", answer, err)

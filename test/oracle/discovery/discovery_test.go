@@ -243,14 +243,14 @@ func established(def *apiextensionsv1.CustomResourceDefinition) bool {
 }
 
 // within polls the other server, which gives no other sign, until done.
-func within(t *testing.T, what string, done func() bool) {
+func within(t *testing.T, desc string, done func() bool) {
 	t.Helper()
 	limit, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for !done() {
 		select {
 		case <-limit.Done():
-			t.Fatal(fmt.Errorf("waiting for %s: %w", what, limit.Err()))
+			t.Fatal(fmt.Errorf("waiting for %s: %w", desc, limit.Err()))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

@@ -60,14 +60,14 @@ func TestEstimate(t *testing.T) {
 			q := ask(t, "GET", one(r, watches), alice)
 			tracker.RegisterWatch(q.r.WithContext(upstream.WithRequestInfo(q.r.Context(), q.there)))
 			ticket := new(flow.Ticket)
-			_ = c.Admit(context.Background(), ticket, q.r, q.info, q.who)
+			_ = c.Admit(context.Background(), ticket, q.r, q.info, q.user)
 			ticket.Release()
 		}
 		for range 40 {
 			q := ask(t, one(r, []string{"GET", "GET", "PUT", "POST", "DELETE", "PATCH"}), one(r, targets), alice)
 			want := there(q.r.WithContext(upstream.WithRequestInfo(q.r.Context(), q.there)), "schema", "level")
 			var ticket flow.Ticket
-			if !c.Admit(context.Background(), &ticket, q.r, q.info, q.who) {
+			if !c.Admit(context.Background(), &ticket, q.r, q.info, q.user) {
 				t.Fatalf("seed %d: rejected", seed)
 			}
 			seats, final, linger := ticket.Cost()

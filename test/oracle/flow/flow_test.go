@@ -31,15 +31,15 @@ var resolver = &upstream.RequestInfoFactory{
 	APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 }
 
-// question is a request as both sides see it.
-type question struct {
+// query is a request as both sides see it.
+type query struct {
 	r     *http.Request
 	info  *request.Info
 	there *upstream.RequestInfo
-	who   user.Info
+	user  user.Info
 }
 
-func ask(t *testing.T, method, target string, who user.Info) question {
+func ask(t *testing.T, method, target string, u user.Info) query {
 	t.Helper()
 	r := httptest.NewRequest(method, target, nil)
 	info, err := request.Parse(r)
@@ -47,11 +47,11 @@ func ask(t *testing.T, method, target string, who user.Info) question {
 	if err != nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
-	return question{r, info, there, who}
+	return query{r, info, there, u}
 }
 
 // random returns a request of a small world, so that rules meet it.
-func random(t *testing.T, r *rand.Rand) question {
+func random(t *testing.T, r *rand.Rand) query {
 	groups := [][]string{
 		{user.AllAuthenticated}, {user.AllAuthenticated, "dev"}, {user.AllAuthenticated, user.NodesGroup}, {},
 		{user.AllUnauthenticated}, {user.SystemPrivilegedGroup, user.AllAuthenticated},
@@ -59,14 +59,14 @@ func random(t *testing.T, r *rand.Rand) question {
 	}
 	names := []string{"alice", "bob", "system:serviceaccount:default:a", "system:serviceaccount:kube-system:b",
 		"system:serviceaccount:default", "system:kube-scheduler", "system:kube-controller-manager", "system:node:n1"}
-	who := &user.DefaultInfo{Name: one(r, names), Groups: one(r, groups)}
+	u := &user.DefaultInfo{Name: one(r, names), Groups: one(r, groups)}
 	targets := []string{"/healthz", "/healthz/etcd", "/livez", "/readyz", "/metrics", "/debug/pprof/heap", "/debugger",
 		"/api/v1/pods", "/api/v1/namespaces/default/pods", "/api/v1/namespaces/kube-system/pods/a",
 		"/api/v1/namespaces/default/pods/a/status", "/api/v1/nodes/n1/status", "/api/v1/nodes/n1",
 		"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1",
 		"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/l", "/apis/apps/v1/deployments?watch=1",
 		"/api/v1/namespaces/kube-system/endpoints/x", "/apis/a.io/v1/as/x/scale", "/api", "/"}
-	return ask(t, one(r, []string{"GET", "GET", "PUT", "POST", "DELETE", "PATCH"}), one(r, targets), who)
+	return ask(t, one(r, []string{"GET", "GET", "PUT", "POST", "DELETE", "PATCH"}), one(r, targets), u)
 }
 
 func one[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
@@ -156,18 +156,18 @@ func TestClassification(t *testing.T) {
 		for range 200 {
 			q := random(t, r)
 			want := "catch-all"
-			digest := flowcontrol.RequestDigest{RequestInfo: q.there, User: q.who}
+			digest := flowcontrol.RequestDigest{RequestInfo: q.there, User: q.user}
 			if at := slices.IndexFunc(ordered, func(s *flowcontrolv1.FlowSchema) bool {
 				return matchesFlowSchema(digest, s)
 			}); at >= 0 {
 				want = ordered[at].Name
 			}
 			var ticket flow.Ticket
-			if !c.Admit(context.Background(), &ticket, q.r, q.info, q.who) {
+			if !c.Admit(context.Background(), &ticket, q.r, q.info, q.user) {
 				t.Fatal("an idle server rejects a request")
 			}
 			if got, _ := ticket.Names(); got != want {
-				t.Errorf("seed %d: %s %s by %v belongs to %s, want %s", seed, q.r.Method, q.r.URL, q.who, got, want)
+				t.Errorf("seed %d: %s %s by %v belongs to %s, want %s", seed, q.r.Method, q.r.URL, q.user, got, want)
 			}
 			c.Done(&ticket)
 		}

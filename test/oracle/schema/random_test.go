@@ -116,19 +116,19 @@ func (c *comparison) shape(input map[string]any) (map[string]any, bool) {
 	return a, upErr == nil
 }
 
-func (c *comparison) same(what string, input, a, b map[string]any) {
+func (c *comparison) same(desc string, input, a, b map[string]any) {
 	c.made++
 	if !reflect.DeepEqual(a, b) {
-		c.Errorf("%s: %s:\nours     %s\nupstream %s\nobject   %s\nschema %s", c.name, what, dump(a), dump(b),
+		c.Errorf("%s: %s:\nours     %s\nupstream %s\nobject   %s\nschema %s", c.name, desc, dump(a), dump(b),
 			dump(input), dump(c.props))
 	}
 }
 
-func (c *comparison) errors(what string, obj, old map[string]any, a, b field.ErrorList) {
+func (c *comparison) errors(desc string, obj, old map[string]any, a, b field.ErrorList) {
 	c.made++
 	x, y := describe(a), describe(b)
 	if !slices.Equal(x, y) {
-		c.Errorf("%s: %s:\nours     %q\nupstream %q\nobject %s\nold %s\nschema %s", c.name, what, x, y, dump(obj),
+		c.Errorf("%s: %s:\nours     %q\nupstream %q\nobject %s\nold %s\nschema %s", c.name, desc, x, y, dump(obj),
 			dump(old), dump(c.props))
 	}
 }

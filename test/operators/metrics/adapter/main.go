@@ -1,6 +1,6 @@
-// Command adapter is a server of custom and external metrics: the sample of sigs.k8s.io/custom-metrics-apiserver, whose
-// provider and library it links unmodified. The sample itself takes metrics to serve on port 8080 alone; this one takes
-// them on a free port, which it prints.
+// Command adapter is a server of custom and external metrics: the sample of sigs.k8s.io/custom-metrics-apiserver with
+// its provider and library unmodified. The sample accepts metrics only on port 8080; this program uses a free port,
+// which it prints.
 package main
 
 import (
