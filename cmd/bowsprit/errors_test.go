@@ -117,7 +117,7 @@ func TestErrors(t *testing.T) {
 		{"proxy for no server", []string{"proxy", "--data-dir=" + missing},
 			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve", "--data-dir"}},
 		{"kubeconfig that is none", serve("--write-kubeconfig=" + file),
-			[]string{"kubeconfig: " + file + " is no kubeconfig and stays as it is",
+			[]string{"kubeconfig: " + file + " is not a kubeconfig and stays unchanged",
 				"choose another file with --write-kubeconfig"}},
 		{"snapshot over a file", []string{"snapshot", "save", file, "--data-dir=" + missing},
 			[]string{"nothing was saved: " + file + " exists", "--force"}},

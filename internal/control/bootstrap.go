@@ -19,7 +19,7 @@ var systemNamespaces = []string{"default", "kube-system", "kube-public", "kube-n
 func Bootstrap(ctx context.Context, r *verb.Verbs) error {
 	err := KeepNamespaces(ctx, r)
 	if Refused(ctx, err) {
-		r.Log().Warn("namespaces that every cluster has cannot be created; retried every 10 seconds", "error", err)
+		r.Log().Warn("default namespaces cannot be created; retried every 10 seconds", "error", err)
 		return nil
 	}
 	return err

@@ -48,13 +48,13 @@ type Config struct {
 // Remote are other servers.
 type Remote interface {
 	// As returns a transport to these servers as a user of this one. The path selects the server.
-	As(who user.Info) http.RoundTripper
+	As(u user.Info) http.RoundTripper
 	// OnCreate registers f, which is called with the path of a resource after a client has created an object there
 	// through this server. f must not block.
 	OnCreate(f func(path string))
 }
 
-// Controllers holds all controllers of a server that share one Lease, and those with other Leases.
+// Controllers holds the controllers of a server: the ones that share a Lease, and the ones with a Lease of their own.
 type Controllers struct {
 	config   Config
 	election Election
@@ -64,18 +64,18 @@ type Controllers struct {
 	// pool works on the keys of all loops; nil before the first, and while another replica leads.
 	pool *pool
 
-	working atomic.Bool  // this replica's loops run
-	heard   atomic.Int64 // when another replica was last seen to lead, Unix nanoseconds by own clock; 0: never
+	working  atomic.Bool  // this replica's loops run
+	lastSeen atomic.Int64 // when another replica was last seen to lead, Unix nanoseconds by own clock; 0: never
 }
 
 // Check returns nil if the loops run, on this or another replica, otherwise the reason: no leader is known yet.
 func (cs *Controllers) Check(context.Context) error {
-	heard := cs.heard.Load()
-	recent := heard != 0 && time.Since(time.Unix(0, heard)) < cs.election.Duration
+	lastSeen := cs.lastSeen.Load()
+	recent := lastSeen != 0 && time.Since(time.Unix(0, lastSeen)) < cs.election.Duration
 	switch {
 	case cs.config.Identity == "", cs.working.Load(), recent:
 		return nil
-	case heard != 0:
+	case lastSeen != 0:
 		return errors.New("the leader of the controllers has been silent; another server will take over")
 	}
 	return errors.New("no server leads the controllers yet")
@@ -184,7 +184,7 @@ func (cs *Controllers) Run(ctx context.Context) {
 		return
 	}
 	e := newElection(cs.config, cs.election)
-	e.heard = &cs.heard
+	e.lastSeen = &cs.lastSeen
 	e.run(ctx, cs.lead)
 }
 

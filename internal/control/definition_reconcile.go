@@ -26,7 +26,7 @@ func holdsObjects(def *apiextensionsv1.CustomResourceDefinition) bool {
 // holds it anyway: a polling client must be able to see it.
 const shownFor = 2 * time.Second // condition times are whole seconds
 
-// lingers reports whether it is too early to report that the objects of a definition are gone.
+// lingers reports whether it is too early to report the objects of a definition as gone.
 func lingers(def *apiextensionsv1.CustomResourceDefinition, now time.Time) bool {
 	held := slices.ContainsFunc(def.Finalizers,
 		func(f string) bool { return f != apiextensionsv1.CustomResourceCleanupFinalizer })

@@ -29,8 +29,8 @@ type election struct {
 	Config
 	Election
 	leases *watchcache.Collection
-	// heard records when another replica was last seen to renew the Lease; nil if unused.
-	heard *atomic.Int64
+	// lastSeen records when another replica was last seen to renew the Lease; nil if unused.
+	lastSeen *atomic.Int64
 }
 
 // Election is a Lease in kube-system that replicas compete for.
@@ -64,9 +64,9 @@ func newElection(c Config, s Election) *election {
 // run calls lead each time that this replica has been elected, with a context that ends with its term, until ctx ends.
 func (e *election) run(ctx context.Context, lead func(context.Context)) {
 	for e.acquire(ctx) {
-		e.Log.Info("this replica's controllers work now", "lease", e.Lease, "identity", e.Identity)
+		e.Log.Info("the controllers of this replica start", "lease", e.Lease, "identity", e.Identity)
 		e.hold(ctx, lead)
-		e.Log.Info("this replica's controllers rest now", "lease", e.Lease, "identity", e.Identity)
+		e.Log.Info("the controllers of this replica stop", "lease", e.Lease, "identity", e.Identity)
 	}
 }
 
@@ -90,8 +90,8 @@ func (e *election) look(s *sighting) error {
 	}
 	if s.lease == nil || s.lease.ResourceVersion != lease.ResourceVersion {
 		// The state at the first look may belong to a replica that is gone.
-		if s.lease != nil && text(lease.Spec.HolderIdentity) != "" && e.heard != nil {
-			e.heard.Store(time.Now().UnixNano())
+		if s.lease != nil && text(lease.Spec.HolderIdentity) != "" && e.lastSeen != nil {
+			e.lastSeen.Store(time.Now().UnixNano())
 		}
 		s.lease, s.at = lease, time.Now()
 	}
@@ -185,7 +185,7 @@ func (e *election) release() {
 		return nil
 	})
 	if err != nil && !errors.Is(err, errDeposed) {
-		e.Log.Info("the lease of the controllers was not released; others wait until it is over", "error", err)
+		e.Log.Info("the lease of the controllers was not released; other servers wait until it expires", "error", err)
 	}
 }
 

@@ -30,7 +30,7 @@ type collector struct {
 		graph graph
 		// parked holds objects with an owner of an unknown kind; they are checked again when a definition, or another
 		// server's resource list, changes.
-		parked map[place]bool
+		parked map[location]bool
 		remote remotesLocked
 	}
 	remotes remotes
@@ -45,7 +45,7 @@ const garbageCollector = "generic-garbage-collector"
 func newCollector(c Config) *collector {
 	g := &collector{Config: c}
 	g.mu.graph = newGraph()
-	g.mu.parked = map[place]bool{}
+	g.mu.parked = map[location]bool{}
 	g.initRemotes()
 	return g
 }
@@ -86,10 +86,10 @@ func (g *collector) change(h home, was, is *watchcache.Entry, need func(string))
 	if is != nil {
 		some = is
 	}
-	at := place{h, some.Key()}
+	at := location{h, some.Key()}
 	if !bytes.Equal(before.raw, after.raw) {
 		old, refs := before.references(), after.references()
-		g.mu.graph.set(at, old, refs, func(p place) { need(p.String()) })
+		g.mu.graph.set(at, old, refs, func(p location) { need(p.String()) })
 		lost := false
 		for _, ref := range refs {
 			if slices.ContainsFunc(old, func(o metav1.OwnerReference) bool { return sameOwner(o, ref) }) {
@@ -125,8 +125,8 @@ func (g *collector) change(h home, was, is *watchcache.Entry, need func(string))
 	}
 }
 
-// loseUnknown notes that an object went of which nothing was known but its name, since it could not be read: every
-// object that has an owner is looked at.
+// loseUnknown handles the deletion of an unreadable object, known only by its name: it enqueues every object with an
+// owner.
 func (g *collector) loseUnknown(need func(string)) {
 	for uid := range g.mu.graph.owners {
 		need(spreadPrefix + uid)
@@ -155,22 +155,22 @@ func (g *collector) Reconcile(ctx context.Context, key string) error {
 	}
 	prefix, name, _ := strings.Cut(key, " ")
 	if !strings.HasPrefix(prefix, "/") {
-		return g.collect(ctx, place{g.View.Collection(prefix), name})
+		return g.collect(ctx, location{g.View.Collection(prefix), name})
 	}
 	if f := g.follower(prefix); f != nil {
-		return g.collect(ctx, place{f, name})
+		return g.collect(ctx, location{f, name})
 	}
 	return nil
 }
 
-func (g *collector) dependents(uid string) (all, blocking []place) {
+func (g *collector) dependents(uid string) (all, blocking []location) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.mu.graph.dependents(uid)
 }
 
 // collect checks one object by the current view, and acts.
-func (g *collector) collect(ctx context.Context, at place) error {
+func (g *collector) collect(ctx context.Context, at location) error {
 	e := at.entry()
 	if e == nil {
 		return nil
@@ -205,7 +205,7 @@ func (g *collector) collect(ctx context.Context, at place) error {
 }
 
 // catchUp waits until the graph includes all changes before this state of the object.
-func (g *collector) catchUp(ctx context.Context, at place, e *watchcache.Entry) error {
+func (g *collector) catchUp(ctx context.Context, at location, e *watchcache.Entry) error {
 	if _, remote := at.home.(*follower); remote {
 		_, err := g.View.Fresh(ctx)
 		return err
@@ -214,14 +214,14 @@ func (g *collector) catchUp(ctx context.Context, at place, e *watchcache.Entry) 
 }
 
 // resourceAt returns the resource of an object, nil if it is no longer served.
-func (g *collector) resourceAt(p place) *catalog.Resource {
+func (g *collector) resourceAt(p location) *catalog.Resource {
 	if f, remote := p.home.(*follower); remote {
 		return f.kind.resource
 	}
 	return g.Catalog.Snapshot().ByPrefix(p.home.Prefix())
 }
 
-func (g *collector) park(at place) {
+func (g *collector) park(at location) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.mu.parked[at] = true
@@ -229,14 +229,14 @@ func (g *collector) park(at place) {
 
 // item is an object in hand.
 type item struct {
-	at        place
+	at        location
 	resource  *catalog.Resource
 	entry     *watchcache.Entry
 	ownership ownership
 }
 
 // subject collects the input of decide, and the item's dependents.
-func (g *collector) subject(ctx context.Context, it item) (s subject, all, blocking []place, err error) {
+func (g *collector) subject(ctx context.Context, it item) (s subject, all, blocking []location, err error) {
 	all, blocking = g.dependents(it.entry.UID)
 	if it.resource.Namespaced {
 		all, blocking = dependentsWithin(it.entry.Namespace, all), dependentsWithin(it.entry.Namespace, blocking)
@@ -266,7 +266,7 @@ func (g *collector) subject(ctx context.Context, it item) (s subject, all, block
 		}
 		s.owners = append(s.owners, owned{string(ref.UID), state})
 		if state == waiting {
-			s.circular = slices.ContainsFunc(all, func(p place) bool {
+			s.circular = slices.ContainsFunc(all, func(p location) bool {
 				e := p.entry()
 				return e != nil && waitsForDependents(e)
 			})
@@ -278,8 +278,8 @@ func (g *collector) subject(ctx context.Context, it item) (s subject, all, block
 // dependentsWithin returns the places in a namespace. An object in another namespace cannot have this owner, whatever
 // its references: it neither delays a deletion nor is changed by it. Otherwise a user of that namespace could block the
 // owner's deletion.
-func dependentsWithin(namespace string, places []place) []place {
-	return slices.DeleteFunc(places, func(p place) bool {
+func dependentsWithin(namespace string, locations []location) []location {
+	return slices.DeleteFunc(locations, func(p location) bool {
 		in, _, namespaced := strings.Cut(p.key, "/")
 		return !namespaced || in != namespace
 	})

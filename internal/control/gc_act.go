@@ -19,7 +19,7 @@ import (
 )
 
 // act carries out a verdict.
-func (g *collector) act(ctx context.Context, it item, v verdict, all, blocking []place) error {
+func (g *collector) act(ctx context.Context, it item, v verdict, all, blocking []location) error {
 	switch {
 	case len(v.unlink) > 0:
 		return g.relink(ctx, it, func(refs []any) []any { return withoutOwners(refs, v.unlink) })
@@ -80,8 +80,8 @@ func (g *collector) remove(ctx context.Context, it item, policy metav1.DeletionP
 }
 
 // orphan removes an owner from its dependents' references.
-func (g *collector) orphan(ctx context.Context, uid string, dependents []place) error {
-	work := make(chan place)
+func (g *collector) orphan(ctx context.Context, uid string, dependents []location) error {
+	work := make(chan location)
 	errs := make([]error, min(collectors, len(dependents)))
 	var wg sync.WaitGroup
 	for i := range errs {

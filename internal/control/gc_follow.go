@@ -63,10 +63,10 @@ func (f *follower) end() {
 	f.g.mu.Lock()
 	defer f.g.mu.Unlock()
 	for key, t := range f.tracked {
-		delete(f.g.mu.parked, place{f, key})
+		delete(f.g.mu.parked, location{f, key})
 		delete(f.g.mu.graph.waiting, t.entry.UID)
-		f.g.mu.graph.set(place{f, key}, ownershipOf(t.entry).references(), nil,
-			func(p place) { f.g.need(p.String()) })
+		f.g.mu.graph.set(location{f, key}, ownershipOf(t.entry).references(), nil,
+			func(p location) { f.g.need(p.String()) })
 	}
 	f.synced, f.uids, f.tracked = false, nil, nil
 }

@@ -16,10 +16,10 @@ import (
 type graph struct {
 	owners map[string]*owner // by uid
 	// waiting holds the places of objects with a deletion that waits for dependents (foregroundDeletion), by uid.
-	waiting map[string]place
+	waiting map[string]location
 }
 
-func newGraph() graph { return graph{owners: map[string]*owner{}, waiting: map[string]place{}} }
+func newGraph() graph { return graph{owners: map[string]*owner{}, waiting: map[string]location{}} }
 
 // owner is an object as its dependents see it.
 type owner struct {
@@ -28,8 +28,8 @@ type owner struct {
 	gone bool
 }
 
-// place is where an object lives.
-type place struct {
+// location is where an object lives.
+type location struct {
 	home home
 	key  string // "namespace/name" or "name"
 }
@@ -39,12 +39,12 @@ type home interface{ Prefix() string }
 
 var _, _ home = (*watchcache.Collection)(nil), (*follower)(nil)
 
-// String returns the place as a key of the collector's queue: "stable.example.com/crontabs default/a".
-func (p place) String() string { return p.home.Prefix() + " " + p.key }
+// String returns the location as a key of the collector's queue: "stable.example.com/crontabs default/a".
+func (p location) String() string { return p.home.Prefix() + " " + p.key }
 
 // entry returns the object at the place, nil if there is none. For other servers it returns only objects with owners or
 // a deletion timestamp.
-func (p place) entry() *watchcache.Entry {
+func (p location) entry() *watchcache.Entry {
 	switch h := p.home.(type) {
 	case *follower:
 		return h.entry(p.key)
@@ -60,7 +60,7 @@ func (p place) entry() *watchcache.Entry {
 
 // set replaces the references of the object at p, from was to is. It calls unblocked with the place of each owner with
 // a deletion that may have waited for a removed reference.
-func (g *graph) set(p place, was, is []metav1.OwnerReference, unblocked func(place)) {
+func (g *graph) set(p location, was, is []metav1.OwnerReference, unblocked func(location)) {
 	now := map[string]bool{} // uid -> blocks
 	for _, ref := range is {
 		now[string(ref.UID)] = now[string(ref.UID)] || blocks(ref)
@@ -104,7 +104,7 @@ func (g *graph) lose(uid string) bool {
 }
 
 // wait notes whether the deletion of an object waits for its dependents.
-func (g *graph) wait(uid string, at place, waits bool) {
+func (g *graph) wait(uid string, at location, waits bool) {
 	if waits {
 		g.waiting[uid] = at
 	} else {
@@ -118,13 +118,13 @@ func (g *graph) gone(uid string) bool {
 }
 
 // dependents returns the places of an owner's dependents, in no particular order.
-func (g *graph) dependents(uid string) (all, blocking []place) {
+func (g *graph) dependents(uid string) (all, blocking []location) {
 	o := g.owners[uid]
 	if o == nil {
 		return nil, nil
 	}
-	all = make([]place, 0, o.dependents.len())
-	o.dependents.each(func(p place, block bool) {
+	all = make([]location, 0, o.dependents.len())
+	o.dependents.each(func(p location, block bool) {
 		all = append(all, p)
 		if block {
 			blocking = append(blocking, p)
@@ -140,11 +140,11 @@ func blocks(ref metav1.OwnerReference) bool {
 // edges is a set of places with a flag for each: a list while it is short, like nearly all, else a map.
 type edges struct {
 	few  []edge
-	many map[place]bool
+	many map[location]bool
 }
 
 type edge struct {
-	to    place
+	to    location
 	block bool
 }
 
@@ -153,7 +153,7 @@ const fewEdges = 16
 
 func (s *edges) len() int { return len(s.few) + len(s.many) }
 
-func (s *edges) put(to place, block bool) {
+func (s *edges) put(to location, block bool) {
 	if s.many != nil {
 		s.many[to] = block
 		return
@@ -168,14 +168,14 @@ func (s *edges) put(to place, block bool) {
 		s.few = append(s.few, edge{to, block})
 		return
 	}
-	s.many = make(map[place]bool, 2*fewEdges)
+	s.many = make(map[location]bool, 2*fewEdges)
 	for _, e := range s.few {
 		s.many[e.to] = e.block
 	}
 	s.many[to], s.few = block, nil
 }
 
-func (s *edges) remove(to place) {
+func (s *edges) remove(to location) {
 	delete(s.many, to)
 	for i := range s.few {
 		if s.few[i].to == to {
@@ -187,7 +187,7 @@ func (s *edges) remove(to place) {
 	}
 }
 
-func (s *edges) each(f func(place, bool)) {
+func (s *edges) each(f func(location, bool)) {
 	for _, e := range s.few {
 		f(e.to, e.block)
 	}

@@ -19,9 +19,9 @@ func TestGraphMatchesModel(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		objects := new(watchcache.Collection)
 		g := newGraph()
-		model := map[place][]metav1.OwnerReference{}
+		model := map[location][]metav1.OwnerReference{}
 		gone := map[string]bool{}
-		waits := map[string]place{}
+		waits := map[string]location{}
 		uid := func() string { return fmt.Sprint("uid-", r.IntN(6)) }
 		for range 1000 {
 			switch r.IntN(8) {
@@ -34,14 +34,14 @@ func TestGraphMatchesModel(t *testing.T) {
 				gone[u] = depended
 				delete(waits, u)
 			case 1:
-				u, at, wait := uid(), place{objects, fmt.Sprint("owner-", r.IntN(3))}, r.IntN(2) == 0
+				u, at, wait := uid(), location{objects, fmt.Sprint("owner-", r.IntN(3))}, r.IntN(2) == 0
 				g.wait(u, at, wait)
 				delete(waits, u)
 				if wait {
 					waits[u] = at
 				}
 			default:
-				at := place{objects, fmt.Sprint(r.IntN(60))}
+				at := location{objects, fmt.Sprint(r.IntN(60))}
 				var refs []metav1.OwnerReference
 				for range r.IntN(4) {
 					ref := metav1.OwnerReference{UID: types.UID(uid()), Name: fmt.Sprint(r.IntN(2))}
@@ -51,8 +51,8 @@ func TestGraphMatchesModel(t *testing.T) {
 					}
 					refs = append(refs, ref)
 				}
-				told := map[place]bool{}
-				g.set(at, model[at], refs, func(p place) { told[p] = true })
+				unblocked := map[location]bool{}
+				g.set(at, model[at], refs, func(p location) { unblocked[p] = true })
 				before := map[string]bool{}
 				for u := range waits {
 					before[u] = slices.Contains(dependentsIn(model, u, true), at)
@@ -61,7 +61,7 @@ func TestGraphMatchesModel(t *testing.T) {
 					delete(model, at)
 				}
 				for u, owner := range waits {
-					if before[u] && !slices.Contains(dependentsIn(model, u, true), at) && !told[owner] {
+					if before[u] && !slices.Contains(dependentsIn(model, u, true), at) && !unblocked[owner] {
 						t.Fatalf("seed %d: %s waits for %s no more and was not told", seed, u, at.key)
 					}
 				}
@@ -88,7 +88,7 @@ func TestGraphMatchesModel(t *testing.T) {
 }
 
 // dependentsIn returns the objects that refer to an owner; if blocking, only by blocking references.
-func dependentsIn(model map[place][]metav1.OwnerReference, uid string, blocking bool) (out []place) {
+func dependentsIn(model map[location][]metav1.OwnerReference, uid string, blocking bool) (out []location) {
 	for at, refs := range model {
 		if slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool {
 			return string(ref.UID) == uid && (!blocking || blocks(ref))
@@ -99,7 +99,7 @@ func dependentsIn(model map[place][]metav1.OwnerReference, uid string, blocking 
 	return out
 }
 
-func compare(t *testing.T, got, want []place) {
+func compare(t *testing.T, got, want []location) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("got %d dependents, want %d", len(got), len(want))
@@ -119,10 +119,10 @@ func BenchmarkGraph(b *testing.B) {
 	for b.Loop() {
 		g := newGraph()
 		for i := range 10000 {
-			g.set(place{objects, fmt.Sprint(i)}, nil, refs, nil)
+			g.set(location{objects, fmt.Sprint(i)}, nil, refs, nil)
 		}
 		for i := range 10000 {
-			g.set(place{objects, fmt.Sprint(i)}, refs, nil, nil)
+			g.set(location{objects, fmt.Sprint(i)}, refs, nil, nil)
 		}
 	}
 }

@@ -296,7 +296,7 @@ func (g *collector) heardAll() error {
 	return Again(pauseFirst / 10)
 }
 
-// remoteState determines the state of an owner whose kind belongs to another server.
+// remoteState determines the state of an owner on another server.
 func (g *collector) remoteState(
 	ctx context.Context, namespace string, ref metav1.OwnerReference, s *subject,
 ) (ownerState, error) {
@@ -315,7 +315,7 @@ func (g *collector) remoteState(
 		s.unwatched = true
 		return g.lookUp(ctx, k, namespace, ref)
 	}
-	switch f := g.heard(k); {
+	switch f := g.synced(k); {
 	case f == nil:
 		return dangling, fmt.Errorf("owner %s %s of %s, on a server that has not been discovered yet: %w", ref.Kind, ref.Name,
 			ref.APIVersion, errUnknownKind)
@@ -329,8 +329,8 @@ func (g *collector) remoteState(
 	}
 }
 
-// heard returns the follower of a kind, nil if its objects are not known yet.
-func (g *collector) heard(k *remoteKind) *follower {
+// synced returns the follower of a kind, nil if its objects are not known yet.
+func (g *collector) synced(k *remoteKind) *follower {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.mu.remote.wanted[k.prefix] = true

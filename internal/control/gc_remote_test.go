@@ -23,16 +23,16 @@ import (
 
 // otherServer responds as another server.
 type otherServer struct {
-	code  int // 0: unreachable
-	body  string
-	asked int
+	code     int // 0: unreachable
+	body     string
+	requests int
 }
 
 func (o *otherServer) As(user.Info) http.RoundTripper { return o }
 func (o *otherServer) OnCreate(func(string))          {}
 
 func (o *otherServer) RoundTrip(r *http.Request) (*http.Response, error) {
-	o.asked++
+	o.requests++
 	if o.code == 0 {
 		return nil, errors.New("connection refused")
 	}
@@ -108,18 +108,18 @@ func paused(t *testing.T, g *collector, o *otherServer, now *time.Time, ask func
 	t.Helper()
 	last := pauseFirst
 	for range 10 {
-		asked := o.asked
+		asked := o.requests
 		for range 100 {
 			var later Again
 			if err := ask(t.Context()); !errors.As(err, &later) {
 				t.Fatal(err)
 			}
 		}
-		if o.asked != asked {
-			t.Fatalf("%d questions during a pause", o.asked-asked)
+		if o.requests != asked {
+			t.Fatalf("%d questions during a pause", o.requests-asked)
 		}
 		*now = now.Add(last)
-		if err := ask(t.Context()); err == nil || o.asked == asked {
+		if err := ask(t.Context()); err == nil || o.requests == asked {
 			t.Fatalf("nothing asked after a pause: %v", err)
 		}
 		if last = min(2*last, pauseMost); g.mu.remote.paused["/apis/g.example.com/v1/flunders"].last != last {
@@ -154,18 +154,18 @@ func TestFollower(t *testing.T) {
 		}
 		return m
 	}
-	step := func(what string, err error, want ...string) {
+	step := func(desc string, err error, want ...string) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if have := slices.Sorted(maps.Keys(needed)); !slices.Equal(have, want) {
-			t.Errorf("%s: %q are looked at, want %q", what, have, want)
+			t.Errorf("%s: %q are looked at, want %q", desc, have, want)
 		}
 		clear(needed)
 	}
 	const dependent = "/apis/g.example.com/v1/flunders default/dependent"
-	g.mu.parked[place{f, "default/dependent"}] = true
+	g.mu.parked[location{f, "default/dependent"}] = true
 	step("list", f.Replace([]any{object("owner", "1"), object("next", "2")}, ""), dependent)
 	if !f.has("default/owner", "1") || f.has("default/owner", "2") || f.entry("default/owner") != nil {
 		t.Error("what the list has is not known, or more than that")

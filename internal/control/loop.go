@@ -14,8 +14,8 @@ type Loop struct {
 	Work Reconciler
 	// Workers is how many keys it works on at a time.
 	Workers int
-	// Pooled includes the loop in the common limit of concurrent keys of all pooled loops; for loops of which many can
-	// be busy at once.
+	// Pooled includes the loop in the common limit of concurrent keys of all pooled loops, for loops with many busy
+	// keys.
 	Pooled bool
 	// Election is the Lease that replicas compete for before the loop runs; nil means the common one.
 	Election *Election

@@ -174,7 +174,7 @@ func (m *migrations) rewrite(
 		return err
 	}
 	snapshot := m.View.Collection(call.Resource.Prefix).Snapshot()
-	done, told := 0, m.Now()
+	done, reported := 0, m.Now()
 	window := make([]*watchcache.Entry, 0, migrationWindow)
 	flush := func() error {
 		// The definition may have changed, and deleting the migration stops it.
@@ -196,8 +196,8 @@ func (m *migrations) rewrite(
 		}
 		done += len(window)
 		window = window[:0]
-		if now := m.Now(); now.Sub(told) >= progressEvery {
-			told = now
+		if now := m.Now(); now.Sub(reported) >= progressEvery {
+			reported = now
 			return m.report(ctx, one.Name, running(done, snapshot.Len(), nil))
 		}
 		return nil
@@ -271,7 +271,7 @@ func (m *migrations) conclude(ctx context.Context, one *migrationv1beta1.Storage
 }
 
 func (m *migrations) fail(ctx context.Context, name, message string) error {
-	m.Log.Warn("storage migration fails for good; make another one when the cause is gone", "migration", name,
+	m.Log.Warn("storage migration failed; create another one when the cause is removed", "migration", name,
 		"error", message)
 	return m.update(ctx, name, func(one *migrationv1beta1.StorageVersionMigration) {
 		setCondition(one, metav1.Condition{

@@ -107,12 +107,12 @@ func (n *namespaces) hangs(ns *watchcache.Entry, left []remains, failures []erro
 	if err != nil || n.Now().Sub(since) < hangsAfter {
 		return
 	}
-	var what []string
+	var remaining []string
 	for _, r := range left {
-		what = append(what, fmt.Sprint(r.resource, " ", slices.Sorted(maps.Keys(r.finalizers))))
+		remaining = append(remaining, fmt.Sprint(r.resource, " ", slices.Sorted(maps.Keys(r.finalizers))))
 	}
 	n.Log.Warn("deletion of a namespace hangs; it continues when the remaining objects are gone", "namespace", ns.Name,
-		"since", deleted, "left", what, "error", errors.Join(failures...))
+		"since", deleted, "left", remaining, "error", errors.Join(failures...))
 }
 
 func isPods(r *catalog.Resource) bool { return r.Group == "" && r.Plural == "pods" }

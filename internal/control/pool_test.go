@@ -16,10 +16,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// scripted is a reconciler whose runs take a second and return scripted errors for the key, one for each run.
+// scripted is a reconciler with runs of one second and scripted errors for each key, one for each run.
 type scripted struct {
 	mu         sync.Mutex
-	say        map[string][]error
+	script     map[string][]error
 	looks      []string // "key at seconds"
 	now, most  int      // concurrent runs
 	busy       map[string]bool
@@ -38,8 +38,8 @@ func (s *scripted) Reconcile(_ context.Context, key string) (err error) {
 	s.now++
 	s.most = max(s.most, s.now)
 	s.looks = append(s.looks, fmt.Sprintf("%s at %g", key, time.Since(s.began).Seconds()))
-	if said := s.say[key]; len(said) > 0 {
-		err, s.say[key] = said[0], said[1:]
+	if said := s.script[key]; len(said) > 0 {
+		err, s.script[key] = said[0], said[1:]
 	}
 	s.mu.Unlock()
 	if s.again != nil {
@@ -67,7 +67,7 @@ func (s *scripted) atOnce() int {
 }
 
 func script() *scripted {
-	return &scripted{say: map[string][]error{}, busy: map[string]bool{}, began: time.Now()}
+	return &scripted{script: map[string][]error{}, busy: map[string]bool{}, began: time.Now()}
 }
 
 // runPool runs loops of a pool until the test function returns, and waits for their end.
@@ -122,8 +122,8 @@ func TestPoolTakesTurns(t *testing.T) {
 func TestPoolLooksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script()
-		s.say["fails"] = []error{errors.New("x"), errors.New("x"), nil}
-		s.say["waits"] = []error{fmt.Errorf("wrapped: %w", Again(10*time.Second)), nil}
+		s.script["fails"] = []error{errors.New("x"), errors.New("x"), nil}
+		s.script["waits"] = []error{fmt.Errorf("wrapped: %w", Again(10*time.Second)), nil}
 		runPool(t, map[*scripted]int{s: 5}, func(of map[*scripted]*member) {
 			once := sync.Once{}
 			s.again = func(key string) {
@@ -216,7 +216,7 @@ func TestPoolRests(t *testing.T) {
 func TestPoolKeepsOneTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script()
-		s.say["a"] = []error{Again(time.Hour), Again(2 * time.Hour), Again(time.Minute), Again(time.Hour), nil, nil}
+		s.script["a"] = []error{Again(time.Hour), Again(2 * time.Hour), Again(time.Minute), Again(time.Hour), nil, nil}
 		runPool(t, map[*scripted]int{s: 1}, func(of map[*scripted]*member) {
 			for range 3 {
 				of[s].Add("a")
@@ -236,7 +236,7 @@ func TestPoolKeepsOneTime(t *testing.T) {
 func TestPoolEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script()
-		s.say["a"] = []error{Again(time.Hour)}
+		s.script["a"] = []error{Again(time.Hour)}
 		var m *member
 		runPool(t, map[*scripted]int{s: 1}, func(of map[*scripted]*member) {
 			m = of[s]

@@ -37,7 +37,7 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 				continue // a definition does not affect a built-in kind
 			}
 			if ev.Type == watchcache.Deleted {
-				log.Info("definition is gone, and its objects with it", "definition", entry.Name)
+				log.Info("definition and its objects are deleted", "definition", entry.Name)
 				// Earlier definitions are published first: they may have the same name, and Update removes before it
 				// adds.
 				if len(put) > 0 {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestControllerUser checks that controllers are service accounts like those of kube-controller-manager, not
-// administrators.
+// TestControllerUser checks that controllers are service accounts like kube-controller-manager's, not administrators.
 func TestControllerUser(t *testing.T) {
 	u := ControllerUser("generic-garbage-collector")
 	groups := []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}

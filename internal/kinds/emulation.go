@@ -154,16 +154,16 @@ func release(major, minor int) *version.Version {
 
 // apply removes kinds and versions that the emulated release does not have (k8s.io/apiserver/pkg/server,
 // RemoveUnavailableKinds).
-func (e Emulation) apply(kinds []*catalog.Resource, asked *enablement) error {
+func (e Emulation) apply(kinds []*catalog.Resource, requested *enablement) error {
 	gone := map[schema.GroupVersion]bool{} // newer versions; true while none of their resources is served
 	for _, r := range kinds {
-		if err := e.applyTo(r, asked, gone); err != nil {
+		if err := e.applyTo(r, requested, gone); err != nil {
 			return err
 		}
 	}
 	var none []string
 	for gv, empty := range gone {
-		if empty && asked.versions[gv] {
+		if empty && requested.versions[gv] {
 			none = append(none, gv.String())
 		}
 	}
@@ -177,7 +177,7 @@ func (e Emulation) apply(kinds []*catalog.Resource, asked *enablement) error {
 }
 
 // applyTo removes versions of one kind, the least preferred first: a newer one may depend on an older one.
-func (e Emulation) applyTo(r *catalog.Resource, asked *enablement, gone map[schema.GroupVersion]bool) error {
+func (e Emulation) applyTo(r *catalog.Resource, requested *enablement, gone map[schema.GroupVersion]bool) error {
 	lower := false // a less preferred version is served that is not alpha
 	for _, v := range slices.Backward(r.Versions) {
 		gv := schema.GroupVersion{Group: r.Group, Version: v.Name}
@@ -190,8 +190,8 @@ func (e Emulation) applyTo(r *catalog.Resource, asked *enablement, gone map[sche
 			continue
 		}
 		if since := introduced(v); since.GreaterThan(e.current()) && !(e.ForwardCompatible && lower) &&
-			!(e.RuntimeConfigForwardCompatible && (asked.resources[gvr] || asked.versions[gv])) {
-			if asked.resources[gvr] {
+			!(e.RuntimeConfigForwardCompatible && (requested.resources[gvr] || requested.versions[gv])) {
+			if requested.resources[gvr] {
 				return fmt.Errorf("cannot enable resource %s in runtime-config because it is introduced at %s after the "+
 					"current version %s. Consider setting --runtime-config-emulation-forward-compatible=true",
 					gvr, since, e.current())

@@ -113,7 +113,7 @@ func TestDropDisabled(t *testing.T) {
 		return object.Objects(spec["containers"])[0]["restartPolicyRules"] != nil &&
 			object.Objects(spec["initContainers"])[1]["restartPolicy"] == "Never"
 	}
-	for what, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		e        Emulation
 		given    map[string]bool
 		old      string
@@ -129,10 +129,10 @@ func TestDropDisabled(t *testing.T) {
 	} {
 		spec := dropped(t, "pods", test.e, test.given, pod, test.old)
 		if override(spec) != test.override || rules(spec) != test.rules {
-			t.Errorf("%s: %v", what, spec)
+			t.Errorf("%s: %v", name, spec)
 		}
 		if object.Objects(spec["initContainers"])[0]["restartPolicy"] != "Always" {
-			t.Errorf("%s: a sidecar is none: %v", what, spec)
+			t.Errorf("%s: a sidecar is none: %v", name, spec)
 		}
 	}
 	const job = `{metadata: {}, spec: {backoffLimitPerIndex: 1, template: {metadata: {}, spec: {hostnameOverride: a}},
@@ -158,7 +158,7 @@ func TestDropDisabledOfDevices(t *testing.T) {
 	t.Parallel()
 	const slice = `{metadata: {}, spec: {devices: [{name: d, attributes: {a: {ints: [1, 2]}, b: {int: 3}},
 		nodeAllocatableResourceMappings: {cpu: {allocationMultiplier: "1"}}}]}}`
-	for what, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		given           map[string]bool
 		old             string
 		lists, mappings bool
@@ -171,10 +171,10 @@ func TestDropDisabledOfDevices(t *testing.T) {
 		d := object.Objects(dropped(t, "resourceslices", Emulation{}, test.given, slice, test.old)["devices"])[0]
 		lists := object.Map(d, "attributes", "a")["ints"] != nil
 		if mappings := d["nodeAllocatableResourceMappings"] != nil; lists != test.lists || mappings != test.mappings {
-			t.Errorf("%s: %v", what, d)
+			t.Errorf("%s: %v", name, d)
 		}
 		if object.Map(d, "attributes", "b")["int"] == nil {
-			t.Errorf("%s: an attribute with one value has lost it: %v", what, d)
+			t.Errorf("%s: an attribute with one value has lost it: %v", name, d)
 		}
 	}
 }

@@ -119,9 +119,9 @@ func (c RuntimeConfig) Apply(
 			absent = append(absent, gv.String())
 		}
 	}
-	for _, what := range closed {
-		if gv, _, _ := strings.Cut(what, " "); e.asks(gv) {
-			absent = append(absent, what)
+	for _, name := range closed {
+		if gv, _, _ := strings.Cut(name, " "); e.asks(gv) {
+			absent = append(absent, name)
 		}
 	}
 	slices.Sort(absent)

@@ -113,8 +113,8 @@ func TestRuntimeConfig(t *testing.T) {
 			return all
 		}
 	}
-	without := func(what func(name string) bool) func([]string) []string {
-		return func(all []string) []string { return slices.DeleteFunc(all, what) }
+	without := func(accept func(name string) bool) func([]string) []string {
+		return func(all []string) []string { return slices.DeleteFunc(all, accept) }
 	}
 	begins := func(prefix string) func(string) bool {
 		return func(name string) bool { return strings.HasPrefix(name, prefix) }

@@ -22,15 +22,15 @@ import (
 // elements is the number of elements of each list and map.
 const elements = 400
 
-// place is a field with any number of elements, with the path to it.
-type place struct {
+// fieldPath is a field with any number of elements, with the path to it.
+type fieldPath struct {
 	path []reflect.StructField
 	name string // of its struct, and its own
 }
 
 // placesIn returns the fields of a kind with any number of elements. It skips fields in seen, which another kind has in
 // the same struct.
-func placesIn(t reflect.Type, path []reflect.StructField, seen map[string]bool) (out []place) {
+func placesIn(t reflect.Type, path []reflect.StructField, seen map[string]bool) (out []fieldPath) {
 	if len(path) > 12 {
 		return nil
 	}
@@ -49,7 +49,7 @@ func placesIn(t reflect.Type, path []reflect.StructField, seen map[string]bool) 
 				continue
 			}
 			seen[key] = true
-			out = append(out, place{here, key})
+			out = append(out, fieldPath{here, key})
 			in = in.Elem()
 		case reflect.Pointer:
 			in = in.Elem()
@@ -181,7 +181,7 @@ type comparison struct {
 	kind  schema.GroupVersionKind
 	res   *catalog.Resource
 	v     *catalog.Version
-	place string
+	path  string
 	worst *extreme
 }
 
@@ -192,7 +192,7 @@ func (c *comparison) compareTexts(t *testing.T, fields string) {
 		fmt.Sprintf(`{"apiVersion":%q,"kind":%q,`, c.kind.GroupVersion(), c.kind.Kind), 1))
 	value, err := codec.DecodeJSON(doc)
 	if err != nil {
-		t.Fatalf("%s: %v: %s", c.place, err, doc)
+		t.Fatalf("%s: %v: %s", c.path, err, doc)
 	}
 	binary := codec.AppendCBOR(nil, value)
 	c.compare(t, decode.Body{Data: doc, Type: codec.JSON}, charge.JSON(doc))
@@ -217,12 +217,12 @@ func (c *comparison) compare(t *testing.T, body decode.Body, weight int64) {
 	used := int64(allocated(read))
 	// Half of the decoder's allocations are garbage when it is done.
 	most := 2 * weight
-	const beside = 64 << 10 // for allocations that do not depend on the elements
-	name := fmt.Sprintf("%s %s in %s", c.kind.Kind, c.place, body.Type)
-	if part := float64(used-beside) / float64(most); part > c.worst.part {
+	const allowance = 64 << 10 // for allocations that do not depend on the elements
+	name := fmt.Sprintf("%s %s in %s", c.kind.Kind, c.path, body.Type)
+	if part := float64(used-allowance) / float64(most); part > c.worst.part {
 		*c.worst = extreme{name, part}
 	}
-	if used > most+beside {
+	if used > most+allowance {
 		t.Errorf("%s: %d bytes are allocated for each element, its weight is %d", name, used/elements, weight/elements)
 	}
 }

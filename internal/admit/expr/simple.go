@@ -29,7 +29,7 @@ var comparisons = map[string]bool{
 	operators.Greater: true, operators.GreaterEquals: true,
 }
 
-// mostOf returns the maximum cost of an expression, math.MaxUint64 if it depends on the objects. The costs are those of
+// mostOf returns the maximum cost of an expression, math.MaxUint64 if it depends on the objects. The costs equal
 // cel-go's interpreter/runtimecost.go, rounded up.
 func mostOf(e celast.Expr) uint64 {
 	sum := uint64(0)

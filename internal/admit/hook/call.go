@@ -76,14 +76,14 @@ func (h *hook) ask(ctx context.Context, c *Config, a *admit.Attributes, annotati
 	c.Metrics.WebhookCalled(counted, took, why)
 	if counted.Rejected {
 		if !left {
-			c.Log.Warn("admission webhook failed; writes that it is to see are refused until it answers", "webhook",
+			c.Log.Warn("admission webhook failed; matching writes are refused until it responds", "webhook",
 				h.Name,
 				"configuration", h.configuration, "error", err)
 		}
 		return apierrors.NewInternalError(failed)
 	}
 	if !left {
-		c.Log.Warn("admission webhook failed; writes go on without it, as its failurePolicy says", "webhook", h.Name,
+		c.Log.Warn("admission webhook failed; writes continue without it, because of its failurePolicy", "webhook", h.Name,
 			"configuration", h.configuration, "error", err)
 		c.Metrics.WebhookFailedOpen(counted)
 		a.Annotate(annotation, h.Name)

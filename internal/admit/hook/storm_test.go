@@ -83,7 +83,7 @@ func TestStorm(t *testing.T) {
 		{"hang", server.URL + "/hang",
 			`failed to call webhook: unexpected error when reading response body. Please retry. Original error: context deadline exceeded`},
 		{"huge", server.URL + "/huge",
-			`failed to call webhook: unexpected error when reading response body. Please retry. Original error: the answer is longer than the`},
+			`failed to call webhook: unexpected error when reading response body. Please retry. Original error: the answer exceeds the limit of`},
 		{"uid", server.URL + "/uid", `received invalid webhook response: expected response.uid="`},
 		{"kind", server.URL + "/kind",
 			`failed to call webhook: no kind "Pod" is registered for version "v1" in scheme`},

@@ -40,13 +40,13 @@ func conflictError(conflicts merge.Conflicts) error {
 }
 
 func printManager(id string) string {
-	who := managerOf(id)
-	text := fmt.Sprintf("%q", who.name)
-	if who.subresource != "" {
-		text += fmt.Sprintf(" with subresource %q", who.subresource)
+	m := managerOf(id)
+	text := fmt.Sprintf("%q", m.name)
+	if m.subresource != "" {
+		text += fmt.Sprintf(" with subresource %q", m.subresource)
 	}
-	if who.operation == metav1.ManagedFieldsOperationUpdate {
-		text += " using " + who.apiVersion
+	if m.operation == metav1.ManagedFieldsOperationUpdate {
+		text += " using " + m.apiVersion
 	}
 	return text
 }

@@ -11,8 +11,8 @@ import (
 // converter converts objects for structured-merge-diff to the versions of managers.
 type converter struct {
 	o *Ownership
-	// known caches results, since one change needs the same object several times.
-	known map[preparedKey]*typed.TypedValue
+	// prepared caches results, since one change needs the same object several times.
+	prepared map[preparedKey]*typed.TypedValue
 }
 
 var _ merge.Converter = converter{}
@@ -31,7 +31,7 @@ func (c converter) Convert(object *typed.TypedValue, version fieldpath.APIVersio
 	if c.o.foreign == nil {
 		return c.o.typed(rename(obj, string(version)))
 	}
-	if converted, ok := c.known[preparedKey{object, version}]; ok {
+	if converted, ok := c.prepared[preparedKey{object, version}]; ok {
 		return converted, nil
 	}
 	converted, err := c.o.foreign.Convert([]map[string]any{obj}, string(version))
@@ -40,7 +40,7 @@ func (c converter) Convert(object *typed.TypedValue, version fieldpath.APIVersio
 	}
 	result, err := c.o.typed(converted[0])
 	if err == nil {
-		c.known[preparedKey{object, version}] = result
+		c.prepared[preparedKey{object, version}] = result
 	}
 	return result, err
 }

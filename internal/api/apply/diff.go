@@ -28,7 +28,7 @@ type change struct {
 }
 
 // objects compares old with new at p, a map owned field by field.
-func (d *diff) objects(p place, old, new map[string]any) (c change) {
+func (d *diff) objects(p position, old, new map[string]any) (c change) {
 	common := 0
 	for name, value := range new {
 		below, _, ok := p.field(name)
@@ -89,7 +89,7 @@ func put(f *fields, key string, value fields) {
 
 // values compares two present values. null has the type of the other value, because built-in kinds write unset lists
 // and times as null.
-func (d *diff) values(p place, old, new any) (c change) {
+func (d *diff) values(p position, old, new any) (c change) {
 	if p.node.Type == "" && (old == nil) != (new == nil) {
 		d.unsure = true // structured-merge-diff compares such values once for each possible type
 		return c
@@ -139,7 +139,7 @@ func both[T any](old, new any) (was, now T, ok bool) {
 }
 
 // scalar compares two atomic values.
-func (d *diff) scalar(p place, old, new any) (c change) {
+func (d *diff) scalar(p position, old, new any) (c change) {
 	d.check(p, new)
 	if !equal(old, new) {
 		d.check(p, old)
@@ -149,7 +149,7 @@ func (d *diff) scalar(p place, old, new any) (c change) {
 }
 
 // lists compares lists of items with identities.
-func (d *diff) lists(p place, old, new []any) (c change) {
+func (d *diff) lists(p position, old, new []any) (c change) {
 	before := make(map[string]any, len(old))
 	for _, item := range old {
 		id := d.identity(p, item)
@@ -192,7 +192,7 @@ func (d *diff) lists(p place, old, new []any) (c change) {
 }
 
 // whole returns the fields of a value that exists on one side only.
-func (d *diff) whole(p place, value any) fields {
+func (d *diff) whole(p position, value any) fields {
 	switch value := value.(type) {
 	case map[string]any:
 		if _, _, object := p.shapes(); !object {
@@ -258,7 +258,7 @@ func flatAlike(a, b any) bool {
 
 // wholeMap is whole for a map owned field by field. Its keys are slices of one string, which costs one allocation for
 // all.
-func (d *diff) wholeMap(p place, value map[string]any) fields {
+func (d *diff) wholeMap(p position, value map[string]any) fields {
 	size := 0
 	for name := range value {
 		size += len("f:") + len(name)
@@ -282,7 +282,7 @@ func (d *diff) wholeMap(p place, value map[string]any) fields {
 }
 
 // check becomes unsure if value is not of the types at p, all the way down.
-func (d *diff) check(p place, value any) {
+func (d *diff) check(p position, value any) {
 	scalar, list, object := p.shapes()
 	switch value := value.(type) {
 	case nil:
@@ -334,7 +334,7 @@ func (d *diff) check(p place, value any) {
 	}
 }
 
-func scalarFits(p place, value any) bool {
+func scalarFits(p position, value any) bool {
 	switch p.node.Type {
 	case "integer", "number":
 		switch value.(type) {

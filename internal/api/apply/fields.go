@@ -129,7 +129,7 @@ func sameFields(a, b fields) bool {
 // fits reports whether f matches the schema at p: atomic values have no fields below them, and so on down. It may not
 // if the schema has changed since f was written. isLeaf is true for a member without children. Impossible keys do not
 // match either.
-func fits(p place, f fields, isLeaf bool) bool {
+func fits(p position, f fields, isLeaf bool) bool {
 	scalar, list, object := p.shapes()
 	switch {
 	case object:
@@ -180,7 +180,7 @@ func fits(p place, f fields, isLeaf bool) bool {
 }
 
 // guessed reports whether the type at p is made up from the value.
-func guessed(p place) bool {
+func guessed(p position) bool {
 	return p.node == deduced || p.node.Type == "" && p.node != untyped || p.node.Type == "string" &&
 		scalarType(p) == "untyped"
 }

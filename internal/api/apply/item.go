@@ -7,7 +7,7 @@ import (
 )
 
 // identity distinguishes the items of one list; it is cheaper than key and valid only within the list.
-func (d *diff) identity(p place, item any) string {
+func (d *diff) identity(p position, item any) string {
 	if p.node.ListType == "map" && len(p.node.ListMapKeys) == 1 {
 		if m, ok := item.(map[string]any); ok {
 			if s, ok := m[p.node.ListMapKeys[0]].(string); ok {
@@ -19,7 +19,7 @@ func (d *diff) identity(p place, item any) string {
 }
 
 // key returns the path element of a list's item, as managedFields spells it.
-func (d *diff) key(p place, item any) string {
+func (d *diff) key(p position, item any) string {
 	var buf [96]byte
 	if p.node.ListType != "map" {
 		return string(d.appendValue(append(buf[:0], "v:"...), item))

@@ -115,16 +115,16 @@ func (o *Ownership) applyOnce(
 	if err != nil {
 		return nil, nil, fmt.Errorf("failed to create typed live object (%s): %w", o.describe(live), err)
 	}
-	who := o.manager(name, metav1.ManagedFieldsOperationApply).id()
+	id := o.manager(name, metav1.ManagedFieldsOperationApply).id()
 	restore := o.unserved(m)
 	newTyped, fields, err := o.updater().Apply(liveTyped, appliedTyped, fieldpath.APIVersion(o.apiVersion), m.fields,
-		who, force)
+		id, force)
 	if err != nil {
 		return nil, nil, err
 	}
 	m = &managed{fields: fields, times: m.times}
 	restore(m)
-	m.strip(who)
+	m.strip(id)
 	if newTyped == nil {
 		result := copyObject(live)
 		setManagedFields(result, nil)
@@ -136,7 +136,7 @@ func (o *Ownership) applyOnce(
 			fmt.Errorf("failed to convert new typed object (%s) to object: it is %T", o.describe(applied),
 				newTyped.AsValue().Unstructured())
 	}
-	m.times[who] = &metav1.Time{Time: now.UTC()}
+	m.times[id] = &metav1.Time{Time: now.UTC()}
 	// The merged object consists of parts of live and applied, and the caller changes it afterwards.
 	return runtime.DeepCopyJSON(result), m, nil
 }

@@ -82,13 +82,13 @@ func decodeEntries(entries []metav1.ManagedFieldsEntry) (*managed, error) {
 		if err := set.FromJSON(bytes.NewReader(raw)); err != nil {
 			return nil, fmt.Errorf("error decoding versioned set from %v: error decoding set: %v", e, err)
 		}
-		who := manager{e.Manager, e.Operation, e.APIVersion, e.Subresource}
+		key := manager{e.Manager, e.Operation, e.APIVersion, e.Subresource}
 		if e.Operation == metav1.ManagedFieldsOperationApply {
-			who.apiVersion = ""
+			key.apiVersion = ""
 		}
-		m.fields[who.id()] = fieldpath.NewVersionedSet(&set, fieldpath.APIVersion(e.APIVersion),
+		m.fields[key.id()] = fieldpath.NewVersionedSet(&set, fieldpath.APIVersion(e.APIVersion),
 			e.Operation == metav1.ManagedFieldsOperationApply)
-		m.times[who.id()] = e.Time
+		m.times[key.id()] = e.Time
 	}
 	return m, nil
 }
@@ -141,19 +141,19 @@ func (m *managed) encode() ([]any, error) {
 }
 
 // entry returns one element of managedFields, decoded JSON. fields becomes a part of it.
-func entry(who manager, apiVersion string, at *metav1.Time, fields map[string]any) map[string]any {
-	e := map[string]any{"operation": string(who.operation), "fieldsType": "FieldsV1", "fieldsV1": fields}
+func entry(m manager, apiVersion string, at *metav1.Time, fields map[string]any) map[string]any {
+	e := map[string]any{"operation": string(m.operation), "fieldsType": "FieldsV1", "fieldsV1": fields}
 	if apiVersion != "" {
 		e["apiVersion"] = apiVersion
 	}
-	if who.name != "" {
-		e["manager"] = who.name
+	if m.name != "" {
+		e["manager"] = m.name
 	}
 	if at != nil {
 		e["time"] = timestamp(at.Time)
 	}
-	if who.subresource != "" {
-		e["subresource"] = who.subresource
+	if m.subresource != "" {
+		e["subresource"] = m.subresource
 	}
 	return e
 }
@@ -205,7 +205,7 @@ func (m *managed) clone() *managed {
 	return c
 }
 
-// strip removes the fields that no manager owns: those that identify an object and those maintained by the server.
+// strip removes the fields that no manager owns: identity, and fields maintained by the server.
 func (m *managed) strip(id string) {
 	set, ok := m.fields[id]
 	if !ok {

@@ -15,13 +15,13 @@ func updatersOf(n int) *managed {
 	m := noManagers()
 	for i := range n {
 		version := fmt.Sprint("example.com/v", i%2)
-		who := manager{
+		id := manager{
 			name: fmt.Sprint("m", i), operation: metav1.ManagedFieldsOperationUpdate, apiVersion: version,
 		}.id()
 		set := fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "labels", fmt.Sprint("l", i)),
 			fieldpath.MakePathOrDie("metadata", "labels", "all"))
-		m.fields[who] = fieldpath.NewVersionedSet(set, fieldpath.APIVersion(version), false)
-		m.times[who] = &metav1.Time{Time: time.Unix(int64(i), 0)}
+		m.fields[id] = fieldpath.NewVersionedSet(set, fieldpath.APIVersion(version), false)
+		m.times[id] = &metav1.Time{Time: time.Unix(int64(i), 0)}
 	}
 	return m
 }
@@ -37,8 +37,9 @@ func TestManyUpdaters(t *testing.T) {
 	all := fieldpath.NewSet()
 	for id, set := range m.fields {
 		all = all.Union(set.Set())
-		if who := managerOf(id); who.name == ancientChanges &&
-			(set.Set().Size() < n/2-maxUpdaters || who.apiVersion != string(set.APIVersion()) || m.times[id] == nil) {
+		if parsed := managerOf(id); parsed.name == ancientChanges &&
+			(set.Set().Size() < n/2-maxUpdaters || parsed.apiVersion != string(set.APIVersion()) ||
+				m.times[id] == nil) {
 			t.Errorf("%s owns %d fields of %s since %v", id, set.Set().Size(), set.APIVersion(), m.times[id])
 		}
 	}

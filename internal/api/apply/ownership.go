@@ -37,12 +37,12 @@ type Ownership struct {
 
 // objectType holds the types of one version of a resource.
 type objectType struct {
-	root place
+	root position
 	// long returns the type for the long way.
 	long func() typed.ParseableType
 }
 
-func newObjectType(root place) *objectType {
+func newObjectType(root position) *objectType {
 	return &objectType{root: root, long: sync.OnceValue(func() typed.ParseableType { return parseable(root) })}
 }
 
@@ -223,12 +223,12 @@ func (o *Ownership) update(live, obj map[string]any, m *managed, name string, no
 	m.strip(self)
 	if set, ok := m.fields[self]; ok {
 		delete(m.fields, self)
-		who := o.manager(name, metav1.ManagedFieldsOperationUpdate).id()
-		if before, ok := m.fields[who]; ok {
+		id := o.manager(name, metav1.ManagedFieldsOperationUpdate).id()
+		if before, ok := m.fields[id]; ok {
 			set = fieldpath.NewVersionedSet(set.Set().Union(before.Set()), set.APIVersion(), set.Applied())
 		}
-		m.fields[who] = set
-		m.times[who] = &metav1.Time{Time: now.UTC()}
+		m.fields[id] = set
+		m.times[id] = &metav1.Time{Time: now.UTC()}
 	}
 	m.limit()
 	return m, nil

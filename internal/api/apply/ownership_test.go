@@ -103,13 +103,13 @@ func TestStory(t *testing.T) {
 	obj := map[string]any{"apiVersion": "bench.example.com/v1", "kind": "Widget",
 		"metadata": map[string]any{"name": "x", "labels": map[string]any{"a": "1"}},
 		"spec":     map[string]any{"bucket": "b", "items": []any{map[string]any{"name": "i", "weight": int64(1)}}}}
-	step := func(what string, err error, want string) {
+	step := func(desc string, err error, want string) {
 		t.Helper()
 		if err != nil {
-			t.Fatalf("%s: %v", what, err)
+			t.Fatalf("%s: %v", desc, err)
 		}
 		if got := entries(t, obj); got != want {
-			t.Fatalf("%s:\n%s\nwant\n%s", what, got, want)
+			t.Fatalf("%s:\n%s\nwant\n%s", desc, got, want)
 		}
 		obj = stored(obj)
 	}
@@ -219,16 +219,16 @@ func TestShortWayIsTakenFromNull(t *testing.T) {
 		}
 	}
 	full := []any{map[string]any{"name": "c", "image": "i", "resources": map[string]any{}}}
-	for what, containers := range map[string]any{"null": nil, "none": []any{}, "one": full} {
+	for name, containers := range map[string]any{"null": nil, "none": []any{}, "one": full} {
 		short, long := pod(containers), pod(containers)
 		if !o.updateShort(nil, short, "kubelet", day) {
-			t.Errorf("create with %s: the long way", what)
+			t.Errorf("create with %s: the long way", name)
 		}
 		if err := o.updateLong(nil, long, "kubelet", day); err != nil {
 			t.Fatal(err)
 		}
 		if !equal(short, long) {
-			t.Errorf("create with %s: %v, want %v", what, short, long)
+			t.Errorf("create with %s: %v, want %v", name, short, long)
 		}
 	}
 	live := stored(pod(full))
@@ -317,7 +317,7 @@ func TestKeepTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	live = stored(live)
-	for what, change := range map[string]func(obj map[string]any) bool{
+	for name, change := range map[string]func(obj map[string]any) bool{
 		"time only": func(map[string]any) bool { return true },
 		"spec": func(obj map[string]any) bool {
 			obj["spec"].(map[string]any)["counter"] = int64(9)
@@ -337,7 +337,7 @@ func TestKeepTimes(t *testing.T) {
 		same := change(obj)
 		KeepTimes(live, obj)
 		if equal(live, obj) != same {
-			t.Errorf("%s: %v", what, obj["metadata"])
+			t.Errorf("%s: %v", name, obj["metadata"])
 		}
 	}
 }

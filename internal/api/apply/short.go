@@ -53,10 +53,10 @@ func (o *Ownership) updateShort(live, obj map[string]any, name string, now time.
 }
 
 // here returns the type of obj if it has o's kind and version.
-func (o *Ownership) here(obj map[string]any) (place, bool) {
+func (o *Ownership) here(obj map[string]any) (position, bool) {
 	t, err := o.types(o.apiVersion)
 	if err != nil || t.root.atomicMap() || o.reach.Only != nil || !o.isHere(obj) {
-		return place{}, false
+		return position{}, false
 	}
 	return t.root, true
 }
@@ -82,7 +82,7 @@ type shortEntry struct {
 
 // decodeShort decodes stored entries. It requires entries like this server's: all in this version, one for each
 // manager, and matching the schema.
-func (o *Ownership) decodeShort(root place, stored []any) ([]shortEntry, bool) {
+func (o *Ownership) decodeShort(root position, stored []any) ([]shortEntry, bool) {
 	entries := make([]shortEntry, 0, len(stored)+1)
 	var managers managerSet
 	for _, s := range stored {
@@ -151,7 +151,7 @@ func (s *managerSet) add(m manager) bool {
 
 // recordShort returns managedFields after name has made obj of live. obj has none.
 func (o *Ownership) recordShort(
-	root place, live, obj map[string]any, entries []shortEntry, name string, now time.Time,
+	root position, live, obj map[string]any, entries []shortEntry, name string, now time.Time,
 ) ([]any, bool) {
 	if live == nil {
 		live = o.empty()
@@ -165,11 +165,11 @@ func (o *Ownership) recordShort(
 	written := strip(unite(c.modified, c.added))
 	entries = lose(entries, c)
 	if len(written) > 0 {
-		who := o.manager(name, metav1.ManagedFieldsOperationUpdate)
-		i := slices.IndexFunc(entries, func(e shortEntry) bool { return e.manager == who })
+		m := o.manager(name, metav1.ManagedFieldsOperationUpdate)
+		i := slices.IndexFunc(entries, func(e shortEntry) bool { return e.manager == m })
 		if i < 0 {
 			i = len(entries)
-			entries = append(entries, shortEntry{manager: who})
+			entries = append(entries, shortEntry{manager: m})
 		}
 		entries[i].fields = unite(entries[i].fields, written)
 		entries[i].time = timestamp(now)

@@ -37,8 +37,8 @@ func (o *Ownership) applyShort(
 		return nil, false
 	}
 	claimed = o.within(claimed)
-	who := o.manager(name, metav1.ManagedFieldsOperationApply)
-	self := slices.IndexFunc(entries, func(e shortEntry) bool { return e.manager == who })
+	m := o.manager(name, metav1.ManagedFieldsOperationApply)
+	self := slices.IndexFunc(entries, func(e shortEntry) bool { return e.manager == m })
 	if self >= 0 && !contains(claimed, entries[self].fields) {
 		return nil, false // a previously applied field is missing and may have to be removed
 	}
@@ -54,25 +54,25 @@ func (o *Ownership) applyShort(
 		return nil, false
 	}
 	o.filter(&c)
-	entries, ok = o.take(entries, who, strip(claimed), c, force)
+	entries, ok = o.take(entries, m, strip(claimed), c, force)
 	if !ok {
 		return nil, false
 	}
 	if equal(before, result) {
 		result = runtime.DeepCopyJSON(before) // 1 stays 1 if 1.0 is applied
-	} else if self := slices.IndexFunc(entries, func(e shortEntry) bool { return e.manager == who }); self >= 0 {
+	} else if self := slices.IndexFunc(entries, func(e shortEntry) bool { return e.manager == m }); self >= 0 {
 		entries[self].time, entries[self].raw = timestamp(now), nil
 	}
 	setManagedFields(result, encodeShort(entries, o.apiVersion))
 	return result, true
 }
 
-// take gives who the claimed fields, and takes changed values from other managers; ok is false if that is a conflict.
-func (o *Ownership) take(entries []shortEntry, who manager, claimed fields, c change, force bool) ([]shortEntry, bool) {
+// take gives m the claimed fields, and takes changed values from other managers; ok is false if that is a conflict.
+func (o *Ownership) take(entries []shortEntry, m manager, claimed fields, c change, force bool) ([]shortEntry, bool) {
 	others := make([]shortEntry, 0, len(entries)+1)
-	mine := shortEntry{manager: who}
+	mine := shortEntry{manager: m}
 	for _, e := range entries {
-		if e.manager == who {
+		if e.manager == m {
 			mine = e
 		} else {
 			others = append(others, e)
@@ -126,7 +126,7 @@ func overlap(f, g fields) bool {
 
 // claims returns the fields named by an applied configuration: its leaves and list items, and maps that are empty or
 // undeclared.
-func (d *diff) claims(p place, obj map[string]any) fields {
+func (d *diff) claims(p position, obj map[string]any) fields {
 	f := fields{}
 	for name, value := range obj {
 		below, declared, ok := p.field(name)
@@ -142,7 +142,7 @@ func (d *diff) claims(p place, obj map[string]any) fields {
 }
 
 // claim is claims for any value; nil if it claims nothing. self is true if the value itself is always claimed.
-func (d *diff) claim(p place, value any, self bool) fields {
+func (d *diff) claim(p position, value any, self bool) fields {
 	var f fields
 	switch value := value.(type) {
 	case nil:
@@ -189,7 +189,7 @@ func (d *diff) claim(p place, value any, self bool) fields {
 
 // union merges applied into old at p: applied's values where it has some, otherwise old's. The result shares nothing
 // with either.
-func (d *diff) union(p place, old, applied any) any {
+func (d *diff) union(p position, old, applied any) any {
 	switch applied := applied.(type) {
 	case map[string]any:
 		was, ok := old.(map[string]any)
@@ -238,7 +238,7 @@ func (d *diff) union(p place, old, applied any) any {
 
 // unionLists merges lists of items with identities, with common items in the same order. Before each common item come
 // the items only in old, then the items only in applied.
-func (d *diff) unionLists(p place, old, applied []any) any {
+func (d *diff) unionLists(p position, old, applied []any) any {
 	position := make(map[string]int, len(applied))
 	for i, item := range applied {
 		position[d.identity(p, item)] = i

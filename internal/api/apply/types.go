@@ -14,7 +14,7 @@ var (
 
 // parseable returns structured-merge-diff's type for objects at p, for the long way. It is a few times as large as the
 // compiled schema, so it is made on first use.
-func parseable(p place) typed.ParseableType {
+func parseable(p position) typed.ParseableType {
 	if p.node == deduced {
 		return typed.DeducedParseableType
 	}
@@ -38,7 +38,7 @@ func named(name *string) smdschema.TypeRef { return smdschema.TypeRef{NamedType:
 
 func scalar(s smdschema.Scalar) *smdschema.Scalar { return &s }
 
-func ref(p place) smdschema.TypeRef {
+func ref(p position) smdschema.TypeRef {
 	switch p.node {
 	case deduced:
 		return named(&deducedName)
@@ -48,7 +48,7 @@ func ref(p place) smdschema.TypeRef {
 	return smdschema.TypeRef{Inlined: atom(p)}
 }
 
-func atom(p place) smdschema.Atom {
+func atom(p position) smdschema.Atom {
 	var a smdschema.Atom
 	isScalar, isList, isMap := p.shapes()
 	if isScalar {
@@ -93,7 +93,7 @@ func atom(p place) smdschema.Atom {
 }
 
 // scalarType is the type of a scalar at p. Strings with a format may be anything.
-func scalarType(p place) smdschema.Scalar {
+func scalarType(p position) smdschema.Scalar {
 	switch p.node.Type {
 	case "integer", "number":
 		return smdschema.Numeric

@@ -56,7 +56,7 @@ type Strategy struct {
 	// GracePeriod returns the grace period in seconds when an object's deletion begins; asked is the client's value, or
 	// nil. The object stays until the period ends and a client deletes it again with 0. nil means that objects of the
 	// kind are deleted at once.
-	GracePeriod func(obj Object, asked *int64) int64
+	GracePeriod func(obj Object, requested *int64) int64
 	// FencesContents is true if an object of this kind contains others that are deleted with it (namespaces,
 	// definitions). Once PrepareDelete has begun its deletion, no write in progress adds to its contents.
 	FencesContents bool

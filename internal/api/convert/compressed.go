@@ -57,7 +57,7 @@ func decompress(value []byte) ([]byte, error) {
 	}
 	size, n := binary.Uvarint(value)
 	if n <= 0 || size > mostDecompressed {
-		return nil, fmt.Errorf("%w: the value does not say its size", errCompressed)
+		return nil, fmt.Errorf("%w: the value has no size", errCompressed)
 	}
 	doc, err := dictionaries[number-1]().Unpack(value[n:], int(size))
 	if err != nil {

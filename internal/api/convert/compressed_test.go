@@ -94,7 +94,7 @@ func TestDecompressRefuses(t *testing.T) {
 		t.Errorf("with a later dictionary: %v", err)
 	}
 	large := binary.AppendUvarint([]byte(compressedMagic+"\x01"), mostDecompressed+1)
-	if _, err := s.Decode(r.Prefix, large); err == nil || !strings.Contains(err.Error(), "does not say its size") {
+	if _, err := s.Decode(r.Prefix, large); err == nil || !strings.Contains(err.Error(), "has no size") {
 		t.Errorf("of another size: %v", err)
 	}
 	later[len(compressedMagic)] = 0

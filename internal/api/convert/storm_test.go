@@ -178,7 +178,7 @@ func TestStorms(t *testing.T) {
 				}
 			}
 		}, "", 500,
-			"conversion webhook for example.com/v1, Kind=CronTab failed: unexpected error when reading response body. Please retry. Original error: the answer is longer than the "},
+			"conversion webhook for example.com/v1, Kind=CronTab failed: unexpected error when reading response body. Please retry. Original error: the answer exceeds the limit of "},
 		{"slow", func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():

@@ -40,11 +40,11 @@ func DecodeSchema(raw []byte, i int) (*apiextensionsv1.JSONSchemaProps, error) {
 	return decodeSchema(props)
 }
 
-// place is the scan's position in a definition, as far as it matters.
-type place int
+// position is the scan's position in a definition, as far as it matters.
+type position int
 
 const (
-	atRoot place = iota
+	atRoot position = iota
 	atMetadata
 	atSpec
 	atVersions
@@ -92,7 +92,7 @@ func (s *scanner) definition() (map[string]any, error) {
 	return obj, nil
 }
 
-func (s *scanner) read(at place) (any, error) {
+func (s *scanner) read(at position) (any, error) {
 	t, err := s.dec.ReadToken()
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (s *scanner) read(at place) (any, error) {
 	return nil, nil
 }
 
-func (s *scanner) readObject(at place) (any, error) {
+func (s *scanner) readObject(at position) (any, error) {
 	m := map[string]any{}
 	for s.dec.PeekKind() != '}' {
 		t, err := s.dec.ReadToken()
@@ -158,7 +158,7 @@ func (s *scanner) readObject(at place) (any, error) {
 	return m, err
 }
 
-func (p place) child(key string) place {
+func (p position) child(key string) position {
 	switch {
 	case p == atRoot && key == "metadata":
 		return atMetadata

@@ -68,27 +68,27 @@ func eachSchema(obj map[string]any, f func(name string, at *field.Path, version,
 // KeepSensitive restores marks of old that are missing in obj, in place, and returns their paths. Clients that use the
 // Go type JSONSchemaProps lose the keyword when they write back a definition. To remove a mark, a client sets it to
 // false.
-func KeepSensitive(obj, old map[string]any) (kept []string) {
+func KeepSensitive(obj, old map[string]any) (restored []string) {
 	was := map[string]map[string]any{}
 	eachSchema(old, func(name string, _ *field.Path, _, schema map[string]any) { was[name] = schema })
 	eachSchema(obj, func(name string, at *field.Path, _, schema map[string]any) {
 		if before := was[name]; before != nil && sensitive.Of(before) != nil {
-			keepMarks(schema, before, at.Child("schema", "openAPIV3Schema"), &kept)
+			keepMarks(schema, before, at.Child("schema", "openAPIV3Schema"), &restored)
 		}
 	})
-	slices.Sort(kept)
-	return kept
+	slices.Sort(restored)
+	return restored
 }
 
-func keepMarks(schema, old map[string]any, at *field.Path, kept *[]string) {
+func keepMarks(schema, old map[string]any, at *field.Path, restored *[]string) {
 	if _, said := schema[sensitive.Keyword]; old[sensitive.Keyword] == true && !said {
 		schema[sensitive.Keyword] = true
-		*kept = append(*kept, at.String())
+		*restored = append(*restored, at.String())
 	}
 	below := func(now, was any, at *field.Path) {
 		if now, ok := now.(map[string]any); ok {
 			if was, ok := was.(map[string]any); ok {
-				keepMarks(now, was, at, kept)
+				keepMarks(now, was, at, restored)
 			}
 		}
 	}

@@ -69,24 +69,24 @@ var schemaShape = sync.OnceValue(func() *shape {
 // shapes holds the shapes under construction, by type, so that recursion ends.
 type shapes map[reflect.Type]*shape
 
-func (known shapes) of(t reflect.Type) *shape {
-	if s := known[t]; s != nil {
+func (all shapes) of(t reflect.Type) *shape {
+	if s := all[t]; s != nil {
 		return s
 	}
 	s := &shape{typ: t}
-	known[t] = s
+	all[t] = s
 	switch t {
 	case reflect.TypeFor[apiextensionsv1.JSON]():
 		s.form = rawForm
 		return s
 	case reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():
-		s.form, s.elem = schemaOrListForm, known.of(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]())
+		s.form, s.elem = schemaOrListForm, all.of(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]())
 		return s
 	case reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]():
-		s.form, s.elem = schemaOrBoolForm, known.of(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]())
+		s.form, s.elem = schemaOrBoolForm, all.of(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]())
 		return s
 	case reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray]():
-		s.form, s.elem = schemaOrStringsForm, known.of(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]())
+		s.form, s.elem = schemaOrStringsForm, all.of(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]())
 		return s
 	}
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
@@ -97,8 +97,8 @@ func (known shapes) of(t reflect.Type) *shape {
 	case reflect.Struct:
 		s.form = structForm
 		s.members = map[string]*member{}
-		known.members(s, t, nil)
-		known.keyword(s, t)
+		all.members(s, t, nil)
+		all.keyword(s, t)
 		for _, m := range s.members {
 			// omitempty does not hold for structs.
 			if !m.pointer && !m.omitZero && (!m.omitEmpty || m.shape.typ.Kind() == reflect.Struct) {
@@ -106,12 +106,12 @@ func (known shapes) of(t reflect.Type) *shape {
 			}
 		}
 	case reflect.Map:
-		s.form, s.elem = mapForm, known.of(t.Elem())
+		s.form, s.elem = mapForm, all.of(t.Elem())
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
 			s.form = opaqueForm
 		} else {
-			s.form, s.elem = listForm, known.of(t.Elem())
+			s.form, s.elem = listForm, all.of(t.Elem())
 		}
 	case reflect.String:
 		s.form = stringForm
@@ -128,9 +128,9 @@ func (known shapes) of(t reflect.Type) *shape {
 }
 
 // keyword adds members to a schema that its Go type lacks.
-func (known shapes) keyword(s *shape, t reflect.Type) {
+func (all shapes) keyword(s *shape, t reflect.Type) {
 	if t == schemaType {
-		anything := known.of(reflect.TypeFor[apiextensionsv1.JSON]())
+		anything := all.of(reflect.TypeFor[apiextensionsv1.JSON]())
 		s.members[sensitive.Keyword] = &member{
 			name: sensitive.Keyword, omitZero: true, untyped: true, shape: anything,
 		}
@@ -138,7 +138,7 @@ func (known shapes) keyword(s *shape, t reflect.Type) {
 }
 
 // members adds the fields of struct type t, including fields of embedded structs without a name.
-func (known shapes) members(s *shape, t reflect.Type, index []int) {
+func (all shapes) members(s *shape, t reflect.Type, index []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		at := append(slices.Clone(index), i)
@@ -146,7 +146,7 @@ func (known shapes) members(s *shape, t reflect.Type, index []int) {
 		switch {
 		case name == "-" || !f.IsExported():
 		case name == "" && f.Anonymous:
-			known.members(s, f.Type, at)
+			all.members(s, f.Type, at)
 		default:
 			m := &member{
 				name: name, index: at, omitEmpty: strings.Contains(options, "omitempty"),
@@ -156,7 +156,7 @@ func (known shapes) members(s *shape, t reflect.Type, index []int) {
 			if target.Kind() == reflect.Pointer {
 				m.pointer, target = true, target.Elem()
 			}
-			m.shape = known.of(target)
+			m.shape = all.of(target)
 			s.members[name] = m
 		}
 	}

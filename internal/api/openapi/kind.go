@@ -45,8 +45,8 @@ func (p published) ref(name string) *spec.Schema {
 	return spec.RefSchema(refV3 + name)
 }
 
-// described returns a reference with a description, which v3 wraps around the reference and v2 puts beside it.
-func (p published) described(name, text string) spec.Schema {
+// refWithDescription returns a reference with a description, which v3 wraps around the reference and v2 puts beside it.
+func (p published) refWithDescription(name, text string) spec.Schema {
 	s := p.ref(name)
 	if !p.v2 {
 		s = spec.ComposedSchema(*s)
@@ -97,7 +97,7 @@ func (p published) properties() (*spec.Schema, error) {
 	if p.v2 {
 		lossy(s)
 	}
-	s.SetProperty("metadata", p.described(objectMetaName, metadataText))
+	s.SetProperty("metadata", p.refWithDescription(objectMetaName, metadataText))
 	s.SetProperty("apiVersion", *typed("string").WithDescription(apiVersionText))
 	s.SetProperty("kind", *typed("string").WithDescription(kindText))
 	p.embed(s)
@@ -124,7 +124,7 @@ func (p published) embed(s *spec.Schema) {
 	}
 	s.SetProperty("apiVersion", *typed("string").WithDescription(embeddedVersionText))
 	s.SetProperty("kind", *typed("string").WithDescription(embeddedKindText))
-	s.SetProperty("metadata", p.described(objectMetaName, metadataText))
+	s.SetProperty("metadata", p.refWithDescription(objectMetaName, metadataText))
 	required := slices.Clone(s.Required)
 	for _, name := range []string{"kind", "apiVersion"} {
 		if !slices.Contains(required, name) {
@@ -140,7 +140,7 @@ func (p published) list() *spec.Schema {
 		". More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 	s := typed("object").WithDescription(p.resource.ListKind + " is a list of " + p.resource.Kind).WithRequired("items")
 	s.SetProperty("items", *items)
-	s.SetProperty("metadata", p.described(listMetaName, listMetaText))
+	s.SetProperty("metadata", p.refWithDescription(listMetaName, listMetaText))
 	s.SetProperty("apiVersion", *typed("string").WithDescription(apiVersionText))
 	s.SetProperty("kind", *typed("string").WithDescription(kindText))
 	p.identify(s, p.resource.ListKind)

@@ -43,17 +43,19 @@ func TestKubectl(t *testing.T) {
 	}
 
 	for name, test := range map[string]struct {
-		what  string
-		flags explain.ExplainFlags
+		resource string
+		flags    explain.ExplainFlags
 	}{
-		"explain":           {what: "crontabs"},
-		"explain-recursive": {what: "crontabs", flags: explain.ExplainFlags{Recursive: true}},
-		"explain-field":     {what: "crontabs.spec.env"},
-		"explain-metadata":  {what: "crontabs.metadata.uid"},
-		"explain-namespace": {what: "namespaces.spec.image"},
-		"explain-v2":        {what: "crontabs.spec", flags: explain.ExplainFlags{OutputFormat: "plaintext-openapiv2"}},
+		"explain":           {resource: "crontabs"},
+		"explain-recursive": {resource: "crontabs", flags: explain.ExplainFlags{Recursive: true}},
+		"explain-field":     {resource: "crontabs.spec.env"},
+		"explain-metadata":  {resource: "crontabs.metadata.uid"},
+		"explain-namespace": {resource: "namespaces.spec.image"},
+		"explain-v2": {
+			resource: "crontabs.spec", flags: explain.ExplainFlags{OutputFormat: "plaintext-openapiv2"},
+		},
 	} {
-		out, err := runExplain(client, test.flags, test.what)
+		out, err := runExplain(client, test.flags, test.resource)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -63,13 +65,13 @@ func TestKubectl(t *testing.T) {
 }
 
 // runExplain runs kubectl explain through the command, because the functions below it change with kubectl's versions.
-func runExplain(client discovery.DiscoveryInterface, flags explain.ExplainFlags, what string) ([]byte, error) {
+func runExplain(client discovery.DiscoveryInterface, flags explain.ExplainFlags, resource string) ([]byte, error) {
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
 	flags.IOStreams = streams
 	if flags.OutputFormat == "" {
 		flags.OutputFormat = "plaintext"
 	}
-	options, err := flags.ToOptions(explainFactory{client: client}, "kubectl", []string{what})
+	options, err := flags.ToOptions(explainFactory{client: client}, "kubectl", []string{resource})
 	if err != nil {
 		return nil, err
 	}

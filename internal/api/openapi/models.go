@@ -134,9 +134,9 @@ func (m *models) ofGroup(definitions map[string]json.RawMessage, group, version 
 }
 
 // kindsOf returns a definition's kinds, one for each of the group versions that have it.
-func kindsOf(name string, known []groupVersion) []any {
-	kinds := make([]any, len(known))
-	for i, gv := range known {
+func kindsOf(name string, versions []groupVersion) []any {
+	kinds := make([]any, len(versions))
+	for i, gv := range versions {
 		kinds[i] = groupVersionKind{gv.Group, gv.Version, strings.TrimPrefix(name, metaPrefix)}
 	}
 	return kinds

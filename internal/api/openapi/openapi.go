@@ -41,7 +41,7 @@ type Handler struct {
 	options Options
 	models  func() *models
 	hashes  hashes
-	kept    kept
+	cache   documentCache
 	// building holds locks for building documents, because building takes much memory for a short time and no document
 	// should be built twice: the first for the parts of v2, one of the others for a document of v3, by its name.
 	building [3]sync.Mutex
@@ -53,11 +53,11 @@ func New(o Options) *Handler {
 	if o.KeepBytes == 0 {
 		o.KeepBytes = 16 << 20
 	}
-	return &Handler{options: o, models: sync.OnceValue(loadModels), kept: kept{limit: o.KeepBytes}}
+	return &Handler{options: o, models: sync.OnceValue(loadModels), cache: documentCache{limit: o.KeepBytes}}
 }
 
 // Drop empties the cache.
-func (h *Handler) Drop() { h.kept.drop() }
+func (h *Handler) Drop() { h.cache.drop() }
 
 // ServeHTTP responds to r from snap. A path without a version in snap gets a 404.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, snap *catalog.Snapshot) {

@@ -136,7 +136,7 @@ func TestIndex(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(urls)); !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
-	if h.kept.size != 0 {
+	if h.cache.size != 0 {
 		t.Error("the index built documents")
 	}
 	for _, url := range urls {
@@ -387,7 +387,7 @@ func TestBrokenSchema(t *testing.T) {
 }
 
 func TestKept(t *testing.T) {
-	c := &kept{limit: 100}
+	c := &documentCache{limit: 100}
 	v3 := func(name, hash string) key { return key{"v3 " + name, formJSON, hash} }
 	has := func(k key) bool { return c.get(k) != nil }
 	for i := range 10 {

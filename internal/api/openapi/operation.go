@@ -189,9 +189,9 @@ func (p published) id(word string, inNamespace bool, subresource string) string 
 	if word == "deletecollection" {
 		word, rest = "delete", "Collection"
 	}
-	what := rest + scope + p.resource.Kind + camel(subresource, true)
+	target := rest + scope + p.resource.Kind + camel(subresource, true)
 	// As in Kubernetes, a kind in small letters gets a capital only where it follows the version.
-	return word + camel(p.shortGroup(), true) + camel(p.version.Name, true) + strings.ToUpper(what[:1]) + what[1:]
+	return word + camel(p.shortGroup(), true) + camel(p.version.Name, true) + strings.ToUpper(target[:1]) + target[1:]
 }
 
 // tag groups the operations of a version: "stableExampleCom_v1".

@@ -36,7 +36,7 @@ func (p published) appendKind(dst []byte) ([]byte, error) {
 	markSensitive(s, masked)
 	p.embed(s)
 	p.identify(s, p.resource.Kind)
-	s.SetProperty("metadata", p.described(objectMetaName, metadataText))
+	s.SetProperty("metadata", p.refWithDescription(objectMetaName, metadataText))
 	s.SetProperty("apiVersion", *typed("string").WithDescription(apiVersionText))
 	s.SetProperty("kind", *typed("string").WithDescription(kindText))
 	w := propsWriter{p}

@@ -98,11 +98,11 @@ func (d *documentV2) join() (*remoteV2, error) {
 
 // writeOthers writes other servers' part in one place, produced by encode. It is cached as long as their documents are
 // unchanged.
-func (d *documentV2) writeOthers(w *partsWriter, place string, encode func(*remoteV2) ([]byte, error)) error {
+func (d *documentV2) writeOthers(w *partsWriter, position string, encode func(*remoteV2) ([]byte, error)) error {
 	if len(d.remotes) == 0 {
 		return nil
 	}
-	k := key{"v2 *" + place, d.form, d.remoteHash}
+	k := key{"v2 *" + position, d.form, d.remoteHash}
 	packed, err := d.h.packed(k, true, func(data []byte) []byte { return newPart(data) }, func() ([]byte, error) {
 		others, err := d.join()
 		if err != nil {

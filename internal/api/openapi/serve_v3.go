@@ -136,7 +136,7 @@ func encodeV3(name, form string, build func() ([]byte, error)) ([]byte, error) {
 // packed returns the compressed document of k. Unless it is cached, it calls build and compress. scan is as in
 // kept.put.
 func (h *Handler) packed(k key, scan bool, compress func([]byte) []byte, build func() ([]byte, error)) ([]byte, error) {
-	if packed := h.kept.get(k); packed != nil {
+	if packed := h.cache.get(k); packed != nil {
 		return packed, nil
 	}
 	building := &h.building[0] // parts of v2 depend on each other
@@ -145,7 +145,7 @@ func (h *Handler) packed(k key, scan bool, compress func([]byte) []byte, build f
 	}
 	building.Lock()
 	defer building.Unlock()
-	if packed := h.kept.get(k); packed != nil { // another request has built it meanwhile
+	if packed := h.cache.get(k); packed != nil { // another request has built it meanwhile
 		return packed, nil
 	}
 	body, err := build()
@@ -153,7 +153,7 @@ func (h *Handler) packed(k key, scan bool, compress func([]byte) []byte, build f
 		return nil, err
 	}
 	packed := bytes.Clone(compress(body)) // the buffer may be twice as large as its content
-	h.kept.put(k, packed, scan)
+	h.cache.put(k, packed, scan)
 	return packed, nil
 }
 

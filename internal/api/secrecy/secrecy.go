@@ -44,7 +44,7 @@ type Version interface {
 // Of returns the secrecy of objects of a version. The request names the object; its verb and subresource matter only
 // for the permission to list or watch. A nil authorizer allows everything.
 func Of(
-	ctx context.Context, v Version, a authz.Authorizer, who user.Info, what request.Info,
+	ctx context.Context, v Version, a authz.Authorizer, u user.Info, info request.Info,
 ) (Secrecy, error) {
 	fields, err := v.SensitiveFields()
 	if err != nil {
@@ -53,18 +53,18 @@ func Of(
 	if fields == nil || a == nil {
 		return Secrecy{Fields: fields}, nil
 	}
-	return Secrecy{Fields: fields, Masked: !mayRead(ctx, a, who, what)}, nil
+	return Secrecy{Fields: fields, Masked: !mayRead(ctx, a, u, info)}, nil
 }
 
 // mayRead checks the verb get on the subresource, and for a list or a watch also that verb.
-func mayRead(ctx context.Context, a authz.Authorizer, who user.Info, what request.Info) bool {
+func mayRead(ctx context.Context, a authz.Authorizer, u user.Info, info request.Info) bool {
 	verbs := []string{"get"}
-	if what.Verb == "list" || what.Verb == "watch" {
-		verbs = append(verbs, what.Verb)
+	if info.Verb == "list" || info.Verb == "watch" {
+		verbs = append(verbs, info.Verb)
 	}
-	what.IsResource, what.Subresource = true, Subresource
-	for _, what.Verb = range verbs {
-		if d, _ := a.Authorize(ctx, who, &what); d.Allowed() {
+	info.IsResource, info.Subresource = true, Subresource
+	for _, info.Verb = range verbs {
+		if d, _ := a.Authorize(ctx, u, &info); d.Allowed() {
 			return true
 		}
 	}

@@ -29,9 +29,9 @@ type spec struct {
 var _ authz.Mode = Policies(nil)
 
 // Authorize implements authz.Authorizer.
-func (p Policies) Authorize(_ context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
+func (p Policies) Authorize(_ context.Context, u user.Info, info *request.Info) (authz.Decision, error) {
 	for i := range p {
-		if p[i].isAbout(who) && p[i].allows(what) {
+		if p[i].isAbout(u) && p[i].allows(info) {
 			return authz.Decision{Verdict: authz.Allow}, nil
 		}
 	}
@@ -39,11 +39,11 @@ func (p Policies) Authorize(_ context.Context, who user.Info, what *request.Info
 }
 
 // Rules implements authz.Ruler.
-func (p Policies) Rules(_ context.Context, who user.Info, namespace string) (authz.Rules, error) {
+func (p Policies) Rules(_ context.Context, u user.Info, namespace string) (authz.Rules, error) {
 	var rules authz.Rules
 	for i := range p {
 		s := &p[i]
-		if !s.isAbout(who) || s.Namespace != "*" && s.Namespace != namespace {
+		if !s.isAbout(u) || s.Namespace != "*" && s.Namespace != namespace {
 			continue
 		}
 		verbs := []string{"*"}
@@ -64,22 +64,22 @@ func (p Policies) Rules(_ context.Context, who user.Info, namespace string) (aut
 	return rules, nil
 }
 
-func (s *spec) isAbout(who user.Info) bool {
+func (s *spec) isAbout(u user.Info) bool {
 	if s.User == "" && s.Group == "" {
 		return false
 	}
-	return (s.User == "" || s.User == "*" || s.User == who.GetName()) &&
-		(s.Group == "" || s.Group == "*" || slices.Contains(who.GetGroups(), s.Group))
+	return (s.User == "" || s.User == "*" || s.User == u.GetName()) &&
+		(s.Group == "" || s.Group == "*" || slices.Contains(u.GetGroups(), s.Group))
 }
 
-func (s *spec) allows(what *request.Info) bool {
-	if s.Readonly && what.Verb != "get" && what.Verb != "list" && what.Verb != "watch" {
+func (s *spec) allows(info *request.Info) bool {
+	if s.Readonly && info.Verb != "get" && info.Verb != "list" && info.Verb != "watch" {
 		return false
 	}
 	is := func(pattern, value string) bool { return pattern == "*" || pattern == value }
-	if what.IsResource {
-		return is(s.Namespace, what.Namespace) && is(s.Resource, what.Resource) && is(s.APIGroup, what.Group)
+	if info.IsResource {
+		return is(s.Namespace, info.Namespace) && is(s.Resource, info.Resource) && is(s.APIGroup, info.Group)
 	}
-	return is(s.NonResourcePath, what.Path) || strings.HasSuffix(s.NonResourcePath, "*") &&
-		strings.HasPrefix(what.Path, strings.TrimRight(s.NonResourcePath, "*"))
+	return is(s.NonResourcePath, info.Path) || strings.HasSuffix(s.NonResourcePath, "*") &&
+		strings.HasPrefix(info.Path, strings.TrimRight(s.NonResourcePath, "*"))
 }

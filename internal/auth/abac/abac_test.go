@@ -38,8 +38,8 @@ func TestAuthorize(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
-		who, groups, what string
-		allowed           bool
+		name, groups, attrs string
+		allowed             bool
 	}{
 		{"bob", "", "get n/pods.", true}, {"bob", "", "delete n/pods.", false}, {"bob", "", "get m/pods.", false},
 		{"bob", "", "get n/pods.apps", false}, {"bob", "", "get n/secrets.", false}, {"eve", "", "get n/pods.", false},
@@ -49,17 +49,17 @@ func TestAuthorize(t *testing.T) {
 		{"old", "", "watch x/anything.any", true}, {"old", "", "get /any", true}, {"old", "", "create x/pods.", false},
 		{"older", "", "create x/pods.any", true}, {"older", "", "get /any", false},
 	} {
-		verb, rest, _ := strings.Cut(tc.what, " ")
-		what := &request.Info{Verb: verb, Path: rest}
+		verb, rest, _ := strings.Cut(tc.attrs, " ")
+		info := &request.Info{Verb: verb, Path: rest}
 		if rest[0] != '/' {
-			what.IsResource = true
-			what.Namespace, rest, _ = strings.Cut(rest, "/")
-			what.Resource, what.Group, _ = strings.Cut(rest, ".")
+			info.IsResource = true
+			info.Namespace, rest, _ = strings.Cut(rest, "/")
+			info.Resource, info.Group, _ = strings.Cut(rest, ".")
 		}
-		who := &user.DefaultInfo{Name: tc.who, Groups: strings.Fields(tc.groups)}
-		d, err := p.Authorize(t.Context(), who, what)
+		u := &user.DefaultInfo{Name: tc.name, Groups: strings.Fields(tc.groups)}
+		d, err := p.Authorize(t.Context(), u, info)
 		if err != nil || d.Allowed() != tc.allowed || !d.Allowed() && d.Reason != "No policy matched." {
-			t.Errorf("%s (%s) %s: %+v, %v", tc.who, tc.groups, tc.what, d, err)
+			t.Errorf("%s (%s) %s: %+v, %v", tc.name, tc.groups, tc.attrs, d, err)
 		}
 	}
 	rules, err := p.Rules(t.Context(), &user.DefaultInfo{Name: "bob", Groups: []string{"ops"}}, "n")

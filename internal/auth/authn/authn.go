@@ -94,26 +94,26 @@ func New(c Config) *Authenticator {
 // Afterwards r has no Authorization header and no front proxy header, so that later code can neither use nor leak them.
 func (a *Authenticator) Authenticate(r *http.Request) (user.Info, error) {
 	began := a.now()
-	who, err := a.authenticate(r, began)
-	a.metrics.count(who, err, time.Since(began)) // reads one clock, where now reads two
+	u, err := a.authenticate(r, began)
+	a.metrics.count(u, err, time.Since(began)) // reads one clock, where now reads two
 	if err == nil {
 		delete(r.Header, "Authorization")
 		if a.proxies != nil {
 			a.proxies.clear(r.Header)
 		}
 	}
-	return who, err
+	return u, err
 }
 
 func (a *Authenticator) authenticate(r *http.Request, now time.Time) (user.Info, error) {
-	who, refused := a.byCertificate(r, now)
-	if who != nil {
-		return who, nil
+	u, refused := a.byCertificate(r, now)
+	if u != nil {
+		return u, nil
 	}
 	if token := bearerToken(r); token != "" {
-		who, _, err := a.Token(r.Context(), token, nil)
+		u, _, err := a.Token(r.Context(), token, nil)
 		if err == nil {
-			return who, nil
+			return u, nil
 		}
 		refused = append(refused, err)
 	}
@@ -121,10 +121,10 @@ func (a *Authenticator) authenticate(r *http.Request, now time.Time) (user.Info,
 	if err != nil {
 		refused = append(refused, err)
 	} else if token != "" {
-		who, _, err := a.Token(r.Context(), token, nil)
+		u, _, err := a.Token(r.Context(), token, nil)
 		if err == nil {
 			r.Header.Set(protocolHeader, strings.Join(others, ","))
-			return who, nil
+			return u, nil
 		}
 		refused = append(refused, err)
 	}
@@ -139,7 +139,7 @@ func (a *Authenticator) authenticate(r *http.Request, now time.Time) (user.Info,
 
 // byCertificate returns the user of the connection's certificate, or the user named by a front proxy with that
 // certificate; nil if it names no user.
-func (a *Authenticator) byCertificate(r *http.Request, now time.Time) (who user.Info, refused []error) {
+func (a *Authenticator) byCertificate(r *http.Request, now time.Time) (u user.Info, refused []error) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return nil, nil
 	}
@@ -156,9 +156,9 @@ func (a *Authenticator) byCertificate(r *http.Request, now time.Time) (who user.
 	}
 	if a.certificates != nil {
 		a.metrics.expiration(chain[0].NotAfter.Sub(now))
-		who, err := a.certificates.user(chain, now)
-		if err == nil && who != nil {
-			return who, nil
+		u, err := a.certificates.user(chain, now)
+		if err == nil && u != nil {
+			return u, nil
 		}
 		if err != nil {
 			refused = append(refused, err)
@@ -180,23 +180,23 @@ func (a *Authenticator) Token(ctx context.Context, token string, wanted []string
 	if token == "" {
 		return nil, nil, errInvalidToken
 	}
-	if who := a.tokens.user(token); who != nil {
+	if u := a.tokens.user(token); u != nil {
 		good := a.audiences
 		if len(wanted) > 0 {
 			good = slices.DeleteFunc(slices.Clone(wanted),
 				func(audience string) bool { return !slices.Contains(a.audiences, audience) })
 		}
 		if len(wanted) == 0 || len(good) > 0 {
-			return who, good, nil
+			return u, good, nil
 		}
 	}
 	var refused []error
 	for _, bearer := range a.bearers {
-		who, good, err := bearer.Authenticate(ctx, token, wanted)
-		if who != nil && err == nil {
+		u, good, err := bearer.Authenticate(ctx, token, wanted)
+		if u != nil && err == nil {
 			return &user.DefaultInfo{
-				Name: who.GetName(), UID: who.GetUID(), Groups: authenticated(who.GetName(), who.GetGroups()),
-				Extra: who.GetExtra(),
+				Name: u.GetName(), UID: u.GetUID(), Groups: authenticated(u.GetName(), u.GetGroups()),
+				Extra: u.GetExtra(),
 			}, good, nil
 		}
 		if err != nil {

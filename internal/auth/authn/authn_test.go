@@ -180,7 +180,7 @@ func TestAuthenticate(t *testing.T) {
 	} {
 		for range 2 { // the second time from the cache
 			header := tc.r.Header.Clone()
-			who, err := a.Authenticate(tc.r)
+			u, err := a.Authenticate(tc.r)
 			got := ""
 			if err != nil {
 				got = "error: " + err.Error()
@@ -188,8 +188,8 @@ func TestAuthenticate(t *testing.T) {
 					got = tc.want
 				}
 			} else {
-				got = who.GetName() + " " + who.GetUID() + " " + strings.Join(who.GetGroups(), ",")
-				if who.GetName() == "bob" && strings.Contains(tc.r.Header.Get(protocolHeader), tokenProtocol) {
+				got = u.GetName() + " " + u.GetUID() + " " + strings.Join(u.GetGroups(), ",")
+				if u.GetName() == "bob" && strings.Contains(tc.r.Header.Get(protocolHeader), tokenProtocol) {
 					t.Errorf("%s: the token is still there", tc.name)
 				}
 				if tc.r.Header.Get("Authorization") != "" {
@@ -202,9 +202,9 @@ func TestAuthenticate(t *testing.T) {
 			tc.r.Header = header
 		}
 	}
-	who, err := a.Authenticate(withCertificates(valid))
+	u, err := a.Authenticate(withCertificates(valid))
 	must(t, err)
-	if id := who.GetExtra()[user.CredentialIDKey]; len(id) != 1 || !strings.HasPrefix(id[0], "X509SHA256=") ||
+	if id := u.GetExtra()[user.CredentialIDKey]; len(id) != 1 || !strings.HasPrefix(id[0], "X509SHA256=") ||
 		len(id[0]) != len("X509SHA256=")+64 {
 		t.Errorf("credential id %q", id)
 	}
@@ -261,8 +261,8 @@ func TestExtraSpaceWarns(t *testing.T) {
 // TestNoToken checks that no Bearer is called for an empty token.
 func TestNoToken(t *testing.T) {
 	t.Parallel()
-	if who, _, err := New(Config{Bearers: []Bearer{everyone{}}}).Token(t.Context(), "", nil); who != nil || err == nil {
-		t.Errorf("%v, %v", who, err)
+	if u, _, err := New(Config{Bearers: []Bearer{everyone{}}}).Token(t.Context(), "", nil); u != nil || err == nil {
+		t.Errorf("%v, %v", u, err)
 	}
 }
 

@@ -38,7 +38,7 @@ type verifiedSet struct {
 
 // verifiedUser is the user of a certificate, and the time during which its whole chain is valid.
 type verifiedUser struct {
-	who         user.Info
+	user        user.Info
 	from, until time.Time
 }
 
@@ -48,7 +48,7 @@ func (c *certificates) user(chain []*x509.Certificate, now time.Time) (user.Info
 	leaf, roots := chain[0], c.roots()
 	if set := c.verified.Load(); set != nil && set.roots == roots {
 		if known, ok := set.users[string(leaf.Raw)]; ok && !now.Before(known.from) && !now.After(known.until) {
-			return known.who, nil
+			return known.user, nil
 		}
 	}
 	return c.verify(chain, roots, now)
@@ -73,11 +73,11 @@ func (c *certificates) verify(chain []*x509.Certificate, roots *x509.CertPool, n
 	if err != nil {
 		return nil, fmt.Errorf("client certificate %q: %w", leaf.Subject.String(), err)
 	}
-	who, err := c.names(leaf)
-	if who == nil || err != nil {
+	u, err := c.names(leaf)
+	if u == nil || err != nil {
 		return nil, err
 	}
-	v := verifiedUser{who: who, from: leaf.NotBefore, until: leaf.NotAfter}
+	v := verifiedUser{user: u, from: leaf.NotBefore, until: leaf.NotAfter}
 	for _, issuer := range trusted[0] {
 		if issuer.NotBefore.After(v.from) {
 			v.from = issuer.NotBefore
@@ -87,7 +87,7 @@ func (c *certificates) verify(chain []*x509.Certificate, roots *x509.CertPool, n
 		}
 	}
 	c.remember(roots, leaf, v)
-	return who, nil
+	return u, nil
 }
 
 func (c *certificates) remember(roots *x509.CertPool, leaf *x509.Certificate, v verifiedUser) {

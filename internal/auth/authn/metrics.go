@@ -60,14 +60,14 @@ func NewMetrics(registry *prometheus.Registry) *Metrics {
 }
 
 // count records the result of one request.
-func (m *Metrics) count(who user.Info, err error, took time.Duration) {
+func (m *Metrics) count(u user.Info, err error, took time.Duration) {
 	if m == nil {
 		return
 	}
 	o := &m.success
 	switch {
 	case err == nil:
-		m.users[usernameLabel(who.GetName())].Inc()
+		m.users[usernameLabel(u.GetName())].Inc()
 	case errors.Is(err, errNoProof):
 		o = &m.failure
 	default:

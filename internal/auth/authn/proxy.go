@@ -77,13 +77,13 @@ func (p *proxies) user(h http.Header) *user.DefaultInfo {
 	if name == "" {
 		return nil
 	}
-	who := &user.DefaultInfo{
+	u := &user.DefaultInfo{
 		Name: name, UID: firstValue(h, now.UIDHeaders), Groups: []string{}, Extra: map[string][]string{},
 	}
 	for _, header := range now.GroupHeaders {
 		for _, group := range h[http.CanonicalHeaderKey(header)] {
 			if group != "" {
-				who.Groups = append(who.Groups, group)
+				u.Groups = append(u.Groups, group)
 			}
 		}
 	}
@@ -91,12 +91,12 @@ func (p *proxies) user(h http.Header) *user.DefaultInfo {
 		for header, values := range h {
 			if hasPrefixFold(header, prefix) {
 				key := extraKey(header[len(prefix):])
-				who.Extra[key] = append(who.Extra[key], values...)
+				u.Extra[key] = append(u.Extra[key], values...)
 			}
 		}
 	}
-	who.Groups = authenticated(who.Name, who.Groups)
-	return who
+	u.Groups = authenticated(u.Name, u.Groups)
+	return u
 }
 
 // clear removes all headers that could name a user, whether they were believed or not.

@@ -92,7 +92,7 @@ func TestFrontProxy(t *testing.T) {
 			if tc.header != nil {
 				r.Header = tc.header.Clone()
 			}
-			who, err := a.Authenticate(r)
+			u, err := a.Authenticate(r)
 			got := ""
 			if err != nil {
 				got = "error: " + err.Error()
@@ -101,12 +101,12 @@ func TestFrontProxy(t *testing.T) {
 				}
 			} else {
 				extra := map[string][]string{}
-				for key, values := range who.GetExtra() {
+				for key, values := range u.GetExtra() {
 					if key != "authentication.kubernetes.io/credential-id" {
 						extra[key] = values
 					}
 				}
-				got = fmt.Sprintf("%s %s %s %v", who.GetName(), who.GetUID(), strings.Join(who.GetGroups(), ","), extra)
+				got = fmt.Sprintf("%s %s %s %v", u.GetName(), u.GetUID(), strings.Join(u.GetGroups(), ","), extra)
 				if len(r.Header) > 0 {
 					t.Errorf("%s: headers are left: %v", tc.name, r.Header)
 				}
@@ -123,8 +123,8 @@ func TestFrontProxyOfAnyName(t *testing.T) {
 	a, proxies, _ := proxied(t, func(c *Config) { c.Proxy.AllowedNames = nil })
 	r := withCertificates(proxies.sign(t, pkix.Name{CommonName: "whatever"}, nil))
 	r.Header = headers("X-Remote-User", "bob")
-	if who, err := a.Authenticate(r); err != nil || who.GetName() != "bob" {
-		t.Errorf("%v, %v", who, err)
+	if u, err := a.Authenticate(r); err != nil || u.GetName() != "bob" {
+		t.Errorf("%v, %v", u, err)
 	}
 }
 
@@ -135,10 +135,10 @@ func TestHeadersOfNoProxy(t *testing.T) {
 		"X-Remote-Extra-K", "v", "X-Remote-Address", "stays")
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header = h
-	who, err := New(Config{}).Authenticate(r)
+	u, err := New(Config{}).Authenticate(r)
 	must(t, err)
-	if who.GetName() != "system:anonymous" {
-		t.Errorf("got %v", who)
+	if u.GetName() != "system:anonymous" {
+		t.Errorf("got %v", u)
 	}
 	if wanted, err := Impersonation(h); wanted != nil || err != nil || len(h) != 1 || h.Get("X-Remote-Address") == "" {
 		t.Errorf("got %v, %v; headers are left: %v", wanted, err, h)

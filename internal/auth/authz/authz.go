@@ -24,10 +24,10 @@ import (
 
 // Authorizer decides about requests.
 type Authorizer interface {
-	// Authorize decides whether who may make the request what. what is read only; it may be constructed (for a review
-	// or an impersonation) and then has no Path and no Parts. An error means that something could not be decided. The
+	// Authorize decides whether u may make the request. info is read only; it may be constructed (for a review or an
+	// impersonation) and then has no Path and no Parts. An error means that something could not be decided. The
 	// decision still counts: if it allows the request, the request is allowed; otherwise the response is a 500.
-	Authorize(ctx context.Context, who user.Info, what *request.Info) (Decision, error)
+	Authorize(ctx context.Context, u user.Info, info *request.Info) (Decision, error)
 }
 
 // Decision is the result of an Authorizer. The zero value has no opinion and no reason.
@@ -60,13 +60,13 @@ func allowIf(ok bool) Decision {
 // Ruler lists a user's permissions in a namespace. An Authorizer that cannot list all of them marks the list as
 // incomplete.
 type Ruler interface {
-	Rules(ctx context.Context, who user.Info, namespace string) (Rules, error)
+	Rules(ctx context.Context, u user.Info, namespace string) (Rules, error)
 }
 
-// Viewer returns the objects of a resource that a user may see, for a list or watch with visible=true. what is its
-// request; names in it have no effect.
+// Viewer returns the objects of a resource that a user may see, for a list or watch with visible=true. Names in info
+// have no effect.
 type Viewer interface {
-	Visible(who user.Info, what *request.Info) request.Visibility
+	Visible(u user.Info, info *request.Info) request.Visibility
 }
 
 // Rules lists a user's permissions.
@@ -77,47 +77,47 @@ type Rules struct {
 }
 
 // Require returns nil if a allows the request, a 403 if it does not, and a 500 if it cannot decide.
-func Require(ctx context.Context, a Authorizer, who user.Info, what *request.Info) error {
-	decision, err := a.Authorize(ctx, who, what)
-	return Refusal(who, what, decision, err)
+func Require(ctx context.Context, a Authorizer, u user.Info, info *request.Info) error {
+	decision, err := a.Authorize(ctx, u, info)
+	return Refusal(u, info, decision, err)
 }
 
 // Refusal returns the error for a decision: nil if it allows the request, a 403 if it does not, a 500 after an error.
-func Refusal(who user.Info, what *request.Info, decision Decision, err error) error {
+func Refusal(u user.Info, info *request.Info, decision Decision, err error) error {
 	switch {
 	case decision.Allowed():
 		return nil
 	case err != nil:
 		return apierrors.NewInternalError(err)
 	}
-	return Forbidden(who, what, decision.Reason)
+	return Forbidden(u, info, decision.Reason)
 }
 
 // Forbidden returns the 403 for a request that was refused. reason may be empty.
-func Forbidden(who user.Info, what *request.Info, reason string) *apierrors.StatusError {
-	text := sanitize.Replace(refusal(who.GetName(), what))
+func Forbidden(u user.Info, info *request.Info, reason string) *apierrors.StatusError {
+	text := sanitize.Replace(refusal(u.GetName(), info))
 	if reason != "" {
 		text += ": " + reason
 	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: what.Group, Resource: what.Resource}, what.Name,
+	return apierrors.NewForbidden(schema.GroupResource{Group: info.Group, Resource: info.Resource}, info.Name,
 		errors.New(text))
 }
 
 // sanitize keeps browsers from reading names in the message as HTML.
 var sanitize = strings.NewReplacer(`&`, "&amp;", `<`, "&lt;", `>`, "&gt;")
 
-func refusal(name string, what *request.Info) string {
-	if !what.IsResource {
-		return fmt.Sprintf("User %q cannot %s path %q", name, what.Verb, what.Path)
+func refusal(name string, info *request.Info) string {
+	if !info.IsResource {
+		return fmt.Sprintf("User %q cannot %s path %q", name, info.Verb, info.Path)
 	}
-	resource := what.Resource
-	if what.Subresource != "" {
-		resource += "/" + what.Subresource
+	resource := info.Resource
+	if info.Subresource != "" {
+		resource += "/" + info.Subresource
 	}
-	if what.Namespace != "" {
-		return fmt.Sprintf("User %q cannot %s resource %q in API group %q in the namespace %q", name, what.Verb,
-			resource, what.Group, what.Namespace)
+	if info.Namespace != "" {
+		return fmt.Sprintf("User %q cannot %s resource %q in API group %q in the namespace %q", name, info.Verb,
+			resource, info.Group, info.Namespace)
 	}
-	return fmt.Sprintf("User %q cannot %s resource %q in API group %q at the cluster scope", name, what.Verb, resource,
-		what.Group)
+	return fmt.Sprintf("User %q cannot %s resource %q in API group %q at the cluster scope", name, info.Verb, resource,
+		info.Group)
 }

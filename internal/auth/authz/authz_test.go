@@ -56,12 +56,12 @@ func TestForbidden(t *testing.T) {
 // granted allows the listed permissions: "verb group/resource/name".
 type granted map[string]bool
 
-func (g granted) Authorize(_ context.Context, _ user.Info, what *request.Info) (Decision, error) {
-	resource := what.Resource
-	if what.Subresource != "" {
-		resource += "/" + what.Subresource
+func (g granted) Authorize(_ context.Context, _ user.Info, info *request.Info) (Decision, error) {
+	resource := info.Resource
+	if info.Subresource != "" {
+		resource += "/" + info.Subresource
 	}
-	return allowIf(g[what.Verb+" "+what.Group+"/"+resource+"/"+what.Name]), nil
+	return allowIf(g[info.Verb+" "+info.Group+"/"+resource+"/"+info.Name]), nil
 }
 
 func TestImpersonate(t *testing.T) {
@@ -73,7 +73,7 @@ func TestImpersonate(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		a      Authorizer
-		who    user.Info
+		user   user.Info
 		wanted user.DefaultInfo
 		want   string // name uid groups, or the error
 	}{
@@ -136,7 +136,7 @@ func TestImpersonate(t *testing.T) {
 			user.DefaultInfo{Name: "jane", Groups: []string{"a", "b", "c", "d"}}, "jane  a,b,c,d,system:authenticated"},
 	} {
 		before := len(tc.wanted.Groups)
-		as, err := NewImpersonations(tc.a, nil).Impersonate(t.Context(), tc.who, &tc.wanted,
+		as, err := NewImpersonations(tc.a, nil).Impersonate(t.Context(), tc.user, &tc.wanted,
 			info(t, "GET", "/api/v1/namespaces/n/pods/x"))
 		got := ""
 		if err != nil {
@@ -172,12 +172,12 @@ func TestImpersonateWithBrokenAuthorizer(t *testing.T) {
 // seen records an authorizer's requests, and allows the granted ones.
 type seen struct {
 	granted
-	asked []string
+	requests []string
 }
 
-func (s *seen) Authorize(ctx context.Context, who user.Info, what *request.Info) (Decision, error) {
-	s.asked = append(s.asked, fmt.Sprint(what.Verb, " ", what.Resource, " ", what.Name, " ", who.GetExtra()))
-	return s.granted.Authorize(ctx, who, what)
+func (s *seen) Authorize(ctx context.Context, u user.Info, info *request.Info) (Decision, error) {
+	s.requests = append(s.requests, fmt.Sprint(info.Verb, " ", info.Resource, " ", info.Name, " ", u.GetExtra()))
+	return s.granted.Authorize(ctx, u, info)
 }
 
 // TestLastModeFirst checks that the last successful mode is tried first, so that the older way needs one check for a
@@ -191,10 +191,10 @@ func TestLastModeFirst(t *testing.T) {
 	for _, want := range [][]string{
 		{"impersonate-on:user-info:get pods x map[]", "impersonate users jane map[]"}, {"impersonate users jane map[]"},
 	} {
-		a.asked = nil
+		a.requests = nil
 		as, err := m.Impersonate(t.Context(), bob, wanted, info(t, "GET", "/api/v1/namespaces/n/pods/x"))
-		if err != nil || as.Constraint != "" || !slices.Equal(a.asked, want) {
-			t.Errorf("got %+v, %v, asked %q, want %q", as, err, a.asked, want)
+		if err != nil || as.Constraint != "" || !slices.Equal(a.requests, want) {
+			t.Errorf("got %+v, %v, asked %q, want %q", as, err, a.requests, want)
 		}
 	}
 	families, err := registry.Gather()
@@ -221,8 +221,8 @@ func TestAssociatedNodeIsNotNamed(t *testing.T) {
 		info(t, "GET", "/api/v1/namespaces/n/pods/x"))
 	const extra = "map[authentication.kubernetes.io/associated-node-keys:[authentication.kubernetes.io/node-name]]"
 	want := []string{"impersonate-on:associated-node:get pods x " + extra, "impersonate:associated-node nodes * " + extra}
-	if err != nil || as.Constraint != "impersonate:associated-node" || !slices.Equal(a.asked, want) {
-		t.Errorf("got %+v, %v, asked %q, want %q", as, err, a.asked, want)
+	if err != nil || as.Constraint != "impersonate:associated-node" || !slices.Equal(a.requests, want) {
+		t.Errorf("got %+v, %v, asked %q, want %q", as, err, a.requests, want)
 	}
 }
 

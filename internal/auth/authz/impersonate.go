@@ -26,8 +26,8 @@ type Impersonations struct {
 	authorizer Authorizer
 	metrics    *impersonationMetrics
 	last       lastModes
-	// LegacyOnly disables the constrained modes, like Kubernetes without the feature gate ConstrainedImpersonation:
-	// order and texts are then those of its older filter.
+	// LegacyOnly disables the constrained modes, like Kubernetes without the feature gate ConstrainedImpersonation, and
+	// uses the order and texts of its older filter.
 	LegacyOnly bool
 }
 
@@ -44,28 +44,28 @@ type Impersonated struct {
 	Constraint string
 }
 
-// Impersonate decides whether who may make the request what as wanted. It returns wanted with the groups that follow
-// from its name. The error is a 403 that names the missing permission, or a 400 if wanted has no name.
+// Impersonate decides whether u may make a request as wanted. It returns wanted with the groups that follow from its
+// name. The error is a 403 that names the missing permission, or a 400 if wanted has no name.
 //
-// There are two ways (KEP-5284). The constrained way needs one permission for this action as another user (verb
-// impersonate-on:MODE:VERB) and one for each property of wanted (impersonate:MODE). The older way needs permissions
-// only for the properties (impersonate). Either is sufficient; if neither is granted, the response names the first
-// way's missing permission.
+// KEP-5284 defines two modes. The constrained modes need one permission for this action as another user (verb
+// impersonate-on:MODE:VERB) and one for each property of wanted (impersonate:MODE). The legacy mode needs permissions
+// only for the properties (impersonate). Either is sufficient; if neither is granted, the response names the
+// constrained mode's missing permission.
 func (m *Impersonations) Impersonate(
-	ctx context.Context, who user.Info, wanted *user.DefaultInfo, what *request.Info,
+	ctx context.Context, u user.Info, wanted *user.DefaultInfo, info *request.Info,
 ) (Impersonated, error) {
 	if wanted.Name == "" {
 		return Impersonated{}, m.nameless(wanted)
 	}
 	began := time.Now()
 	var refused error
-	for _, mode := range m.modes(who, wanted) {
+	for _, mode := range m.modes(u, wanted) {
 		i := impersonation{
-			authorizer: m.authorizer, metrics: m.metrics, who: who, wanted: wanted, mode: mode, older: m.LegacyOnly,
+			authorizer: m.authorizer, metrics: m.metrics, user: u, wanted: wanted, mode: mode, older: m.LegacyOnly,
 		}
-		as, err := i.try(ctx, what)
+		as, err := i.try(ctx, info)
 		if err == nil {
-			m.last.set(who.GetName(), mode)
+			m.last.set(u.GetName(), mode)
 			m.metrics.attempt(mode, true, time.Since(began))
 			return as, nil
 		}
@@ -100,18 +100,18 @@ func (m *Impersonations) nameless(wanted *user.DefaultInfo) error {
 }
 
 // modes returns the modes to try, in this order.
-func (m *Impersonations) modes(who user.Info, wanted *user.DefaultInfo) []string {
+func (m *Impersonations) modes(u user.Info, wanted *user.DefaultInfo) []string {
 	if m.LegacyOnly {
 		return []string{legacy}
 	}
-	return m.last.first(who.GetName(), modesFor(who, wanted))
+	return m.last.first(u.GetName(), modesFor(u, wanted))
 }
 
 // impersonation is one attempt in one mode.
 type impersonation struct {
 	authorizer Authorizer
 	metrics    *impersonationMetrics
-	who        user.Info
+	user       user.Info
 	wanted     *user.DefaultInfo
 	mode       string
 	verb       string
@@ -130,17 +130,17 @@ const (
 func (i *impersonation) constrained() bool { return i.mode != legacy }
 
 // try returns the impersonated user if all permissions of the mode are granted.
-func (i *impersonation) try(ctx context.Context, what *request.Info) (Impersonated, error) {
+func (i *impersonation) try(ctx context.Context, info *request.Info) (Impersonated, error) {
 	as := Impersonated{}
 	i.verb = "impersonate"
 	if i.constrained() {
 		i.verb += ":" + i.mode
 		as.Constraint = i.verb
 		if i.mode == associatedNode {
-			i.who = onSomeNode(i.who)
+			i.user = onSomeNode(i.user)
 		}
-		on := *what
-		on.Verb = "impersonate-on:" + i.mode + ":" + what.Verb
+		on := *info
+		on.Verb = "impersonate-on:" + i.mode + ":" + info.Verb
 		if err := i.check(ctx, &on); err != nil {
 			return as, err
 		}
@@ -150,25 +150,25 @@ func (i *impersonation) try(ctx context.Context, what *request.Info) (Impersonat
 	return as, err
 }
 
-// onSomeNode returns who as authorizers see it when it acts as its own node: the permission covers all nodes, so the
-// name of the node must not matter. Of the extra keys only the names are kept.
-func onSomeNode(who user.Info) user.Info {
-	keys := slices.Sorted(maps.Keys(who.GetExtra()))
+// onSomeNode returns u as authorizers see it when it acts as its own node: the permission covers all nodes, so the name
+// of the node must not matter. Of the extra keys only the names are kept.
+func onSomeNode(u user.Info) user.Info {
+	keys := slices.Sorted(maps.Keys(u.GetExtra()))
 	return &user.DefaultInfo{
-		Name: who.GetName(), UID: who.GetUID(), Groups: who.GetGroups(),
+		Name: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups(),
 		Extra: map[string][]string{"authentication.kubernetes.io/associated-node-keys": keys},
 	}
 }
 
 // modesFor returns the applicable modes, in Kubernetes' order. They depend on the kind of name; nodes and service
 // accounts have fixed groups and cannot get others.
-func modesFor(who user.Info, wanted *user.DefaultInfo) []string {
+func modesFor(u user.Info, wanted *user.DefaultInfo) []string {
 	nameOnly := wanted.UID == "" && len(wanted.Groups) == 0 && len(wanted.Extra) == 0
 	if node := nodeName(wanted.Name); node != "" {
 		if !nameOnly {
 			return []string{legacy}
 		}
-		if RunsOn(who, node) {
+		if RunsOn(u, node) {
 			return []string{associatedNode, arbitraryNode, legacy}
 		}
 		return []string{arbitraryNode, legacy}
@@ -182,10 +182,10 @@ func modesFor(who user.Info, wanted *user.DefaultInfo) []string {
 	return []string{userInfo, legacy}
 }
 
-// RunsOn reports whether who is a service account of a pod on the node, according to its token.
-func RunsOn(who user.Info, node string) bool {
-	_, _, err := serviceaccount.SplitUsername(who.GetName())
-	return err == nil && slices.Equal(who.GetExtra()[serviceaccount.NodeNameKey], []string{node})
+// RunsOn reports whether u is a service account of a pod on the node, according to its token.
+func RunsOn(u user.Info, node string) bool {
+	_, _, err := serviceaccount.SplitUsername(u.GetName())
+	return err == nil && slices.Equal(u.GetExtra()[serviceaccount.NodeNameKey], []string{node})
 }
 
 // checkProperties checks the permission for each property of wanted.
@@ -210,21 +210,21 @@ func (i *impersonation) checkProperties(ctx context.Context) (user.Info, error) 
 }
 
 func (i *impersonation) checkName(ctx context.Context, as *user.DefaultInfo) error {
-	what := i.property(i.group(), "users", as.Name)
+	info := i.property(i.group(), "users", as.Name)
 	if node := nodeName(as.Name); node != "" && i.constrained() {
-		what.Resource, what.Name = "nodes", node
+		info.Resource, info.Name = "nodes", node
 		if i.mode == associatedNode {
-			what.Name = "*" // the permission is for the caller's own node, whatever its name
+			info.Name = "*" // the permission is for the caller's own node, whatever its name
 		}
 		as.Groups = []string{user.NodesGroup}
 	}
 	if namespace, name, err := serviceaccount.SplitUsername(as.Name); err == nil {
-		what.Resource, what.Namespace, what.Name = "serviceaccounts", namespace, name
+		info.Resource, info.Namespace, info.Name = "serviceaccounts", namespace, name
 		if len(as.Groups) == 0 {
 			as.Groups = serviceaccount.MakeGroupNames(namespace)
 		}
 	}
-	return i.check(ctx, what)
+	return i.check(ctx, info)
 }
 
 func (i *impersonation) checkUID(ctx context.Context, as *user.DefaultInfo) error {
@@ -244,11 +244,11 @@ func (i *impersonation) checkGroups(ctx context.Context, _ *user.DefaultInfo) er
 	}
 	if i.constrained() {
 		if slices.Contains(groups, "") {
-			return Forbidden(i.who, i.property(i.group(), "groups", ""),
+			return Forbidden(i.user, i.property(i.group(), "groups", ""),
 				"impersonating the empty string group is not allowed")
 		}
 		if slices.Contains(groups, user.SystemPrivilegedGroup) {
-			return Forbidden(i.who, i.property(i.group(), "groups", user.SystemPrivilegedGroup),
+			return Forbidden(i.user, i.property(i.group(), "groups", user.SystemPrivilegedGroup),
 				"impersonating the system:masters group is not allowed")
 		}
 		if len(groups) >= manyChecks && i.check(ctx, i.property(i.group(), "groups", "*")) == nil {
@@ -269,7 +269,7 @@ func (i *impersonation) checkExtra(ctx context.Context, as *user.DefaultInfo) er
 	}
 	if i.constrained() {
 		if err := validateExtra(as.Extra); err != nil {
-			return Forbidden(i.who, i.property(authenticationGroup, "userextras", ""), err.Error())
+			return Forbidden(i.user, i.property(authenticationGroup, "userextras", ""), err.Error())
 		}
 		values := 0
 		for _, v := range as.Extra {
@@ -283,9 +283,9 @@ func (i *impersonation) checkExtra(ctx context.Context, as *user.DefaultInfo) er
 	}
 	for key, values := range as.Extra {
 		for _, value := range values {
-			what := i.property(authenticationGroup, "userextras", value)
-			what.Subresource = key
-			if err := i.check(ctx, what); err != nil {
+			info := i.property(authenticationGroup, "userextras", value)
+			info.Subresource = key
+			if err := i.check(ctx, info); err != nil {
 				return err
 			}
 		}
@@ -328,15 +328,15 @@ func (i *impersonation) property(group, resource, name string) *request.Info {
 	return &request.Info{IsResource: true, Verb: i.verb, Group: group, Version: "v1", Resource: resource, Name: name}
 }
 
-func (i *impersonation) check(ctx context.Context, what *request.Info) error {
+func (i *impersonation) check(ctx context.Context, info *request.Info) error {
 	began := time.Now()
-	d, err := i.authorizer.Authorize(ctx, i.who, what)
+	d, err := i.authorizer.Authorize(ctx, i.user, info)
 	i.metrics.check(i.mode, d.Verdict == Allow, time.Since(began))
 	if i.older {
 		if d.Allowed() && err == nil {
 			return nil
 		}
-		return Forbidden(i.who, what, d.Reason)
+		return Forbidden(i.user, info, d.Reason)
 	}
 	if d.Allowed() {
 		return nil
@@ -351,7 +351,7 @@ func (i *impersonation) check(ctx context.Context, what *request.Info) error {
 			reason += ": " + d.Reason
 		}
 	}
-	return Forbidden(i.who, what, reason)
+	return Forbidden(i.user, info, reason)
 }
 
 // addGroup does not modify the array of as.Groups, which belongs to the headers.

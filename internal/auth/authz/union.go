@@ -25,8 +25,8 @@ type Union []Mode
 var _ Mode = Union{}
 
 // Authorize implements Authorizer.
-func (u Union) Authorize(ctx context.Context, who user.Info, what *request.Info) (Decision, error) {
-	if slices.Contains(who.GetGroups(), user.SystemPrivilegedGroup) {
+func (u Union) Authorize(ctx context.Context, caller user.Info, info *request.Info) (Decision, error) {
+	if slices.Contains(caller.GetGroups(), user.SystemPrivilegedGroup) {
 		return Decision{Verdict: Allow}, nil
 	}
 	var (
@@ -34,7 +34,7 @@ func (u Union) Authorize(ctx context.Context, who user.Info, what *request.Info)
 		errs    []error
 	)
 	for _, mode := range u {
-		d, err := mode.Authorize(ctx, who, what)
+		d, err := mode.Authorize(ctx, caller, info)
 		if d.Verdict != NoOpinion {
 			return d, err
 		}
@@ -50,13 +50,13 @@ func (u Union) Authorize(ctx context.Context, who user.Info, what *request.Info)
 
 // Rules implements Ruler: the permissions from all modes. As in Kubernetes, membership in system:masters adds no rules;
 // a role grants them.
-func (u Union) Rules(ctx context.Context, who user.Info, namespace string) (Rules, error) {
+func (u Union) Rules(ctx context.Context, caller user.Info, namespace string) (Rules, error) {
 	var (
 		all  Rules
 		errs []error
 	)
 	for _, mode := range u {
-		r, err := mode.Rules(ctx, who, namespace)
+		r, err := mode.Rules(ctx, caller, namespace)
 		if err != nil {
 			errs = append(errs, err)
 		}

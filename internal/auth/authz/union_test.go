@@ -12,31 +12,31 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// says is a mode with a fixed decision.
-type says struct {
+// fixed is a mode with a fixed decision.
+type fixed struct {
 	Decision
 	err   error
 	rules Rules
 }
 
-func (s says) Authorize(context.Context, user.Info, *request.Info) (Decision, error) {
+func (s fixed) Authorize(context.Context, user.Info, *request.Info) (Decision, error) {
 	return s.Decision, s.err
 }
 
-func (s says) Rules(context.Context, user.Info, string) (Rules, error) { return s.rules, s.err }
+func (s fixed) Rules(context.Context, user.Info, string) (Rules, error) { return s.rules, s.err }
 
 func TestUnion(t *testing.T) {
 	t.Parallel()
 	var (
-		silent = says{}
-		yes    = says{Decision: Decision{Allow, "because"}}
-		no     = says{Decision: Decision{Deny, "never"}, err: errors.New("half")}
-		unsure = says{Decision: Decision{NoOpinion, "who knows"}, err: errors.New("asleep")}
+		silent = fixed{}
+		yes    = fixed{Decision: Decision{Allow, "because"}}
+		no     = fixed{Decision: Decision{Deny, "never"}, err: errors.New("half")}
+		unsure = fixed{Decision: Decision{NoOpinion, "who knows"}, err: errors.New("asleep")}
 	)
 	for _, tc := range []struct {
 		name string
 		u    Union
-		who  user.Info
+		user user.Info
 		want Decision
 		err  string
 	}{
@@ -50,7 +50,7 @@ func TestUnion(t *testing.T) {
 		{"reasons and errors of all", Union{unsure, silent, AlwaysDeny{}, unsure}, bob,
 			Decision{NoOpinion, "who knows\nEverything is forbidden.\nwho knows"}, "asleep"},
 	} {
-		d, err := tc.u.Authorize(t.Context(), tc.who, info(t, "GET", "/x"))
+		d, err := tc.u.Authorize(t.Context(), tc.user, info(t, "GET", "/x"))
 		text := ""
 		if err != nil {
 			text = err.Error()
@@ -69,7 +69,7 @@ func TestUnionRules(t *testing.T) {
 	second := rule("list")
 	second.Incomplete = true
 	got, err := Union{
-		says{rules: rule("get")}, AlwaysDeny{}, says{rules: second, err: errors.New("not all")},
+		fixed{rules: rule("get")}, AlwaysDeny{}, fixed{rules: second, err: errors.New("not all")},
 	}.Rules(t.Context(), bob, "default")
 	if err == nil || err.Error() != "not all" || !got.Incomplete || len(got.Resources) != 2 ||
 		!slices.Equal(got.Resources[1].Verbs, []string{"list"}) {

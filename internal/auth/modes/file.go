@@ -88,7 +88,7 @@ func (m *Modes) Reload() {
 	}
 	if err != nil {
 		m.metrics.reloaded(false, m.config.Now())
-		m.config.Log.Error("cannot use the authorization configuration; the one before stays in force",
+		m.config.Log.Error("cannot use the authorization configuration; the previous one stays in force",
 			"file", m.config.File, "error", err)
 	}
 }
@@ -106,6 +106,6 @@ func (m *Modes) replaceLocked(data []byte) error {
 	m.current.Store(&union)
 	m.metrics.reloaded(true, m.config.Now())
 	m.metrics.applied(string(data))
-	m.config.Log.Info("read the authorization configuration again", "file", m.config.File)
+	m.config.Log.Info("authorization configuration reloaded", "file", m.config.File)
 	return nil
 }

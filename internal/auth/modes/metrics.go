@@ -127,8 +127,8 @@ func (m *metrics) count(mode authz.Mode, kind, name string) authz.Mode {
 }
 
 // Authorize implements authz.Authorizer.
-func (c counted) Authorize(ctx context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
-	d, err := c.Mode.Authorize(ctx, who, what)
+func (c counted) Authorize(ctx context.Context, u user.Info, info *request.Info) (authz.Decision, error) {
+	d, err := c.Mode.Authorize(ctx, u, info)
 	switch d.Verdict {
 	case authz.Allow:
 		c.allowed().Inc()

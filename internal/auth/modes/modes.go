@@ -125,13 +125,13 @@ func Open(c Config) (*Modes, error) {
 }
 
 // Authorize implements authz.Authorizer.
-func (m *Modes) Authorize(ctx context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
-	return m.current.Load().Authorize(ctx, who, what)
+func (m *Modes) Authorize(ctx context.Context, u user.Info, info *request.Info) (authz.Decision, error) {
+	return m.current.Load().Authorize(ctx, u, info)
 }
 
 // Rules implements authz.Ruler.
-func (m *Modes) Rules(ctx context.Context, who user.Info, namespace string) (authz.Rules, error) {
-	return m.current.Load().Rules(ctx, who, namespace)
+func (m *Modes) Rules(ctx context.Context, u user.Info, namespace string) (authz.Rules, error) {
+	return m.current.Load().Rules(ctx, u, namespace)
 }
 
 // fromFlags returns the configuration that flags mean.

@@ -97,18 +97,18 @@ func open(t *testing.T, c Config) *Modes {
 	return m
 }
 
-func ask(t *testing.T, m *Modes, who user.Info, what *request.Info) string {
+func ask(t *testing.T, m *Modes, u user.Info, info *request.Info) string {
 	t.Helper()
-	d, err := m.Authorize(t.Context(), who, what)
+	d, err := m.Authorize(t.Context(), u, info)
 	return fmt.Sprintf("%s %q %v", map[authz.Verdict]string{
 		authz.NoOpinion: "none", authz.Allow: "allow", authz.Deny: "deny",
 	}[d.Verdict], d.Reason, err)
 }
 
-func expect(t *testing.T, what, got, want string) {
+func expect(t *testing.T, desc, got, want string) {
 	t.Helper()
 	if got != want {
-		t.Errorf("%s: %s\nwant %s", what, got, want)
+		t.Errorf("%s: %s\nwant %s", desc, got, want)
 	}
 }
 

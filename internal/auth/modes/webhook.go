@@ -68,8 +68,8 @@ func (m *Modes) webhook(c apiserver.AuthorizerConfiguration) (authz.Mode, error)
 // Authorize implements authz.Authorizer. Unlike requests that wait for other webhooks, the request keeps its seats
 // meanwhile, as in Kubernetes: before it is authorized, no user may have more requests in progress than the priority
 // level's seats.
-func (r remote) Authorize(ctx context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
-	decision, reason, err := r.authorizer.Authorize(ctx, attributes(who, what))
+func (r remote) Authorize(ctx context.Context, u user.Info, info *request.Info) (authz.Decision, error) {
+	decision, reason, err := r.authorizer.Authorize(ctx, attributes(u, info))
 	out := authz.Decision{Reason: foreign.Clip(reason, foreign.MaxText)}
 	switch decision {
 	case authorizer.DecisionAllow:
@@ -87,20 +87,20 @@ func (remote) Rules(context.Context, user.Info, string) (authz.Rules, error) {
 
 // attributes converts a request to the library's type. It omits a selector that cannot be parsed, which makes the
 // request broader.
-func attributes(who user.Info, what *request.Info) authorizer.AttributesRecord {
+func attributes(u user.Info, info *request.Info) authorizer.AttributesRecord {
 	a := authorizer.AttributesRecord{
-		User: who, Verb: what.Verb, Namespace: what.Namespace, APIGroup: what.Group, APIVersion: what.Version,
-		Resource: what.Resource, Subresource: what.Subresource, Name: what.Name, ResourceRequest: what.IsResource,
-		Path: what.Path,
+		User: u, Verb: info.Verb, Namespace: info.Namespace, APIGroup: info.Group, APIVersion: info.Version,
+		Resource: info.Resource, Subresource: info.Subresource, Name: info.Name, ResourceRequest: info.IsResource,
+		Path: info.Path,
 	}
-	if what.FieldSelector != "" {
-		selector, err := fields.ParseSelector(what.FieldSelector)
+	if info.FieldSelector != "" {
+		selector, err := fields.ParseSelector(info.FieldSelector)
 		if a.FieldSelectorParsingErr = err; err == nil {
 			a.FieldSelectorRequirements = selector.Requirements()
 		}
 	}
-	if what.LabelSelector != "" {
-		selector, err := labels.Parse(what.LabelSelector)
+	if info.LabelSelector != "" {
+		selector, err := labels.Parse(info.LabelSelector)
 		if a.LabelSelectorParsingErr = err; err == nil {
 			a.LabelSelectorRequirements, _ = selector.Requirements()
 		}

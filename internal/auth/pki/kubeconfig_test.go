@@ -55,9 +55,9 @@ func TestMerge(t *testing.T) {
 		"to be used": {
 			before: other + "current-context: prod\n", use: true, wantCurrent: "bowsprit", wantOthers: true,
 		},
-		"no YAML":           {before: "\tnot: [a", wantError: "is no kubeconfig and stays as it is"},
-		"text":              {before: "hello\n", wantError: "is no kubeconfig and stays as it is"},
-		"an object of kube": {before: "apiVersion: v1\nkind: Pod\n", wantError: "is no kubeconfig and stays as it is"},
+		"no YAML":           {before: "\tnot: [a", wantError: "is not a kubeconfig and stays unchanged"},
+		"text":              {before: "hello\n", wantError: "is not a kubeconfig and stays unchanged"},
+		"an object of kube": {before: "apiVersion: v1\nkind: Pod\n", wantError: "is not a kubeconfig and stays unchanged"},
 	} {
 		file := filepath.Join(t.TempDir(), "sub", "config")
 		if test.before != "-" {

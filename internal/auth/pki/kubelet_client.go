@@ -28,7 +28,7 @@ func (p *PKI) KubeletClient() *tls.Certificate {
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		}, p.mu.authority, now)
 		if err != nil {
-			p.config.Log.Error("cannot make the client certificate for kubelets; they see none", "error", err)
+			p.config.Log.Error("cannot create the client certificate for kubelets; requests to kubelets carry none", "error", err)
 			return nil
 		}
 		p.mu.kubeletClient = made

@@ -69,7 +69,7 @@ func lockKubeconfig(file string) (unlock func(), err error) {
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return nil,
-			fmt.Errorf("%s is being changed by another program: if there is none any more, remove %s", file, lock)
+			fmt.Errorf("%s is being changed by another program: if none is running, remove %s", file, lock)
 	case err != nil:
 		return nil, fmt.Errorf("write kubeconfig: %w", err)
 	}
@@ -87,7 +87,7 @@ func readKubeconfig(file string) (*clientcmdapi.Config, error) {
 	}
 	config, err := clientcmd.Load(content)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no kubeconfig and stays as it is: %w", file, err)
+		return nil, fmt.Errorf("%s is not a kubeconfig and stays unchanged: %w", file, err)
 	}
 	return config, nil
 }

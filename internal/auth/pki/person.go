@@ -77,7 +77,7 @@ func PersonalKubeconfig(dir string, admin []byte, p Person, now time.Time) (*Per
 func CheckName(name string) error {
 	switch {
 	case name == "":
-		return errors.New("a user and a group have a name")
+		return errors.New("the name of a user or group is empty")
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return fmt.Errorf("the name %+q has characters that cannot be printed", name)
 	}

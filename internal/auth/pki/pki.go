@@ -234,7 +234,7 @@ func (p *PKI) loadLocked() error {
 		if pair, err := loadPair(p.file(name)); err == nil && pair.cert.CheckSignatureFrom(authority.cert) == nil {
 			*leaf = pair
 		} else if !errors.Is(err, os.ErrNotExist) {
-			p.config.Log.Warn("making a certificate anew", "file", p.file(name)+".crt", "error", err)
+			p.config.Log.Warn("renewing a certificate", "file", p.file(name)+".crt", "error", err)
 		}
 	}
 	return nil
@@ -283,7 +283,7 @@ func (p *PKI) reloadLocked() (changed bool) {
 		case err != nil:
 			p.config.Log.Warn("keeping the serving certificate in use", "error", err)
 		case !next.same(*old):
-			p.config.Log.Info("read the serving certificate again", "file", next.certFile)
+			p.config.Log.Info("serving certificate reloaded", "file", next.certFile)
 			*old, changed = next, true
 		}
 	}
@@ -293,7 +293,7 @@ func (p *PKI) reloadLocked() (changed bool) {
 		case err != nil:
 			p.config.Log.Warn("keeping the client authorities in use", "error", err)
 		case string(next) != string(*f.content):
-			p.config.Log.Info("read the client authorities again", "file", f.file)
+			p.config.Log.Info("client authorities reloaded", "file", f.file)
 			*f.content, changed = next, true
 		}
 	}

@@ -59,7 +59,7 @@ func (p *PKI) openProxyClientLocked() error {
 			leaf.cert.CheckSignatureFrom(authority.cert) == nil {
 			c.current.Store(leaf.tls)
 		} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-			p.config.Log.Warn("making a certificate anew", "file", p.file(ProxyClientName)+".crt", "error", err)
+			p.config.Log.Warn("renewing a certificate", "file", p.file(ProxyClientName)+".crt", "error", err)
 		}
 	}
 	return p.refreshProxyClientLocked()

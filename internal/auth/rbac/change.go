@@ -45,7 +45,7 @@ func (e *Evaluator) Apply(changes ...Change) {
 			next.putBinding(at, next.compile(c))
 		}
 	}
-	e.moments.add(&moment{policy: &next.policy, revision: revision, subjects: next.subjects, all: next.changed})
+	e.history.add(&policyVersion{policy: &next.policy, revision: revision, subjects: next.subjects, all: next.changed})
 }
 
 // compile compiles a binding. Subjects that cannot match any user are left out.
@@ -101,7 +101,7 @@ const (
 
 // Follow makes the evaluator apply changes before the view shows their revision. Call it before the view loads.
 func (e *Evaluator) Follow(view *watchcache.View) {
-	e.moments.since = view.Start
+	e.history.since = view.Start
 	view.Subscribe(func(events []*watchcache.Event) {
 		var changes []Change
 		for _, ev := range events {

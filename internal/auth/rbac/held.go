@@ -13,9 +13,9 @@ import (
 // Held returns a user's rules in a namespace: cluster-wide rules first, ordered by the names of their bindings; with
 // the namespace "" only the cluster-wide ones. missing lists nonexistent roles in the user's bindings. The rules are
 // read only.
-func (e *Evaluator) Held(who user.Info, namespace string) (rules []rbacv1.PolicyRule, missing []rbacv1.RoleRef) {
+func (e *Evaluator) Held(u user.Info, namespace string) (rules []rbacv1.PolicyRule, missing []rbacv1.RoleRef) {
 	p := e.now()
-	for _, b := range p.bindingsOf(who, namespace) {
+	for _, b := range p.bindingsOf(u, namespace) {
 		if r := p.roleOf(b); r != nil {
 			rules = append(rules, r.rules...)
 		} else {
@@ -25,7 +25,7 @@ func (e *Evaluator) Held(who user.Info, namespace string) (rules []rbacv1.Policy
 	return rules, missing
 }
 
-func (p *policy) bindingsOf(who user.Info, namespace string) []*binding {
+func (p *policy) bindingsOf(u user.Info, namespace string) []*binding {
 	var found []*binding
 	collect := func(k subjectKey) {
 		if g, ok := p.grants.get(p.hashKey(k), k); ok {
@@ -37,8 +37,8 @@ func (p *policy) bindingsOf(who user.Info, namespace string) []*binding {
 		scopes = append(scopes, namespace)
 	}
 	for _, scope := range scopes {
-		collect(subjectKey{scope, who.GetName(), false})
-		for _, group := range who.GetGroups() {
+		collect(subjectKey{scope, u.GetName(), false})
+		for _, group := range u.GetGroups() {
 			collect(subjectKey{scope, group, true})
 		}
 	}
@@ -57,8 +57,8 @@ func (e *Evaluator) RoleRules(ref rbacv1.RoleRef, namespace string) (rules []rba
 }
 
 // Rules implements authz.Ruler. The error lists the user's bindings with nonexistent roles.
-func (e *Evaluator) Rules(_ context.Context, who user.Info, namespace string) (authz.Rules, error) {
-	held, missing := e.Held(who, namespace)
+func (e *Evaluator) Rules(_ context.Context, u user.Info, namespace string) (authz.Rules, error) {
+	held, missing := e.Held(u, namespace)
 	var out authz.Rules
 	for _, r := range held {
 		if len(r.Resources) > 0 {

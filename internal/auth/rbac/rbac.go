@@ -31,7 +31,7 @@ import (
 
 // Evaluator authorizes requests by roles and bindings.
 type Evaluator struct {
-	moments moments
+	history policyHistory
 	log     *slog.Logger
 
 	batch uint64 // Apply only
@@ -42,46 +42,46 @@ var _ authz.Mode = (*Evaluator)(nil)
 // New returns an evaluator without roles.
 func New(log *slog.Logger) *Evaluator {
 	e := &Evaluator{log: log}
-	e.moments.add(&moment{policy: &policy{seed: maphash.MakeSeed()}})
+	e.history.add(&policyVersion{policy: &policy{seed: maphash.MakeSeed()}})
 	return e
 }
 
 // Authorize implements authz.Authorizer. It allows a request or has no opinion; the reason then lists the user's
 // bindings with nonexistent roles.
-func (e *Evaluator) Authorize(_ context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
-	q := question{policy: e.now(), who: who, what: what}
+func (e *Evaluator) Authorize(_ context.Context, u user.Info, info *request.Info) (authz.Decision, error) {
+	q := query{policy: e.now(), user: u, info: info}
 	if q.allowed() {
 		return authz.Decision{Verdict: authz.Allow, Reason: q.reason()}, nil
 	}
 	return authz.Decision{Reason: q.complaint()}, nil
 }
 
-// question is one decision in progress.
-type question struct {
+// query is one decision in progress.
+type query struct {
 	*policy
-	who  user.Info
-	what *request.Info
+	user user.Info
+	info *request.Info
 
 	by      *binding   // the binding that allows it
 	missing []*binding // the user's bindings with missing roles
 }
 
 // now returns the policy in force.
-func (e *Evaluator) now() *policy { return e.moments.last.Load().policy }
+func (e *Evaluator) now() *policy { return e.history.last.Load().policy }
 
 // allowed evaluates the cluster-wide bindings, then the bindings of the request's namespace.
-func (q *question) allowed() bool {
-	return q.allowedIn("") || q.what.Namespace != "" && q.allowedIn(q.what.Namespace)
+func (q *query) allowed() bool {
+	return q.allowedIn("") || q.info.Namespace != "" && q.allowedIn(q.info.Namespace)
 }
 
 // allowedIn evaluates the bindings of one namespace, or the cluster-wide ones.
-func (q *question) allowedIn(namespace string) bool {
+func (q *query) allowedIn(namespace string) bool {
 	at := q.hash(namespace)
-	name := q.who.GetName()
+	name := q.user.GetName()
 	if g, ok := q.grants.get(mix(at, q.hash(name)), subjectKey{namespace, name, false}); ok && q.allowedBy(g) {
 		return true
 	}
-	for _, group := range q.who.GetGroups() {
+	for _, group := range q.user.GetGroups() {
 		g, ok := q.grants.get(mix(at, q.hash(group))^groupSalt, subjectKey{namespace, group, true})
 		if ok && q.allowedBy(g) {
 			return true
@@ -90,7 +90,7 @@ func (q *question) allowedIn(namespace string) bool {
 	return false
 }
 
-func (q *question) allowedBy(g *grants) bool {
+func (q *query) allowedBy(g *grants) bool {
 	for _, b := range g.list {
 		r := q.roleOf(b)
 		if r == nil {
@@ -98,7 +98,7 @@ func (q *question) allowedBy(g *grants) bool {
 			continue
 		}
 		for i := range r.rules {
-			if Allows(&r.rules[i], q.what) {
+			if Allows(&r.rules[i], q.info) {
 				q.by = b
 				return true
 			}
@@ -117,10 +117,10 @@ func (p *policy) roleOf(b *binding) *role {
 }
 
 // reason returns the reason for allowing. If a binding names the user in several ways, the first counts.
-func (q *question) reason() string {
+func (q *query) reason() string {
 	for i := range q.by.subjects {
 		s := &q.by.subjects[i]
-		if s.kind == rbacv1.GroupKind && slices.Contains(q.who.GetGroups(), s.name) || s.isUser(q.who.GetName()) {
+		if s.kind == rbacv1.GroupKind && slices.Contains(q.user.GetGroups(), s.name) || s.isUser(q.user.GetName()) {
 			return s.describe(q.by)
 		}
 	}
@@ -144,7 +144,7 @@ func (s *subject) describe(b *binding) string {
 }
 
 // complaint lists the missing roles, "" if there are none.
-func (q *question) complaint() string {
+func (q *query) complaint() string {
 	if len(q.missing) == 0 {
 		return ""
 	}

@@ -77,8 +77,8 @@ func TestAuthorize(t *testing.T) {
 	const both = `RBAC: [clusterrole.rbac.authorization.k8s.io "gone" not found, ` +
 		`role.rbac.authorization.k8s.io "none" not found]`
 	for _, c := range []struct {
-		who  *user.DefaultInfo
-		what *request.Info
+		user *user.DefaultInfo
+		info *request.Info
 		want string // "yes" or "no", and the reason
 	}{
 		{bob, resource("get", "", "pods", "", "n", "p"),
@@ -110,11 +110,11 @@ func TestAuthorize(t *testing.T) {
 		{bob, &request.Info{Verb: "post", Path: "/version"}, "no "},
 		{&user.DefaultInfo{Name: "dev"}, resource("get", "", "pods", "", "n", "p"), "no "},
 	} {
-		d, err := e.Authorize(t.Context(), c.who, c.what)
+		d, err := e.Authorize(t.Context(), c.user, c.info)
 		got := map[bool]string{true: "yes ", false: "no "}[d.Allowed()] + d.Reason
 		if err != nil || got != c.want {
-			t.Errorf("%s: %s %s/%s/%s %s: %s, %v; want %s", c.who.Name, c.what.Verb, c.what.Namespace, c.what.Resource,
-				c.what.Subresource, c.what.Path, got, err, c.want)
+			t.Errorf("%s: %s %s/%s/%s %s: %s, %v; want %s", c.user.Name, c.info.Verb, c.info.Namespace, c.info.Resource,
+				c.info.Subresource, c.info.Path, got, err, c.want)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestApply(t *testing.T) {
 			t.Errorf("step %d: %v", i, got)
 		}
 	}
-	q := question{policy: before, who: bob, what: get}
+	q := query{policy: before, user: bob, info: get}
 	if !q.allowedIn("") {
 		t.Error("a policy has changed after it was made")
 	}
@@ -205,15 +205,15 @@ func many(n int) *Evaluator {
 // TestNoAllocation checks that a decision allocates nothing, whether it allows or not.
 func TestNoAllocation(t *testing.T) {
 	e := many(1000)
-	who := &user.DefaultInfo{Name: "user-7-7", Groups: []string{"system:authenticated", "team-9"}}
-	for _, what := range []*request.Info{
+	u := &user.DefaultInfo{Name: "user-7-7", Groups: []string{"system:authenticated", "team-9"}}
+	for _, info := range []*request.Info{
 		resource("update", "apps", "deployments", "", "ns7", "web"),
 		resource("delete", "apps", "deployments", "", "ns7", "web"),
 		resource("get", "", "pods", "log", "ns7", "web"),
 		{Verb: "get", Path: "/healthz"},
 	} {
-		if n := testing.AllocsPerRun(100, func() { _, _ = e.Authorize(t.Context(), who, what) }); n != 0 {
-			t.Errorf("%s %s: %v allocations", what.Verb, what.Resource, n)
+		if n := testing.AllocsPerRun(100, func() { _, _ = e.Authorize(t.Context(), u, info) }); n != 0 {
+			t.Errorf("%s %s: %v allocations", info.Verb, info.Resource, n)
 		}
 	}
 }
@@ -221,13 +221,13 @@ func TestNoAllocation(t *testing.T) {
 func BenchmarkAuthorize(b *testing.B) {
 	for _, n := range []int{100, 10_000} {
 		e := many(n)
-		who := &user.DefaultInfo{Name: "user-7-7", Groups: []string{"system:authenticated", "team-9"}}
+		u := &user.DefaultInfo{Name: "user-7-7", Groups: []string{"system:authenticated", "team-9"}}
 		for _, verb := range []string{"update", "delete"} {
 			b.Run(fmt.Sprintf("bindings=%d/%s", n, verb), func(b *testing.B) {
-				what := resource(verb, "apps", "deployments", "", "ns7", "web")
+				info := resource(verb, "apps", "deployments", "", "ns7", "web")
 				b.ReportAllocs()
 				for b.Loop() {
-					_, _ = e.Authorize(b.Context(), who, what)
+					_, _ = e.Authorize(b.Context(), u, info)
 				}
 			})
 		}

@@ -10,15 +10,15 @@ import (
 )
 
 // Allows reports whether a rule allows a request, within the rule's scope.
-func Allows(r *rbacv1.PolicyRule, what *request.Info) bool {
-	if !has(r.Verbs, what.Verb) {
+func Allows(r *rbacv1.PolicyRule, info *request.Info) bool {
+	if !has(r.Verbs, info.Verb) {
 		return false
 	}
-	if !what.IsResource {
-		return slices.ContainsFunc(r.NonResourceURLs, func(url string) bool { return urlMatches(url, what.Path) })
+	if !info.IsResource {
+		return slices.ContainsFunc(r.NonResourceURLs, func(url string) bool { return urlMatches(url, info.Path) })
 	}
-	return has(r.APIGroups, what.Group) && resourceMatches(r.Resources, what.Resource, what.Subresource) &&
-		(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, what.Name))
+	return has(r.APIGroups, info.Group) && resourceMatches(r.Resources, info.Resource, info.Subresource) &&
+		(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, info.Name))
 }
 
 // has reports whether words contains the wanted one, or an asterisk.

@@ -28,8 +28,8 @@ func TestVisibility(t *testing.T) {
 		})
 	}
 	e.Apply(Change{Name: "all", Rules: rules(), Revision: 10}, Change{Name: "one", Rules: rules("a"), Revision: 11})
-	what := &request.Info{IsResource: true, Verb: "list", Resource: "secrets"}
-	mona := e.Visible(&user.DefaultInfo{Name: "mona", Groups: []string{"g"}}, what)
+	info := &request.Info{IsResource: true, Verb: "list", Resource: "secrets"}
+	mona := e.Visible(&user.DefaultInfo{Name: "mona", Groups: []string{"g"}}, info)
 	if mona.IncludesAll("") || mona.Includes("x", "a") {
 		t.Error("something is visible without a grant")
 	}
@@ -51,7 +51,7 @@ func TestVisibility(t *testing.T) {
 		t.Error("another user's grant moves what mona may see")
 	}
 	e.Apply(Change{Name: "one", Rules: rules("b"), Revision: 40})
-	now := e.Visible(&user.DefaultInfo{Name: "mona"}, what)
+	now := e.Visible(&user.DefaultInfo{Name: "mona"}, info)
 	for revision, want := range map[int64]string{11: "", 19: "", 20: "a", 39: "a", 40: "b", 99: "b"} {
 		for _, name := range []string{"a", "b"} {
 			then, still := now.At(revision)
@@ -63,7 +63,7 @@ func TestVisibility(t *testing.T) {
 			}
 		}
 	}
-	// A cluster-wide role, and one moment too many.
+	// A cluster-wide role, and one version too many.
 	e.Apply(Change{
 		Binding: true, Name: "all", Revision: 50, RoleRef: rbacv1.RoleRef{Kind: clusterRole, Name: "all"},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "g"}},

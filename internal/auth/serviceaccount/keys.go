@@ -78,7 +78,7 @@ func OpenKeys(c KeyConfig) (*Keys, error) {
 	if c.SigningFile == "" && len(c.KeyFiles) > 0 {
 		return nil,
 			errors.New(
-				"keys that prove tokens are of no use without one that signs them: add --service-account-signing-key-file")
+				"keys that verify tokens need a key that signs them: add --service-account-signing-key-file")
 	}
 	k := &Keys{config: c}
 	if c.SigningFile == "" {
@@ -276,7 +276,7 @@ func newKey(public crypto.PublicKey) (Key, error) {
 			return key, errors.New("unknown private key curve, must be 256, 384, or 521")
 		}
 	default:
-		return key, fmt.Errorf("a key of type %T can neither sign nor prove tokens: use RSA or ECDSA", public)
+		return key, fmt.Errorf("a key of type %T can neither sign nor verify tokens: use RSA or ECDSA", public)
 	}
 	der, err := x509.MarshalPKIXPublicKey(public)
 	if err != nil {

@@ -211,8 +211,8 @@ func TestForgeries(t *testing.T) {
 		}
 	}
 	for _, stranger := range []string{"", "a", "a.b.c", "..", other[:len(other)/2]} {
-		if who, _, err := tokens.Authenticate(t.Context(), stranger, nil); who != nil || err != nil {
-			t.Errorf("%q is none of ours: %v, %v", stranger, who, err)
+		if u, _, err := tokens.Authenticate(t.Context(), stranger, nil); u != nil || err != nil {
+			t.Errorf("%q is none of ours: %v, %v", stranger, u, err)
 		}
 	}
 }

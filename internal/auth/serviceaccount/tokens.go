@@ -117,19 +117,19 @@ func (t *Tokens) Authenticate(ctx context.Context, token string, wanted []string
 	if err := t.config.View.FreshOwn(ctx); err != nil {
 		return nil, nil, err
 	}
-	var who user.Info
+	var u user.Info
 	switch {
 	case issuer == LegacyIssuer:
-		who, err = t.checkLegacy(ctx, c, token)
+		u, err = t.checkLegacy(ctx, c, token)
 	case c.Bound == nil:
 		err = errors.New("service account token has no claim kubernetes.io")
 	default:
-		who, err = t.checkBound(ctx, c)
+		u, err = t.checkBound(ctx, c)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	return who, good, nil
+	return u, good, nil
 }
 
 // issuerOf returns the issuer in an unverified token; ok is false if it is not a token.

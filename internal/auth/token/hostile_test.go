@@ -196,8 +196,8 @@ current-context: hook
 				t.Fatal(err)
 			}
 			defer r.Close()
-			who, _, err := r.Authenticate(t.Context(), "token", nil)
-			if who != nil {
+			u, _, err := r.Authenticate(t.Context(), "token", nil)
+			if u != nil {
 				t.Error("a hostile answer authenticates")
 			}
 			if err != nil && len(err.Error()) > hostile.MaxError {

@@ -45,7 +45,7 @@ func (r *Remote) Reload(ctx context.Context) {
 			return
 		}
 		r.reload.complainAt = r.now().Add(retryEvery)
-		r.failed("cannot read the authentication configuration; the one before stays in force", err)
+		r.failed("cannot read the authentication configuration; the previous one stays in force", err)
 		return
 	}
 	r.reload.complainAt = time.Time{}
@@ -56,19 +56,19 @@ func (r *Remote) Reload(ctx context.Context) {
 	configuration, err := r.usable(data)
 	if err != nil {
 		r.reload.seen = content // it will never be valid
-		r.failed("the authentication configuration is not valid; the one before stays in force", err)
+		r.failed("the authentication configuration is not valid; the previous one stays in force", err)
 		return
 	}
 	if err := r.replace(ctx, configuration); err != nil {
 		r.reload.failed, r.reload.retryAt = content, r.now().Add(retryEvery)
-		r.failed("the new authentication configuration cannot be put into force yet; it is tried again in a minute",
+		r.failed("the new authentication configuration cannot take effect yet; retried in a minute",
 			err)
 		return
 	}
 	r.reload.seen = content
 	r.metrics.reloaded(true, r.now())
 	r.metrics.applied(content)
-	r.config.Log.Info("read the authentication configuration again", "file", r.config.File)
+	r.config.Log.Info("authentication configuration reloaded", "file", r.config.File)
 }
 
 func (r *Remote) failed(text string, err error) {

@@ -79,9 +79,9 @@ userValidationRules:
 				t.Errorf("%s: %s: got %q, want %q", version, tc.name, got, tc.want)
 			}
 		}
-		enabled, paths, said := r.Anonymous()
-		if !enabled || !said || len(paths) != 1 || paths[0] != "/livez" {
-			t.Errorf("%s: anonymous %v %v %v", version, enabled, paths, said)
+		enabled, paths, configured := r.Anonymous()
+		if !enabled || !configured || len(paths) != 1 || paths[0] != "/livez" {
+			t.Errorf("%s: anonymous %v %v %v", version, enabled, paths, configured)
 		}
 	}
 }

@@ -133,7 +133,7 @@ func (r *Remote) Close() {
 
 // Anonymous returns the file's setting for requests without credentials: whether they are allowed, and the only paths
 // for them. said is false if there is no such setting.
-func (r *Remote) Anonymous() (enabled bool, paths []string, said bool) {
+func (r *Remote) Anonymous() (enabled bool, paths []string, configured bool) {
 	if r == nil || r.anonymous == nil {
 		return false, nil, false
 	}
@@ -173,7 +173,7 @@ func newWebhook(c Config) (authenticator.Token, error) {
 		return nil, err
 	}
 	if c.WebhookTTL > 0 && c.WebhookTTL < successTTL {
-		c.Log.Warn("answers of the token webhook are remembered longer than --authentication-token-webhook-cache-ttl says",
+		c.Log.Warn("answers of the token webhook are cached longer than --authentication-token-webhook-cache-ttl",
 			"ttl", c.WebhookTTL, "remembered", successTTL)
 	}
 	return tokencache.New(hook, false, c.WebhookTTL, c.WebhookTTL), nil

@@ -42,20 +42,20 @@ func open(t *testing.T, c Config) *Remote {
 // ask returns "name uid groups audiences", "none" or "error: text".
 func ask(t *testing.T, r *Remote, token string, wanted ...string) string {
 	t.Helper()
-	who, good, err := r.Authenticate(t.Context(), token, wanted)
+	u, good, err := r.Authenticate(t.Context(), token, wanted)
 	switch {
 	case err != nil:
 		return "error: " + err.Error()
-	case who == nil:
+	case u == nil:
 		return "none"
 	}
-	return describe(who) + " " + strings.Join(good, ",")
+	return describe(u) + " " + strings.Join(good, ",")
 }
 
-func describe(who user.Info) string {
-	text := fmt.Sprintf("%s %s %s", who.GetName(), who.GetUID(), strings.Join(who.GetGroups(), ","))
-	if len(who.GetExtra()) > 0 {
-		text += fmt.Sprint(" ", who.GetExtra())
+func describe(u user.Info) string {
+	text := fmt.Sprintf("%s %s %s", u.GetName(), u.GetUID(), strings.Join(u.GetGroups(), ","))
+	if len(u.GetExtra()) > 0 {
+		text += fmt.Sprint(" ", u.GetExtra())
 	}
 	return text
 }
@@ -181,7 +181,7 @@ func TestNothingConfigured(t *testing.T) {
 		}
 	}
 	var none *Remote
-	if _, _, said := none.Anonymous(); said {
+	if _, _, configured := none.Anonymous(); configured {
 		t.Error("no file says something of anonymous requests")
 	}
 }

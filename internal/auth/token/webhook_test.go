@@ -16,8 +16,8 @@ import (
 
 // hook is a webhook that accepts the token "good", with TokenReviews in one version.
 type hook struct {
-	version string
-	asked   chan string // token and audiences of each request
+	version  string
+	requests chan string // token and audiences of each request
 }
 
 func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -27,7 +27,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprint(review.APIVersion, err), http.StatusBadRequest)
 		return
 	}
-	h.asked <- review.Spec.Token + " " + strings.Join(review.Spec.Audiences, ",")
+	h.requests <- review.Spec.Token + " " + strings.Join(review.Spec.Audiences, ",")
 	switch review.Spec.Token {
 	case "good":
 		review.Status.Authenticated = true
@@ -47,7 +47,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func startHook(t *testing.T, version string) (h *hook, kubeconfig string) {
 	t.Helper()
-	h = &hook{version: version, asked: make(chan string, 20)}
+	h = &hook{version: version, requests: make(chan string, 20)}
 	server := httptest.NewTLSServer(h)
 	t.Cleanup(server.Close)
 	ca := write(t, "ca", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
@@ -67,9 +67,9 @@ func TestWebhook(t *testing.T) {
 		h, kubeconfig := startHook(t, version)
 		r := open(t, Config{WebhookFile: kubeconfig, WebhookVersion: version, WebhookTTL: time.Hour})
 		for _, tc := range []struct {
-			name, token string
-			wanted      []string
-			want, asked string
+			name, token   string
+			wanted        []string
+			want, request string
 		}{
 			{"good", "good", nil, "jane 1 dev map[k:[v]] here,there", "good here,there"},
 			{"remembered", "good", nil, "jane 1 dev map[k:[v]] here,there", ""},
@@ -83,13 +83,13 @@ func TestWebhook(t *testing.T) {
 			if got := ask(t, r, tc.token, tc.wanted...); got != tc.want {
 				t.Errorf("%s: %s: got %q, want %q", version, tc.name, got, tc.want)
 			}
-			asked := ""
+			request := ""
 			select {
-			case asked = <-h.asked:
+			case request = <-h.requests:
 			default:
 			}
-			if asked != tc.asked {
-				t.Errorf("%s: %s: the webhook was asked %q, want %q", version, tc.name, asked, tc.asked)
+			if request != tc.request {
+				t.Errorf("%s: %s: the webhook was asked %q, want %q", version, tc.name, request, tc.request)
 			}
 		}
 	}

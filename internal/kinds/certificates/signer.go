@@ -15,10 +15,10 @@ import (
 const LegacyUnknown = "kubernetes.io/legacy-unknown"
 
 // May reports whether a user may approve, sign or attest for a signer, or for all of its domain ("example.com/*").
-func May(ctx context.Context, a authz.Authorizer, who user.Info, verb, signer string) bool {
+func May(ctx context.Context, a authz.Authorizer, u user.Info, verb, signer string) bool {
 	domain, _, _ := strings.Cut(signer, "/")
 	for _, name := range []string{signer, domain + "/*"} {
-		d, err := a.Authorize(ctx, who, &request.Info{
+		d, err := a.Authorize(ctx, u, &request.Info{
 			IsResource: true, Verb: verb, APIPrefix: "apis", Group: certificatesv1.GroupName, Version: "*",
 			Resource: "signers", Name: name,
 		})

@@ -68,13 +68,13 @@ func podSubresources() []catalog.Subresource {
 
 // podGracePeriod returns the requested grace period, else the pod's. It is 0 for a pod that is unscheduled or has
 // ended.
-func podGracePeriod(obj object.Object, asked *int64) int64 {
+func podGracePeriod(obj object.Object, requested *int64) int64 {
 	switch phase := object.String(obj, "status", "phase"); {
 	case object.String(obj, "spec", "nodeName") == "", phase == string(corev1.PodFailed),
 		phase == string(corev1.PodSucceeded):
 		return 0
-	case asked != nil:
-		return atLeastOne(*asked)
+	case requested != nil:
+		return atLeastOne(*requested)
 	}
 	spec, _ := obj["spec"].(map[string]any)
 	period, _ := spec["terminationGracePeriodSeconds"].(int64)

@@ -56,20 +56,20 @@ func flowSubject(val *rule.Validation, p rule.Value) {
 		return
 	}
 	for _, k := range kinds {
-		at, who := p.Path.Child(k[1]), object.Map(s, k[1])
+		at, subject := p.Path.Child(k[1]), object.Map(s, k[1])
 		switch {
-		case k[0] != kind && who != nil:
+		case k[0] != kind && subject != nil:
 			val.Forbidden(at, fmt.Sprintf("%s is forbidden when subject kind is not '%s'", k[1], k[0]))
-		case k[0] == kind && who == nil:
+		case k[0] == kind && subject == nil:
 			val.Required(at, fmt.Sprintf("%s is required when subject kind is '%s'", k[1], k[0]))
 		case k[0] == kind:
-			flowWho(val, kind, who, at)
+			flowWho(val, kind, subject, at)
 		}
 	}
 }
 
-func flowWho(val *rule.Validation, kind string, who object.Object, path *field.Path) {
-	name := object.String(who, "name")
+func flowWho(val *rule.Validation, kind string, subject object.Object, path *field.Path) {
+	name := object.String(subject, "name")
 	if name == "" {
 		val.Required(path.Child("name"), "")
 	}
@@ -79,7 +79,7 @@ func flowWho(val *rule.Validation, kind string, who object.Object, path *field.P
 	if name != "" && name != "*" {
 		val.Invalids(path.Child("name"), name, apivalidation.ValidateServiceAccountName(name, false))
 	}
-	if ns := object.String(who, "namespace"); ns == "" {
+	if ns := object.String(subject, "namespace"); ns == "" {
 		val.Required(path.Child("namespace"), "must specify namespace for service account")
 	} else {
 		val.Invalids(path.Child("namespace"), ns, apivalidation.ValidateNamespaceName(ns, false))
@@ -97,12 +97,12 @@ func flowRule(val *rule.Validation, p rule.Value) {
 var requestVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"}
 
 // all validates a list in which "*" means everything and must be alone. It reports whether the list has it.
-func all(val *rule.Validation, path *field.Path, list []string, what string) bool {
+func all(val *rule.Validation, path *field.Path, list []string, values string) bool {
 	if !slices.Contains(list, "*") {
 		return false
 	}
 	if len(list) > 1 {
-		val.Invalid(path, list, "if '*' is present, must not specify other "+what)
+		val.Invalid(path, list, "if '*' is present, must not specify other "+values)
 	}
 	return true
 }

@@ -123,21 +123,21 @@ func CheckAnnotationsMatch(val *rule.Validation, meta, spec object.Object, path 
 	})
 }
 
-func profileMatches(val *rule.Validation, what, annotation string, profile object.Object, path *field.Path) {
+func profileMatches(val *rule.Validation, noun, annotation string, profile object.Object, path *field.Path) {
 	matches := true
 	switch object.String(profile, "type") {
 	case "Unconfined":
 		matches = annotation == "unconfined"
 	case "RuntimeDefault":
-		matches = annotation == "runtime/default" || what == "seccomp" && annotation == "docker/default"
+		matches = annotation == "runtime/default" || noun == "seccomp" && annotation == "docker/default"
 	case "Localhost":
 		var file string
 		if file, matches = strings.CutPrefix(annotation, "localhost/"); matches &&
 			profile["localhostProfile"] != any(file) {
-			val.Forbidden(path.Child("localhostProfile"), what+" profile in annotation and field must match")
+			val.Forbidden(path.Child("localhostProfile"), noun+" profile in annotation and field must match")
 		}
 	}
 	if !matches {
-		val.Forbidden(path.Child("type"), what+" type in annotation and field must match")
+		val.Forbidden(path.Child("type"), noun+" type in annotation and field must match")
 	}
 }

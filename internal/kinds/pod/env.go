@@ -122,26 +122,26 @@ func resourceRef(val *rule.Validation, ref object.Object, inVolume bool, path *f
 	if q.IsZero() {
 		return
 	}
-	allowed, what := byteDivisors, ""
+	allowed, value := byteDivisors, ""
 	switch {
 	case strings.HasSuffix(name, "s.cpu"):
-		allowed, what = []string{"1m", "1"}, "cpu"
+		allowed, value = []string{"1m", "1"}, "cpu"
 	case strings.HasSuffix(name, "s.memory"):
-		what = "memory"
+		value = "memory"
 	case strings.HasSuffix(name, "s.ephemeral-storage"):
-		what = "local ephemeral storage"
+		value = "local ephemeral storage"
 	case huge:
-		what = "hugepages"
+		value = "hugepages"
 	}
-	if what == "" || slices.Contains(allowed, q.String()) || !huge && !slices.Contains(resourceFields, name) {
+	if value == "" || slices.Contains(allowed, q.String()) || !huge && !slices.Contains(resourceFields, name) {
 		return
 	}
 	list := strings.Join(allowed, ", ")
-	if what == "cpu" {
+	if value == "cpu" {
 		list = strings.Join(allowed, " and ")
 	}
 	val.Invalid(path.Child("divisor"), name,
-		fmt.Sprintf("only divisor's values %s are supported with the %s resource", list, what))
+		fmt.Sprintf("only divisor's values %s are supported with the %s resource", list, value))
 }
 
 func envFrom(val *rule.Validation, p rule.Value) {

@@ -132,7 +132,7 @@ func windowsOptions(val *rule.Validation, p rule.Value) {
 	if !ok {
 		return
 	}
-	wrong := func(what string) { val.Invalid(p.Path.Child("runAsUserName"), name, what) }
+	wrong := func(noun string) { val.Invalid(p.Path.Child("runAsUserName"), name, noun) }
 	switch {
 	case name == "":
 		wrong("runAsUserName cannot be an empty string")

@@ -284,13 +284,13 @@ func warnFiles(w *rule.Warnings, volume object.Object) {
 	for _, source := range []struct{ field, kind, name string }{{"configMap", "ConfigMap", "name"},
 		{"secret", "Secret", "secretName"}, {"downwardAPI", "DownwardAPI", ""}} {
 		s := object.Map(volume, source.field)
-		what := source.kind
+		kind := source.kind
 		if source.name != "" {
-			what = fmt.Sprintf("%s %q", source.kind, object.String(s, source.name))
+			kind = fmt.Sprintf("%s %q", source.kind, object.String(s, source.name))
 		}
 		var seen []file
 		for _, f := range filesOf(s, "") {
-			seen = warnAddFile(w, seen, f, name, what)
+			seen = warnAddFile(w, seen, f, name, kind)
 		}
 	}
 	var seen []file
@@ -305,12 +305,12 @@ func warnFiles(w *rule.Warnings, volume object.Object) {
 	}
 }
 
-func warnAddFile(w *rule.Warnings, seen []file, f file, volume, what string) []file {
+func warnAddFile(w *rule.Warnings, seen []file, f file, volume, kind string) []file {
 	f.path = strings.TrimRight(f.path, "/")
 	for _, other := range seen {
 		if f.path != "" && other.path != "" &&
 			(strings.HasPrefix(f.path+"/", other.path+"/") || strings.HasPrefix(other.path+"/", f.path+"/")) {
-			w.AddText(fmt.Sprintf("volume %q (%s): overlapping paths: %s with %s", volume, what, f, other))
+			w.AddText(fmt.Sprintf("volume %q (%s): overlapping paths: %s with %s", volume, kind, f, other))
 		}
 	}
 	return append(seen, f)

@@ -78,15 +78,15 @@ func resourceSlice(val *rule.Validation, p rule.Value) {
 
 // sliceNodes requires exactly one way to select the nodes of the devices.
 func sliceNodes(val *rule.Validation, spec object.Object, path *field.Path) {
-	var ways []string
+	var fields []string
 	if name, ok := spec["nodeName"].(string); ok && name == "" {
 		val.Invalid(path.Child("nodeName"), name, "must be either unset or set to a non-empty string")
 	} else if ok {
-		ways = append(ways, "`nodeName`")
+		fields = append(fields, "`nodeName`")
 		val.Invalids(path.Child("nodeName"), name, validation.IsDNS1123Subdomain(name))
 	}
 	if s := object.Map(spec, "nodeSelector"); s != nil {
-		ways = append(ways, "`nodeSelector`")
+		fields = append(fields, "`nodeSelector`")
 		val.Block("NodeSelector", s, nil, path.Child("nodeSelector"))
 		if len(rule.Objects(s["nodeSelectorTerms"])) != 1 {
 			val.Invalid(path.Child("nodeSelector", "nodeSelectorTerms"), s["nodeSelectorTerms"],
@@ -96,22 +96,22 @@ func sliceNodes(val *rule.Validation, spec object.Object, path *field.Path) {
 	for _, name := range []string{"allNodes", "perDeviceNodeSelection"} {
 		switch spec[name] {
 		case true:
-			ways = append(ways, "`"+name+"`")
+			fields = append(fields, "`"+name+"`")
 		case false:
 			val.Invalid(path.Child(name), false, "must be either unset or set to true")
 		}
 	}
-	oneWay(val, ways, "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required",
+	oneWay(val, fields, "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required",
 		", but multiple fields are set", path)
 }
 
-func oneWay(val *rule.Validation, ways []string, rule, several string, path *field.Path) {
-	switch len(ways) {
+func oneWay(val *rule.Validation, fields []string, rule, several string, path *field.Path) {
+	switch len(fields) {
 	case 0:
 		val.Required(path, rule)
 	case 1:
 	default:
-		val.Invalid(path, "{"+strings.Join(ways, ", ")+"}", rule+several)
+		val.Invalid(path, "{"+strings.Join(fields, ", ")+"}", rule+several)
 	}
 }
 
@@ -165,24 +165,24 @@ func device(val *rule.Validation, d, old object.Object, byDevice bool, path *fie
 
 // deviceNodes requires exactly one way to select the nodes of a device.
 func deviceNodes(val *rule.Validation, d object.Object, path *field.Path) {
-	var ways []string
+	var fields []string
 	if name, ok := d["nodeName"].(string); ok && name == "" {
 		val.Invalid(path.Child("nodeName"), name, "must not be empty")
 	} else if ok {
-		ways = append(ways, "`nodeName`")
+		fields = append(fields, "`nodeName`")
 		val.Invalids(path.Child("nodeName"), name, validation.IsDNS1123Subdomain(name))
 	}
 	if s := object.Map(d, "nodeSelector"); s != nil {
-		ways = append(ways, "`nodeSelector`")
+		fields = append(fields, "`nodeSelector`")
 		val.Block("NodeSelector", s, nil, path.Child("nodeSelector"))
 	}
 	switch d["allNodes"] {
 	case true:
-		ways = append(ways, "`allNodes`")
+		fields = append(fields, "`allNodes`")
 	case false:
 		val.Invalid(path.Child("allNodes"), false, "must be either unset or set to true")
 	}
-	oneWay(val, ways,
+	oneWay(val, fields,
 		"exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec", "", path)
 }
 

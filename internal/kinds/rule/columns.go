@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// Columns and cells equal those of kube-apiserver's printers (pkg/printers/internalversion). Unlike the columns of a
-// CustomResourceDefinition, those of a built-in kind are complete, and include Name.
+// Columns and cells equal the output of kube-apiserver's printers (pkg/printers/internalversion). Unlike the columns of
+// a CustomResourceDefinition, the columns of a built-in kind are complete, and include Name.
 
 // parseColumns parses lines of name, type, format, priority and description, separated by tabs.
 func parseColumns(lines []string) ([]catalog.Column, error) {

@@ -39,7 +39,7 @@ func (t *Text) parseDefaults(imports []*Text) (defaults, error) {
 		maps.Copy(out, d)
 	}
 	for head, lines := range t.sections {
-		if head.what != "defaults" {
+		if head.keyword != "defaults" {
 			continue
 		}
 		if out[head.of] != nil {

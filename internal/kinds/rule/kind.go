@@ -67,7 +67,7 @@ type Kind struct {
 	Form *catalog.Form
 }
 
-// Group is an API group in one version. The priorities equal those of kube-apiserver's own APIService objects.
+// Group is an API group in one version. The priorities equal the ones in kube-apiserver's own APIService objects.
 type Group struct {
 	Name, Version string
 	// Priority orders groups in discovery.

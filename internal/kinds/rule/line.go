@@ -155,7 +155,7 @@ func (val *Validation) number(c *line, p Value) {
 
 // union requires exactly one of the fields. Some have another name in errors about their content, and a third in the
 // error about additional fields.
-func (val *Validation) union(what string, lines []*line, obj object.Object, path *field.Path) {
+func (val *Validation) union(noun string, lines []*line, obj object.Object, path *field.Path) {
 	found := false
 	for _, c := range lines {
 		name := c.path[0].name
@@ -171,14 +171,14 @@ func (val *Validation) union(what string, lines []*line, obj object.Object, path
 			refused = c.args[2]
 		}
 		if found {
-			val.Forbidden(path.Child(refused), "may not specify more than 1 "+what)
+			val.Forbidden(path.Child(refused), "may not specify more than 1 "+noun)
 			continue
 		}
 		found = true
 		val.Block(c.args[0], v, nil, path.Child(inside))
 	}
 	if !found {
-		val.Required(path, "must specify a "+what)
+		val.Required(path, "must specify a "+noun)
 	}
 }
 

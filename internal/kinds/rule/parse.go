@@ -40,7 +40,7 @@ func (t *Text) parseRules(imports []*Text, functions Functions) (blocks, error) 
 		maps.Copy(out, b)
 	}
 	for head, lines := range t.sections {
-		if head.what != "rules" {
+		if head.keyword != "rules" {
 			continue
 		}
 		if out[head.of] != nil {

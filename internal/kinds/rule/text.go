@@ -32,7 +32,7 @@ type Text struct {
 }
 
 // section is the heading of a part of a text: columns, defaults or rules, and the kind or type.
-type section struct{ what, of string }
+type section struct{ keyword, of string }
 
 // NewText returns the texts (*.txt) of a group. Its rules may name functions, and types of imports.
 //
@@ -98,16 +98,17 @@ func (t *Text) read(files fs.FS) error {
 			switch {
 			case l == "" || l[0] == '#':
 			case l[0] != '\t':
-				what, of, _ := strings.Cut(l, " ")
-				head = section{what, of}
-				if what != "columns" && what != "defaults" && what != "rules" || of == "" || strings.Contains(of, " ") {
+				keyword, of, _ := strings.Cut(l, " ")
+				head = section{keyword, of}
+				if keyword != "columns" && keyword != "defaults" && keyword != "rules" || of == "" ||
+					strings.Contains(of, " ") {
 					return fmt.Errorf("%s:%d: %q is neither columns, defaults nor rules of a type", name, n, l)
 				}
 				if t.sections[head] != nil {
 					return fmt.Errorf("%s:%d: %s is there already", name, n, l)
 				}
 				t.sections[head] = []string{}
-			case head.what == "":
+			case head.keyword == "":
 				return fmt.Errorf("%s:%d: %q stands before the first head", name, n, l)
 			default:
 				t.sections[head] = append(t.sections[head], l[1:])
@@ -121,7 +122,7 @@ func (t *Text) read(files fs.FS) error {
 func (t *Text) functionNames() map[string]string {
 	used := map[string]string{}
 	for head, lines := range t.sections {
-		if head.what != "rules" {
+		if head.keyword != "rules" {
 			continue
 		}
 		for _, l := range lines {
@@ -145,13 +146,13 @@ func (t *Text) Verify(kinds []*catalog.Resource) error {
 	for head, lines := range t.sections {
 		for _, l := range lines {
 			if words := strings.Fields(l); len(words) > 2 && (words[1] == ":" || words[1] == "|") {
-				used[section{head.what, words[2]}] = true
+				used[section{head.keyword, words[2]}] = true
 			}
 		}
 	}
 	for head := range t.sections {
 		kind, _, _ := strings.Cut(head.of, "/")
-		switch head.what {
+		switch head.keyword {
 		case "columns":
 			if !known[head.of] {
 				problems = append(problems, fmt.Errorf("columns of %s, which is no kind", head.of))

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// kept caches compressed documents up to a limit. The key contains the document's hash, so no entry is ever stale;
-// unused entries are evicted by age.
-type kept struct {
+// documentCache caches compressed documents up to a limit. The key contains the document's hash, so no entry is ever
+// stale; unused entries are evicted by age.
+type documentCache struct {
 	limit int
 
 	mu    sync.Mutex
@@ -34,7 +34,7 @@ type entry struct {
 }
 
 // get returns the compressed document of k, or nil.
-func (c *kept) get(k key) []byte {
+func (c *documentCache) get(k key) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.byKey[k]
@@ -47,7 +47,7 @@ func (c *kept) get(k key) []byte {
 
 // put caches packed if it is small enough. It evicts older documents; during a scan only those of other kinds and
 // forms, because a client that reads all parts of v2 in a row would otherwise evict each before its next use.
-func (c *kept) put(k key, packed []byte, scan bool) {
+func (c *documentCache) put(k key, packed []byte, scan bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(packed) > c.limit/2 || c.byKey[k] != nil {
@@ -74,13 +74,13 @@ func (c *kept) put(k key, packed []byte, scan bool) {
 	c.size += len(packed)
 }
 
-func (c *kept) removeLocked(e *list.Element) {
+func (c *documentCache) removeLocked(e *list.Element) {
 	old := c.order.Remove(e).(*entry)
 	delete(c.byKey, old.key)
 	c.size -= len(old.packed)
 }
 
-func (c *kept) drop() {
+func (c *documentCache) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.size, c.byKey = 0, nil

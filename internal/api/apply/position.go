@@ -2,10 +2,10 @@ package apply
 
 import "github.com/bowsprit/bowsprit/internal/object/schema"
 
-// place is a position in an object's schema, as seen by ownership: the possible shapes of a value, and whether it is
-// granular (owned field by field) or atomic (owned as a whole). The rules are those by which Kubernetes converts the
-// OpenAPI schema of a definition for structured-merge-diff (k8s.io/kube-openapi/pkg/schemaconv).
-type place struct {
+// position is a position in an object's schema, as seen by ownership: the possible shapes of a value, and whether it is
+// granular (owned field by field) or atomic (owned as a whole). The rules equal Kubernetes' conversion of a
+// definition's OpenAPI schema for structured-merge-diff (k8s.io/kube-openapi/pkg/schemaconv).
+type position struct {
 	node *schema.Node
 	// preserve is true if unknown fields are kept here: x-kubernetes-preserve-unknown-fields applies to all
 	// descendants.
@@ -51,24 +51,24 @@ var (
 )
 
 // rootOf is the top of an object. root is nil for a version without a schema.
-func rootOf(root *schema.Node, preserveUnknown bool) place {
+func rootOf(root *schema.Node, preserveUnknown bool) position {
 	if root == nil {
-		return place{node: deduced, preserve: preserveUnknown, global: preserveUnknown}
+		return position{node: deduced, preserve: preserveUnknown, global: preserveUnknown}
 	}
-	return place{node: root, preserve: preserveUnknown || root.PreserveUnknown, root: true, global: preserveUnknown}
+	return position{node: root, preserve: preserveUnknown || root.PreserveUnknown, root: true, global: preserveUnknown}
 }
 
-// at returns the place of n below p. Sensitive values are atomic, because managedFields must not show the names inside
-// them to everyone.
-func (p place) at(n *schema.Node) place {
+// at returns the position of n below p. Sensitive values are atomic, because managedFields must not show the names
+// inside them.
+func (p position) at(n *schema.Node) position {
 	if n.Sensitive {
-		return place{node: untyped, global: p.global}
+		return position{node: untyped, global: p.global}
 	}
-	return place{node: n, preserve: p.preserve || n.PreserveUnknown, root: n.Embedded, global: p.global}
+	return position{node: n, preserve: p.preserve || n.PreserveUnknown, root: n.Embedded, global: p.global}
 }
 
 // shapes returns the possible shapes of a value here, apart from null.
-func (p place) shapes() (scalar, list, object bool) {
+func (p position) shapes() (scalar, list, object bool) {
 	switch p.node.Type {
 	case "":
 		return true, true, true
@@ -82,14 +82,14 @@ func (p place) shapes() (scalar, list, object bool) {
 }
 
 // atomicList and atomicMap report whether a list or map here is owned as a whole.
-func (p place) atomicList() bool {
+func (p position) atomicList() bool {
 	return p.node.ListType != "set" && p.node.ListType != "map"
 }
 
-func (p place) atomicMap() bool { return p.node == untyped || p.node.MapType == "atomic" }
+func (p position) atomicMap() bool { return p.node == untyped || p.node.MapType == "atomic" }
 
 // implied are the fields that every object has.
-func (p place) implied(name string) *schema.Node {
+func (p position) implied(name string) *schema.Node {
 	if p.root {
 		switch name {
 		case "apiVersion", "kind":
@@ -101,14 +101,14 @@ func (p place) implied(name string) *schema.Node {
 	return nil
 }
 
-// field returns the place of a field. declared is false if the schema does not name it, ok is false if it must not
+// field returns the position of a field. declared is false if the schema does not name it, ok is false if it must not
 // exist.
-func (p place) field(name string) (child place, declared, ok bool) {
+func (p position) field(name string) (child position, declared, ok bool) {
 	if p.node == deduced || p.node == untyped {
 		return p, false, true
 	}
 	if n := p.implied(name); n != nil {
-		return place{node: n, preserve: p.global, global: p.global}, true, true
+		return position{node: n, preserve: p.global, global: p.global}, true, true
 	}
 	if n := p.node.Properties[name]; n != nil {
 		return p.at(n), true, true
@@ -117,23 +117,23 @@ func (p place) field(name string) (child place, declared, ok bool) {
 	return child, false, ok
 }
 
-// rest is the place of fields that the schema does not name.
-func (p place) rest() (child place, ok bool) {
+// rest is the position of fields that the schema does not name.
+func (p position) rest() (child position, ok bool) {
 	switch {
 	case p.node == deduced || p.node == untyped:
 		return p, true
 	case p.node.AdditionalProperties != nil:
 		return p.at(p.node.AdditionalProperties), true
 	case p.node.AllowsAdditional, p.preserve, len(p.node.Properties) == 0 && !p.root:
-		return place{node: deduced, global: p.global}, true
+		return position{node: deduced, global: p.global}, true
 	}
-	return place{}, false
+	return position{}, false
 }
 
-// item is the place of a list's items.
-func (p place) item() place {
+// item is the position of a list's items.
+func (p position) item() position {
 	if p.node == deduced || p.node == untyped || p.node.Items == nil {
-		return place{node: untyped, global: p.global}
+		return position{node: untyped, global: p.global}
 	}
 	return p.at(p.node.Items)
 }
