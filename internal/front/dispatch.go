@@ -17,7 +17,7 @@ import (
 )
 
 // Handler answers a request. r has a request.Scope and its deadline in its context.
-type Handler func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info)
+type Handler func(w http.ResponseWriter, r *http.Request, info *request.Info, u user.Info)
 
 // Elsewhere returns the handler of a request that another server answers, and nil for all other requests.
 type Elsewhere func(r *http.Request, info *request.Info) Handler
@@ -94,19 +94,19 @@ func (r routes) find(path string) Handler {
 }
 
 // Dispatch implements chain.Behind.
-func (s *Server) Dispatch(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+func (s *Server) Dispatch(w http.ResponseWriter, r *http.Request, info *request.Info, u user.Info) {
 	if elsewhere := s.config.Elsewhere; elsewhere != nil {
 		if h := elsewhere(r, info); h != nil {
-			h(w, r, info, who)
+			h(w, r, info, u)
 			return
 		}
 	}
 	if info.IsResource {
-		s.config.Resources(w, r, info, who)
+		s.config.Resources(w, r, info, u)
 		return
 	}
 	if h := s.routes.find(info.Path); h != nil {
-		h(w, r, info, who)
+		h(w, r, info, u)
 		return
 	}
 	codec.WriteError(w, r, generic(http.StatusNotFound, r.Method))

@@ -75,9 +75,9 @@ func TestAnswers(t *testing.T) {
 		c.Paths = map[string]Handler{"/openid/": text("openid"), "/one": text("one")}
 	})
 	for _, tc := range []struct {
-		method, target, who string
-		code                int
-		body                string // of a response that is not a Status, else its message
+		method, target, name string
+		code                 int
+		body                 string // of a response that is not a Status, else its message
 	}{
 		{"GET", "/api/v1/pods", "root", 200, "objects"},
 		{"GET", "/api", "root", 200, "discovery /api"},
@@ -113,13 +113,13 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/livez/ping", "root", 200, "ok"},
 		{"GET", "/livez/none", "root", 404, "404 page not found\n"},
 	} {
-		w := servetest.Do(s, tc.method, tc.target, "Test-User: "+tc.who)
+		w := servetest.Do(s, tc.method, tc.target, "Test-User: "+tc.name)
 		body := w.Body.String()
 		if strings.Contains(body, `"Status"`) {
 			body = servetest.Status(t, w).Message
 		}
 		if w.Code != tc.code || body != tc.body {
-			t.Errorf("%s %s by %q: %d %q, want %d %q", tc.method, tc.target, tc.who, w.Code, body, tc.code, tc.body)
+			t.Errorf("%s %s by %q: %d %q, want %d %q", tc.method, tc.target, tc.name, w.Code, body, tc.code, tc.body)
 		}
 		if got := w.Header().Get("Cache-Control"); got != "no-cache, private" {
 			t.Errorf("%s %s: Cache-Control %q", tc.method, tc.target, got)

@@ -95,8 +95,8 @@ func protocols(t *testing.T, f func(t *testing.T, protocol int)) {
 func TestServe(t *testing.T) {
 	t.Parallel()
 	protocols(t, func(t *testing.T, protocol int) {
-		r := run(t, func(w http.ResponseWriter, _ *http.Request, _ *request.Info, who user.Info) {
-			_, _ = io.WriteString(w, who.GetName())
+		r := run(t, func(w http.ResponseWriter, _ *http.Request, _ *request.Info, u user.Info) {
+			_, _ = io.WriteString(w, u.GetName())
 		}, nil)
 		resp, body := r.get(t, r.client(t, protocol, r.pki), "/api/v1/pods")
 		if resp.StatusCode != 200 || body != "kubernetes-admin" || resp.ProtoMajor != protocol {

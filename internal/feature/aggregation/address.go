@@ -75,9 +75,9 @@ func (a *aggregator) route(ctx context.Context, r *remote) (route, error) {
 // retries is the number of further addresses that are tried if a connection cannot be opened.
 const retries = 3
 
-func (a *aggregator) current(known *addresses) bool {
+func (a *aggregator) current(current *addresses) bool {
 	for i, prefix := range []string{ref.Services.Prefix, ref.EndpointSlices.Prefix, ref.Endpoints.Prefix} {
-		if !a.host.View.Collection(prefix).IsCurrent(known.from[i]) {
+		if !a.host.View.Collection(prefix).IsCurrent(current.from[i]) {
 			return false
 		}
 	}

@@ -35,7 +35,7 @@ type aggregator struct {
 	settings Settings
 	resolver webhook.Resolver
 	proxy    *httputil.ReverseProxy
-	keep     *keeper
+	keep     *documentStore
 	metrics  *metrics
 	// certificates counts servers with certificates that current clients do not accept.
 	certificates *webhook.Certificates
@@ -66,7 +66,7 @@ func newAggregator(h *part.Host, s Settings) *aggregator {
 	a := &aggregator{
 		host: h, settings: s, resolver: webhook.Resolver{Catalog: h.Catalog, View: h.View}, begun: make(chan struct{}),
 		queue: workqueue.NewTypedDelayingQueue[string](), documents: workqueue.NewTypedDelayingQueue[string](),
-		keep: newKeeper(h.Dir), metrics: newMetrics(),
+		keep: newDocumentStore(h.Dir), metrics: newMetrics(),
 		certificates: webhook.NewCertificates("apiserver_kube_aggregator"),
 	}
 	a.begin = sync.OnceFunc(func() { close(a.begun) })
@@ -337,7 +337,7 @@ func (a *aggregator) reconcile(ctx context.Context, name string) {
 		return
 	}
 	now := a.host.Now()
-	s, listed := a.check(ctx, r)
+	s, body := a.check(ctx, r)
 	if ctx.Err() != nil {
 		return
 	}
@@ -345,11 +345,11 @@ func (a *aggregator) reconcile(ctx context.Context, name string) {
 	was := r.state.Load()
 	r.set(s)
 	if s.available() || s.answered { // clients that wait for the condition then find it in discovery
-		a.learn(ctx, r, listed)
+		a.learn(ctx, r, body)
 	}
 	r.backend.rest()
 	if was.available() != s.available() {
-		a.host.Log.Info("an aggregated API is available or not", "apiService", name, "available", s.available(),
+		a.host.Log.Info("availability of an aggregated API changed", "apiService", name, "available", s.available(),
 			"reason", s.reason, "message", s.message)
 	}
 	a.mu.Lock()
@@ -359,7 +359,7 @@ func (a *aggregator) reconcile(ctx context.Context, name string) {
 	a.mu.Unlock()
 	a.metrics.set(name, s)
 	if err := a.report(ctx, name, s); err != nil && ctx.Err() == nil {
-		a.host.Log.Info("the status of an APIService cannot be written; it is tried again after the next check",
+		a.host.Log.Info("the status of an APIService cannot be written; retried after the next check",
 			"apiService", name, "error", err)
 	}
 	if s.available() {

@@ -23,7 +23,7 @@ import (
 
 // check checks whether the other server is available, and returns the resources that it lists. Reasons and messages
 // equal the ones of kube-aggregator's remote available controller.
-func (a *aggregator) check(ctx context.Context, r *remote) (s *state, listed []byte) {
+func (a *aggregator) check(ctx context.Context, r *remote) (s *state, body []byte) {
 	failed := func(reason, format string, args ...any) *state {
 		return &state{status: apiregistrationv1.ConditionFalse, reason: reason, message: fmt.Sprintf(format, args...)}
 	}
@@ -54,13 +54,13 @@ func (a *aggregator) check(ctx context.Context, r *remote) (s *state, listed []b
 				where.Name, where.Namespace, port), nil
 		}
 	}
-	listed, err := a.probe(ctx, r)
+	body, err := a.probe(ctx, r)
 	if err != nil {
 		s := failed("FailedDiscoveryCheck", "%s", err)
 		s.answered = errors.As(err, new(*statusError))
 		return s, nil
 	}
-	return &state{status: apiregistrationv1.ConditionTrue, reason: "Passed", message: "all checks passed"}, listed
+	return &state{status: apiregistrationv1.ConditionTrue, reason: "Passed", message: "all checks passed"}, body
 }
 
 // endpoints reports whether a service has EndpointSlices or Endpoints, and whether one of them has a ready address with
@@ -114,31 +114,31 @@ func (a *aggregator) probe(ctx context.Context, r *remote) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	listed, err := a.probeOnce(ctx, r)
+	body, err := a.probeOnce(ctx, r)
 	if err == nil || ctx.Err() != nil {
-		return listed, err
+		return body, err
 	}
 	type result struct {
-		listed []byte
-		err    error
+		body []byte
+		err  error
 	}
 	results := make(chan result, probes-1) // room for all, so that no sender blocks
 	for range probes - 1 {
 		go func() {
-			listed, err := a.probeOnce(ctx, r)
-			results <- result{listed, err}
+			body, err := a.probeOnce(ctx, r)
+			results <- result{body, err}
 		}()
 	}
 	var last result
 	for range probes - 1 {
-		if one := <-results; last.listed == nil {
+		if one := <-results; last.body == nil {
 			last = one
 			if one.err == nil {
 				cancel() // aborts the others
 			}
 		}
 	}
-	return last.listed, last.err
+	return last.body, last.err
 }
 
 func (a *aggregator) probeOnce(ctx context.Context, r *remote) ([]byte, error) {

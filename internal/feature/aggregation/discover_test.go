@@ -58,16 +58,16 @@ func (c *cluster) back(path string) {
 	}
 }
 
-// described is a server that lists its resources in the aggregated form, under an ETag.
-type described struct {
-	mu     sync.Mutex
-	body   string        // "" means 503
-	broken bool          // the check, which requests another path, fails
-	asked  []string      // If-None-Match of each request
-	next   chan struct{} // closed and replaced at each request
+// discoveryServer is a server that lists its resources in the aggregated form, under an ETag.
+type discoveryServer struct {
+	mu       sync.Mutex
+	body     string        // "" means 503
+	broken   bool          // the check, which requests another path, fails
+	requests []string      // If-None-Match of each request
+	next     chan struct{} // closed and replaced at each request
 }
 
-func (d *described) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *discoveryServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/apis" {
 		if r.Header.Get("Accept") != "" { // like a server that has only the aggregated form
 			w.WriteHeader(http.StatusNotAcceptable)
@@ -81,7 +81,7 @@ func (d *described) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked = append(d.asked, r.Header.Get("If-None-Match"))
+	d.requests = append(d.requests, r.Header.Get("If-None-Match"))
 	close(d.next)
 	d.next = make(chan struct{})
 	switch {
@@ -97,11 +97,11 @@ func (d *described) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // await makes the server fetch until it has sent the given etag.
-func (d *described) await(c *cluster, etag string) {
+func (d *discoveryServer) await(c *cluster, etag string) {
 	c.Helper()
 	for {
 		d.mu.Lock()
-		found, next := slices.Contains(d.asked, etag), d.next
+		found, next := slices.Contains(d.requests, etag), d.next
 		d.mu.Unlock()
 		if found {
 			return
@@ -119,7 +119,7 @@ func (d *described) await(c *cluster, etag string) {
 // in, and only after changes.
 func TestAggregatedForm(t *testing.T) {
 	c := start(t)
-	d := &described{next: make(chan struct{})}
+	d := &discoveryServer{next: make(chan struct{})}
 	b := serveBackend(t, nil)
 	b.Config.Handler = d
 	c.service()
@@ -166,7 +166,7 @@ func TestRestart(t *testing.T) {
 	if v := c.discovered(group); len(v.Resources) != 1 {
 		t.Fatalf("before: %+v", v)
 	}
-	b.set(func(b *backend) { b.listed = "" })
+	b.set(func(b *backend) { b.resources = "" })
 	if err := server.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("afterwards: %+v", v)
 	}
 	c.condition("v1."+group, func(status, _, _ string) bool { return status == "False" })
-	b.set(func(b *backend) { b.listed = strings.ReplaceAll(flunders, `"flunders`, `"plunders`) })
+	b.set(func(b *backend) { b.resources = strings.ReplaceAll(flunders, `"flunders`, `"plunders`) })
 	c.back("/apis/" + group + "/v1")
 	c.available()
 	if v := c.discovered(group); v.Freshness != apidiscoveryv2.DiscoveryFreshnessCurrent || len(v.Resources) != 1 ||

@@ -24,7 +24,7 @@ type documents struct {
 	resources []apidiscoveryv2.APIResourceDiscovery
 	// stale is true if the other server's current list of resources is unusable, or not known yet.
 	stale  bool
-	v3, v2 *kept
+	v3, v2 *savedDocument
 }
 
 // note replaces the documents of the other server by the result of change, and saves them.
@@ -41,9 +41,9 @@ func (a *aggregator) note(r *remote, change func(*documents)) {
 }
 
 // learn updates the resources of the other server. listed is its response to the check.
-func (a *aggregator) learn(ctx context.Context, r *remote, listed []byte) {
+func (a *aggregator) learn(ctx context.Context, r *remote, body []byte) {
 	old := r.documents.Load()
-	next, err := a.discover(ctx, r, old, listed)
+	next, err := a.discover(ctx, r, old, body)
 	if ctx.Err() != nil {
 		return
 	}
@@ -72,8 +72,8 @@ const (
 
 // discover requests the aggregated discovery document of the other server. For a server without it, it uses the
 // resources listed by the check.
-func (a *aggregator) discover(ctx context.Context, r *remote, old *documents, listed []byte) (*documents, error) {
-	out, err := a.get(ctx, r, &question{
+func (a *aggregator) discover(ctx context.Context, r *remote, old *documents, body []byte) (*documents, error) {
+	out, err := a.get(ctx, r, &documentRequest{
 		path: "/apis", accept: acceptAggregated, etag: old.etag, timeout: describeTimeout, limit: maxListed,
 	})
 	switch {
@@ -81,17 +81,17 @@ func (a *aggregator) discover(ctx context.Context, r *remote, old *documents, li
 		return old, nil
 	case err == nil && out.code == http.StatusOK && isAggregated(out.contentType):
 		resources, err := resourcesIn(out.body, r.version)
-		return described(out.body, out.etag, resources, err)
+		return newDocuments(out.body, out.etag, resources, err)
 	}
-	resources, failed := resourcesOf(listed)
+	resources, failed := resourcesOf(body)
 	if failed != nil && err != nil {
 		return nil, err
 	}
-	return described(listed, "", resources, failed)
+	return newDocuments(body, "", resources, failed)
 }
 
-// described returns documents with the resources read from body.
-func described(
+// newDocuments returns documents with the resources read from body.
+func newDocuments(
 	body []byte, etag string, resources []apidiscoveryv2.APIResourceDiscovery, err error,
 ) (*documents, error) {
 	if err != nil {
@@ -143,12 +143,12 @@ func fillKinds(r *apidiscoveryv2.APIResourceDiscovery) {
 }
 
 // resourcesOf converts a list of resources, keeping its order.
-func resourcesOf(listed []byte) ([]apidiscoveryv2.APIResourceDiscovery, error) {
-	if len(listed) == 0 {
+func resourcesOf(body []byte) ([]apidiscoveryv2.APIResourceDiscovery, error) {
+	if len(body) == 0 {
 		return nil, errTooLong
 	}
 	var list metav1.APIResourceList
-	if err := json.Unmarshal(listed, &list); err != nil {
+	if err := json.Unmarshal(body, &list); err != nil {
 		return nil, err
 	}
 	var out []apidiscoveryv2.APIResourceDiscovery

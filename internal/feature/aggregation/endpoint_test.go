@@ -40,7 +40,9 @@ func outside(t *testing.T) string {
 func TestEndpoints(t *testing.T) {
 	c := start(t)
 	ip := outside(t)
-	b := &backend{listed: flunders, handler: func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }}
+	b := &backend{resources: flunders, handler: func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(w, r.Body)
+	}}
 	pair, ca := certificate(t, "api.default.svc")
 	b.ca = ca
 	b.Server = httptest.NewUnstartedServer(b)

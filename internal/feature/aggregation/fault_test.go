@@ -70,7 +70,7 @@ func TestFaults(t *testing.T) {
 	if code, body := c.do("GET", anyone, ""); code != 200 || body != "fine" {
 		t.Errorf("afterwards: %d %s", code, body)
 	}
-	b.set(func(b *backend) { b.listed = strings.Repeat(" ", 5<<20) + flunders })
+	b.set(func(b *backend) { b.resources = strings.Repeat(" ", 5<<20) + flunders })
 	c.must("PATCH", "/api/v1/namespaces/default/services/api", `{"metadata":{"labels":{"a":"b"}}}`,
 		"Content-Type: application/merge-patch+json")
 	if code, body := c.do("GET", anyone, ""); code != 200 || body != "fine" {

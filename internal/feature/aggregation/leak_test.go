@@ -61,7 +61,7 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 	}
 	c.unread(gone)
-	b.set(func(b *backend) { b.listed = strings.Repeat(" ", 100<<20) + flunders })
+	b.set(func(b *backend) { b.resources = strings.Repeat(" ", 100<<20) + flunders })
 	c.poke()
 	c.back(anyone)
 	c.must("DELETE", "/apis/apiregistration.k8s.io/v1/apiservices/v1."+group, "")
@@ -77,10 +77,10 @@ func TestNothingIsLeft(t *testing.T) {
 func flap(c *cluster, b *backend, n int) {
 	c.Helper()
 	for range n {
-		b.set(func(b *backend) { b.listed = "" })
+		b.set(func(b *backend) { b.resources = "" })
 		c.poke()
 		c.condition("v1."+group, func(status, _, _ string) bool { return status == "False" })
-		b.set(func(b *backend) { b.listed = flunders })
+		b.set(func(b *backend) { b.resources = flunders })
 		c.back(anyone)
 	}
 	c.available()

@@ -15,15 +15,15 @@ import (
 var _ control.Remote = (*aggregator)(nil)
 
 // As implements control.Remote.
-func (a *aggregator) As(who user.Info) http.RoundTripper { return &messenger{a, who} }
+func (a *aggregator) As(u user.Info) http.RoundTripper { return &messenger{a, u} }
 
 // OnCreate implements control.Remote.
 func (a *aggregator) OnCreate(f func(path string)) { a.onCreate = f }
 
 // messenger sends this server's own requests to other servers, as one of its users.
 type messenger struct {
-	a   *aggregator
-	who user.Info
+	a    *aggregator
+	user user.Info
 }
 
 // RoundTrip implements http.RoundTripper. The path selects the server; an unavailable one gets no request.
@@ -39,7 +39,7 @@ func (m *messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("APIService %q is not available: %s", remote.name, text)
 	}
-	return m.a.sendAs(r.Clone(r.Context()), remote, m.who)
+	return m.a.sendAs(r.Clone(r.Context()), remote, m.user)
 }
 
 // remoteFor returns the remote that answers a request for a resource.
@@ -56,7 +56,7 @@ func (a *aggregator) remoteFor(r *http.Request) *remote {
 }
 
 // sendAs sends a request to another server as a user. It changes the request.
-func (a *aggregator) sendAs(out *http.Request, r *remote, who user.Info) (*http.Response, error) {
+func (a *aggregator) sendAs(out *http.Request, r *remote, u user.Info) (*http.Response, error) {
 	if r.backend.broken != nil {
 		return nil, r.backend.broken
 	}
@@ -65,7 +65,7 @@ func (a *aggregator) sendAs(out *http.Request, r *remote, who user.Info) (*http.
 		return nil, err
 	}
 	out.URL.Scheme, out.URL.Host, out.Host = "https", address, address
-	transport.SetAuthProxyHeaders(out, who.GetName(), who.GetUID(), who.GetGroups(), who.GetExtra())
+	transport.SetAuthProxyHeaders(out, u.GetName(), u.GetUID(), u.GetGroups(), u.GetExtra())
 	r.backend.requests.Add(1)
 	return r.backend.Shared().RoundTrip(out)
 }

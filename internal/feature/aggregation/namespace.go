@@ -79,7 +79,7 @@ func (a *aggregator) emptyOf(
 ) (control.Held, error) {
 	held := control.Held{Resource: resource.Resource + "." + r.version.Group, Finalizers: map[string]int{}}
 	at := r.path() + "/namespaces/" + namespace + "/" + resource.Resource
-	list, err := a.listed(ctx, r, at)
+	list, err := a.list(ctx, r, at)
 	if err != nil || len(list.Items) == 0 {
 		return held, err
 	}
@@ -95,7 +95,7 @@ func (a *aggregator) emptyOf(
 	if err != nil {
 		return held, err
 	}
-	if list, err = a.listed(ctx, r, at); err != nil {
+	if list, err = a.list(ctx, r, at); err != nil {
 		return held, err
 	}
 	for _, one := range list.Items {
@@ -107,7 +107,7 @@ func (a *aggregator) emptyOf(
 	return held, nil
 }
 
-func (a *aggregator) listed(ctx context.Context, r *remote, at string) (*metav1.PartialObjectMetadataList, error) {
+func (a *aggregator) list(ctx context.Context, r *remote, at string) (*metav1.PartialObjectMetadataList, error) {
 	body, err := a.send(ctx, r, http.MethodGet, at)
 	if err != nil {
 		return nil, err

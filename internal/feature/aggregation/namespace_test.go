@@ -13,7 +13,7 @@ import (
 )
 
 // until waits for an event of a namespace.
-func (c *cluster) until(namespace, what string, true_ func(kind, object string) bool) {
+func (c *cluster) until(namespace, desc string, true_ func(kind, object string) bool) {
 	c.Helper()
 	code, now := c.do("GET", "/api/v1/namespaces/"+namespace, "")
 	if code == http.StatusNotFound && true_("DELETED", "") || code == http.StatusOK && true_("", now) {
@@ -51,7 +51,7 @@ func (c *cluster) until(namespace, what string, true_ func(kind, object string) 
 			return
 		}
 	}
-	c.Fatalf("namespace %s: not %s; last %s", namespace, what, last)
+	c.Fatalf("namespace %s: not %s; last %s", namespace, desc, last)
 }
 
 // TestNamespaceDeletion checks that the deletion of a namespace deletes another server's objects in it, waits for an
@@ -94,7 +94,7 @@ func TestNamespaceDeletion(t *testing.T) {
 			"Content-Type: application/merge-patch+json")
 	}
 	name := "v1." + group
-	b.set(func(b *backend) { b.listed = "" })
+	b.set(func(b *backend) { b.resources = "" })
 	touch()
 	c.condition(name, func(status, _, _ string) bool { return status == "False" })
 	c.must("DELETE", "/api/v1/namespaces/waits", "")
@@ -103,12 +103,12 @@ func TestNamespaceDeletion(t *testing.T) {
 			`complete list of server APIs: `+group+`/v1: stale GroupVersion discovery: `+group+`/v1"`)
 	})
 	b.set(func(b *backend) {
-		b.listed = strings.ReplaceAll(flunders, `"create","delete","deletecollection","get"`, `"get"`)
+		b.resources = strings.ReplaceAll(flunders, `"create","delete","deletecollection","get"`, `"get"`)
 	})
 	touch()
 	c.available()
 	c.until("waits", "gone", gone)
-	b.set(func(b *backend) { b.listed = "" })
+	b.set(func(b *backend) { b.resources = "" })
 	touch()
 	c.condition(name, func(status, _, _ string) bool { return status == "False" })
 	c.must("DELETE", "/api/v1/namespaces/goes", "")

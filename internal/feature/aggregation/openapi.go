@@ -26,12 +26,12 @@ func (a *aggregator) readDocuments(ctx context.Context, name string) {
 	old := r.documents.Load()
 	v3, err := a.readV3(ctx, r, old.v3)
 	if err != nil && ctx.Err() == nil {
-		a.host.Log.Info("the OpenAPI v3 document of an aggregated API cannot be read; it is tried again after the next check",
+		a.host.Log.Info("the OpenAPI v3 document of an aggregated API cannot be read; retried after the next check",
 			"apiService", name, "error", err)
 	}
 	v2, err := a.readV2(ctx, r, old.v2)
 	if err != nil && ctx.Err() == nil {
-		a.host.Log.Info("the OpenAPI v2 document of an aggregated API cannot be read; it is tried again after the next check",
+		a.host.Log.Info("the OpenAPI v2 document of an aggregated API cannot be read; retried after the next check",
 			"apiService", name, "error", err)
 	}
 	if v3 == old.v3 && v2 == old.v2 {
@@ -40,15 +40,15 @@ func (a *aggregator) readDocuments(ctx context.Context, name string) {
 	a.note(r, func(d *documents) { d.v3, d.v2 = v3, v2 })
 }
 
-// question is a request of this server to another one. etag is "" if nothing is known yet.
-type question struct {
+// documentRequest is a request of this server to another one. etag is "" if nothing is known yet.
+type documentRequest struct {
 	path, query, accept, etag string
 	timeout                   time.Duration
 	limit                     int64
 }
 
-// get sends a question to the other server.
-func (a *aggregator) get(ctx context.Context, r *remote, q *question) (*answer, error) {
+// get sends a request to the other server.
+func (a *aggregator) get(ctx context.Context, r *remote, q *documentRequest) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
 	address, err := a.address(ctx, r)
@@ -65,13 +65,13 @@ func (a *aggregator) get(ctx context.Context, r *remote, q *question) (*answer, 
 
 // document requests a document.
 func (a *aggregator) document(ctx context.Context, r *remote, path, query, etag string) (*answer, error) {
-	return a.get(ctx, r, &question{
+	return a.get(ctx, r, &documentRequest{
 		path: path, query: query, accept: "application/json", etag: etag, timeout: readTimeout, limit: maxDocument,
 	})
 }
 
 // readV3 returns the version's OpenAPI v3 document, or old if it has not changed.
-func (a *aggregator) readV3(ctx context.Context, r *remote, old *kept) (*kept, error) {
+func (a *aggregator) readV3(ctx context.Context, r *remote, old *savedDocument) (*savedDocument, error) {
 	index, err := a.document(ctx, r, "/openapi/v3", "", "")
 	if err != nil || index.code != http.StatusOK {
 		return old, err // the document is optional
@@ -102,7 +102,7 @@ func (a *aggregator) readV3(ctx context.Context, r *remote, old *kept) (*kept, e
 }
 
 // readV2 returns the version's part of the other server's OpenAPI v2 document, or old if the document has not changed.
-func (a *aggregator) readV2(ctx context.Context, r *remote, old *kept) (*kept, error) {
+func (a *aggregator) readV2(ctx context.Context, r *remote, old *savedDocument) (*savedDocument, error) {
 	etag := ""
 	if old != nil {
 		etag = old.ETag

@@ -36,7 +36,7 @@ const maxLists = 16
 type delivery struct {
 	remote *remote
 	route  route
-	who    user.Info
+	user   user.Info
 	header http.Header // of the response to the client
 	alone  bool        // on its own HTTP/1 connection
 }
@@ -63,7 +63,7 @@ func deliveryOf(r *http.Request) *delivery {
 
 // handler returns the handler of requests for an APIService.
 func (a *aggregator) handler(remote *remote) front.Handler {
-	return func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+	return func(w http.ResponseWriter, r *http.Request, info *request.Info, u user.Info) {
 		// The work of the other server costs this one only memory.
 		defer request.Wait(r.Context())()
 		if scope := request.ScopeOf(r.Context()); scope != nil && scope.Visible != nil {
@@ -72,7 +72,7 @@ func (a *aggregator) handler(remote *remote) front.Handler {
 			return
 		}
 		if s := a.await(r.Context(), remote); !s.available() {
-			a.unavailable(w, r, who, remote, s)
+			a.unavailable(w, r, u, remote, s)
 			return
 		}
 		if err := remote.backend.broken; err != nil {
@@ -81,7 +81,7 @@ func (a *aggregator) handler(remote *remote) front.Handler {
 		}
 		to, err := a.route(r.Context(), remote)
 		if err != nil {
-			a.failed(w, r, who, remote, err)
+			a.failed(w, r, u, remote, err)
 			return
 		}
 		ctx := r.Context()
@@ -92,7 +92,7 @@ func (a *aggregator) handler(remote *remote) front.Handler {
 		}
 		remote.backend.requests.Add(1)
 		d := &delivered{Context: a.host.Egress.ForRequest(ctx), delivery: delivery{
-			remote: remote, route: to, who: who, header: w.Header(), alone: r.Header.Get("Upgrade") != "",
+			remote: remote, route: to, user: u, header: w.Header(), alone: r.Header.Get("Upgrade") != "",
 		}}
 		if info.Verb == "list" {
 			d.alone = d.alone || remote.backend.lists.Add(1) <= maxLists
@@ -115,7 +115,7 @@ func (a *aggregator) newProxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			d := deliveryOf(r.Out)
-			forward.Rewrite(r, d.route.address(), d.who)
+			forward.Rewrite(r, d.route.address(), d.user)
 		},
 		Transport: carrier{a.certificates},
 		BufferPool: &buffers{sync.Pool{New: func() any {
@@ -125,7 +125,7 @@ func (a *aggregator) newProxy() *httputil.ReverseProxy {
 		ModifyResponse: a.inspect,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			d := deliveryOf(r)
-			a.failed(w, r, d.who, d.remote, err)
+			a.failed(w, r, d.user, d.remote, err)
 		},
 		// It only logs disconnected clients and servers.
 		ErrorLog: log.New(io.Discard, "", 0),
@@ -188,7 +188,7 @@ func whole(resp *http.Response) error {
 var errRedirect = errors.New("the backend attempted to redirect this request, which is not permitted")
 
 // failed answers a request that did not reach the other server, or got no response.
-func (a *aggregator) failed(w http.ResponseWriter, r *http.Request, who user.Info, remote *remote, err error) {
+func (a *aggregator) failed(w http.ResponseWriter, r *http.Request, u user.Info, remote *remote, err error) {
 	if errors.Is(err, errRedirect) {
 		codec.WriteError(w, r, &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusBadGateway, Reason: metav1.StatusReasonUnknown,
@@ -200,14 +200,14 @@ func (a *aggregator) failed(w http.ResponseWriter, r *http.Request, who user.Inf
 		return // the client is gone
 	}
 	a.queue.Add(remote.name)
-	a.unavailable(w, r, who, remote, &state{reason: "the request has failed", message: foreign.Text(err.Error())})
+	a.unavailable(w, r, u, remote, &state{reason: "the request has failed", message: foreign.Text(err.Error())})
 }
 
 // unavailable answers 503. Users with permission to see the APIService also get the reason.
-func (a *aggregator) unavailable(w http.ResponseWriter, r *http.Request, who user.Info, remote *remote, s *state) {
+func (a *aggregator) unavailable(w http.ResponseWriter, r *http.Request, u user.Info, remote *remote, s *state) {
 	text := fmt.Sprintf("APIService %q is not available", remote.name)
 	switch {
-	case !a.maySee(r.Context(), who, remote.name):
+	case !a.maySee(r.Context(), u, remote.name):
 	case s == nil:
 		text += ": it has not been checked yet"
 	default:
@@ -216,11 +216,11 @@ func (a *aggregator) unavailable(w http.ResponseWriter, r *http.Request, who use
 	codec.WriteError(w, r, apierrors.NewServiceUnavailable(text))
 }
 
-func (a *aggregator) maySee(ctx context.Context, who user.Info, name string) bool {
+func (a *aggregator) maySee(ctx context.Context, u user.Info, name string) bool {
 	if a.host.Authorizer == nil {
 		return false
 	}
-	decision, err := a.host.Authorizer.Authorize(ctx, who, &request.Info{
+	decision, err := a.host.Authorizer.Authorize(ctx, u, &request.Info{
 		Verb: "get", IsResource: true, APIPrefix: "apis", Group: Resource.Group, Version: "v1",
 		Resource: Resource.Resource, Name: name,
 		Path: "/apis/" + Resource.Group + "/v1/" + Resource.Resource + "/" + name,

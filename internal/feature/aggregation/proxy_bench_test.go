@@ -63,7 +63,7 @@ func BenchmarkProxy(b *testing.B) {
 		}
 		resp.Body.Close()
 	}
-	for _, what := range []string{"get", "list"} {
+	for _, name := range []string{"get", "list"} {
 		for _, by := range []struct {
 			name, url string
 			client    *http.Client
@@ -71,7 +71,7 @@ func BenchmarkProxy(b *testing.B) {
 			{"direct", other.URL, other.Client()}, {"ReverseProxy", bare.URL, bare.Client()},
 			{"Bowsprit", server.RESTConfig().Host, client},
 		} {
-			b.Run(what+"/"+by.name, func(b *testing.B) { request(b, by.client, by.url+anyone+"?what="+what) })
+			b.Run(name+"/"+by.name, func(b *testing.B) { request(b, by.client, by.url+anyone+"?what="+name) })
 		}
 	}
 }

@@ -39,10 +39,10 @@ type backend struct {
 	ca   []byte // PEM
 	port int
 
-	mu      sync.Mutex
-	handler http.HandlerFunc // of all requests except discovery
-	listed  string           // the response to discovery; "" means 500
-	peers   []*x509.Certificate
+	mu        sync.Mutex
+	handler   http.HandlerFunc // of all requests except discovery
+	resources string           // the response to discovery; "" means 500
+	peers     []*x509.Certificate
 }
 
 const group = "wardle.example.com"
@@ -75,7 +75,7 @@ func certificate(t *testing.T, names ...string) (tls.Certificate, []byte) {
 // serveBackend starts a server with a certificate for a service.
 func serveBackend(t *testing.T, handler http.HandlerFunc) *backend {
 	t.Helper()
-	b := &backend{handler: handler, listed: flunders}
+	b := &backend{handler: handler, resources: flunders}
 	pair, ca := certificate(t, "api.default.svc")
 	b.ca = ca
 	b.Server = httptest.NewUnstartedServer(b)
@@ -96,7 +96,7 @@ func (b *backend) set(change func(*backend)) {
 
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
-	handler, listed := b.handler, b.listed
+	handler, listed := b.handler, b.resources
 	if r.TLS != nil {
 		b.peers = r.TLS.PeerCertificates
 	}
@@ -374,7 +374,7 @@ func TestDiscovery(t *testing.T) {
 	if got := c.must("GET", "/apis/"+group+"/v1", ""); got != flunders {
 		t.Errorf("the list of resources is not that of the other server: %s", got)
 	}
-	b.set(func(b *backend) { b.listed = "" })
+	b.set(func(b *backend) { b.resources = "" })
 	c.must("PATCH", "/api/v1/namespaces/default/services/api", `{"metadata":{"labels":{"a":"b"}}}`,
 		"Content-Type: application/merge-patch+json")
 	reason, message := c.condition("v1."+group, func(status, _, _ string) bool { return status == "False" })
@@ -390,6 +390,6 @@ func TestDiscovery(t *testing.T) {
 	if code != 503 || !strings.Contains(body, `APIService \"v1.`+group+`\" is not available: FailedDiscoveryCheck: `) {
 		t.Errorf("%d %s", code, body)
 	}
-	b.set(func(b *backend) { b.listed = flunders })
+	b.set(func(b *backend) { b.resources = flunders })
 	c.back("/apis/" + group + "/v1")
 }

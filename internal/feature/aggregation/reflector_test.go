@@ -81,8 +81,8 @@ func TestReflector(t *testing.T) {
 		schema.GroupVersionResource{Group: group, Version: "v1", Resource: "flunders"}, metav1.NamespaceAll, 0,
 		cache.Indexers{}, nil).Informer()
 	names := make(chan string, 10)
-	note := func(what string) func(any) {
-		return func(obj any) { names <- what + " " + obj.(*unstructured.Unstructured).GetName() }
+	note := func(desc string) func(any) {
+		return func(obj any) { names <- desc + " " + obj.(*unstructured.Unstructured).GetName() }
 	}
 	added := note("added")
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: added, DeleteFunc: note("deleted"),

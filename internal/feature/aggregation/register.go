@@ -97,7 +97,7 @@ func (r *registration) registerBuiltin(ctx context.Context) error {
 		names = slices.DeleteFunc(names, func(name string) bool {
 			err := r.Reconcile(ctx, name)
 			if err != nil && ctx.Err() == nil {
-				r.host.Log.Warn("an APIService of built-in kinds cannot be registered; it is tried again",
+				r.host.Log.Warn("an APIService of built-in kinds cannot be registered; retried",
 					"apiService", name, "error", err)
 			}
 			return err == nil

@@ -44,7 +44,7 @@ type initial struct {
 func (a *aggregator) watchList(w http.ResponseWriter, r *http.Request, d *delivery) {
 	resp, err := a.ask(r, d, listQuery(r.URL.Query()), true)
 	if err != nil {
-		a.failed(w, r, d.who, d.remote, err)
+		a.failed(w, r, d.user, d.remote, err)
 		return
 	}
 	if resp.StatusCode != http.StatusOK {
@@ -53,7 +53,7 @@ func (a *aggregator) watchList(w http.ResponseWriter, r *http.Request, d *delive
 	}
 	list, err := readInitial(resp)
 	if err != nil {
-		a.failed(w, r, d.who, d.remote, err)
+		a.failed(w, r, d.user, d.remote, err)
 		return
 	}
 	query := r.URL.Query()
@@ -61,7 +61,7 @@ func (a *aggregator) watchList(w http.ResponseWriter, r *http.Request, d *delive
 	query.Del("resourceVersionMatch")
 	query.Set("resourceVersion", list.Metadata.ResourceVersion)
 	if resp, err = a.ask(r, d, query, false); err != nil {
-		a.failed(w, r, d.who, d.remote, err)
+		a.failed(w, r, d.user, d.remote, err)
 		return
 	}
 	if resp.StatusCode != http.StatusOK {
@@ -114,7 +114,7 @@ func listQuery(query url.Values) url.Values {
 func (a *aggregator) ask(r *http.Request, d *delivery, query url.Values, list bool) (*http.Response, error) {
 	out := r.Clone(r.Context())
 	out.RequestURI, out.URL.RawQuery = "", query.Encode()
-	forward.Prepare(out, d.route.address(), d.who)
+	forward.Prepare(out, d.route.address(), d.user)
 	out.Header.Set("Accept", jsonOnly(r.Header.Get("Accept"), list))
 	out.Header.Del("Accept-Encoding")
 	resp, err := carrier{a.certificates}.RoundTrip(out)

@@ -21,12 +21,12 @@ const (
 
 // changes is the stream of changes of a Teller, until it is ended.
 type changes struct {
-	told iter.Seq2[types.NamespacedName, error]
-	end  context.CancelFunc
+	events iter.Seq2[types.NamespacedName, error]
+	end    context.CancelFunc
 }
 
 // start lists the storage for the first time.
-func (k *keeper) start(ctx context.Context, h *part.Host) error {
+func (k *storedKind) start(ctx context.Context, h *part.Host) error {
 	k.host = h
 	if c, ok := k.storage.(io.Closer); ok {
 		h.OnStop(c.Close)
@@ -58,10 +58,10 @@ func (k *keeper) start(ctx context.Context, h *part.Host) error {
 }
 
 // subscribe opens the storage's stream of changes, if it has one, and then lists it, so that no change is missed.
-func (k *keeper) subscribe(ctx context.Context) (c changes, err error) {
+func (k *storedKind) subscribe(ctx context.Context) (c changes, err error) {
 	ctx, c.end = context.WithCancel(ctx)
 	if k.teller != nil {
-		c.told, err = k.teller.Changes(ctx)
+		c.events, err = k.teller.Changes(ctx)
 	}
 	if err == nil {
 		err = k.sync(ctx)
@@ -72,10 +72,10 @@ func (k *keeper) subscribe(ctx context.Context) (c changes, err error) {
 	return c, err
 }
 
-var errTellsNoMore = errors.New("it tells of no more changes")
+var errTellsNoMore = errors.New("its stream of changes has ended")
 
 // follow applies changes to the log until ctx ends. When the stream ends, it lists the storage again.
-func (k *keeper) follow(ctx context.Context, c changes) error {
+func (k *storedKind) follow(ctx context.Context, c changes) error {
 	pause := followAgainFirst
 	for {
 		began := time.Now()
@@ -84,7 +84,7 @@ func (k *keeper) follow(ctx context.Context, c changes) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			k.host.Log.Warn("a storage cannot be followed; it is listed again, and served objects may be old until then",
+			k.host.Log.Warn("changes of a storage cannot be read; it is listed again, and served objects may be stale until then",
 				"resource", k.resource.Resource, "error", err)
 			if time.Since(began) > followAgainMost {
 				pause = followAgainFirst
@@ -103,9 +103,9 @@ func (k *keeper) follow(ctx context.Context, c changes) error {
 }
 
 // take applies changes to the log until the stream ends.
-func (k *keeper) take(ctx context.Context, c changes) error {
+func (k *storedKind) take(ctx context.Context, c changes) error {
 	defer c.end()
-	for name, err := range c.told {
+	for name, err := range c.events {
 		if err == nil {
 			err = k.refresh(ctx, name)
 		}
@@ -117,7 +117,7 @@ func (k *keeper) take(ctx context.Context, c changes) error {
 }
 
 // refresh writes the storage's current state of one object to the log.
-func (k *keeper) refresh(ctx context.Context, name types.NamespacedName) error {
+func (k *storedKind) refresh(ctx context.Context, name types.NamespacedName) error {
 	key := keyOf(name.Namespace, name.Name)
 	defer k.lock(key)()
 	obj, err := k.teller.Get(ctx, name.Namespace, name.Name)
@@ -129,7 +129,7 @@ func (k *keeper) refresh(ctx context.Context, name types.NamespacedName) error {
 }
 
 // run lists the storage from time to time until ctx ends.
-func (k *keeper) run(ctx context.Context) error {
+func (k *storedKind) run(ctx context.Context) error {
 	tick := time.NewTicker(k.poll)
 	defer tick.Stop()
 	for {
@@ -139,7 +139,7 @@ func (k *keeper) run(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if err := k.sync(ctx); err != nil && ctx.Err() == nil {
-			k.host.Log.Warn("a storage cannot be listed; served objects may be old, and the server tries again",
+			k.host.Log.Warn("a storage cannot be listed; served objects may be stale, and the list is retried",
 				"resource", k.resource.Resource, "error", err)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 func Part(kinds []*Kind) (part.Part, error) {
 	p := part.Part{Name: "extension"}
 	connections := map[string]rest.Connection{}
-	keepers := map[string]*keeper{}
+	keepers := map[string]*storedKind{}
 	seen := map[string]bool{}
 	for _, k := range kinds {
 		r, err := k.Resource()
@@ -28,7 +28,7 @@ func Part(kinds []*Kind) (part.Part, error) {
 		}
 		seen[r.Qualified()] = true
 		if k.Storage != nil {
-			keepers[r.Prefix] = newKeeper(k, r)
+			keepers[r.Prefix] = newStoredKind(k, r)
 		}
 		for name, path := range k.Paths {
 			connections[r.Qualified()+"/"+name] = connection(path)

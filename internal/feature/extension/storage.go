@@ -43,12 +43,12 @@ var ErrConflict = errors.New("the object was changed meanwhile")
 var errElsewhere = errors.New("the object has been modified where it is kept; please apply your changes to the latest " +
 	"version and try again")
 
-// keeper writes through to a Storage, and applies changes by others to the log.
+// storedKind writes through to a Storage, and applies changes by others to the log.
 //
 // The lock of an object is held during the write to the storage and then to the log, so both end with the same change.
 // A list that began before a write of an object is outdated for this object, and is ignored for it. A Teller reports
 // only that an object has changed: keeper reads the object under the lock, so the log never goes backwards.
-type keeper struct {
+type storedKind struct {
 	storage  Storage
 	teller   Teller // storage, if it has a stream of changes
 	resource catalog.GroupResource
@@ -68,8 +68,8 @@ type keeper struct {
 	}
 }
 
-func newKeeper(k *Kind, r *catalog.Resource) *keeper {
-	out := &keeper{
+func newStoredKind(k *Kind, r *catalog.Resource) *storedKind {
+	out := &storedKind{
 		storage: k.Storage, poll: k.Poll, prefix: r.Prefix, seed: maphash.MakeSeed(),
 		resource: catalog.GroupResource{Group: r.Group, Resource: r.Plural},
 	}
@@ -78,14 +78,14 @@ func newKeeper(k *Kind, r *catalog.Resource) *keeper {
 	return out
 }
 
-func (k *keeper) lock(key string) (unlock func()) {
+func (k *storedKind) lock(key string) (unlock func()) {
 	l := &k.locks[maphash.String(k.seed, key)%uint64(len(k.locks))]
 	l.Lock()
 	return l.Unlock
 }
 
 // Write implements Keeper of package verb/keeper.
-func (k *keeper) Write(ctx context.Context, w outer.Change, commit func() (int64, error)) (int64, error) {
+func (k *storedKind) Write(ctx context.Context, w outer.Change, commit func() (int64, error)) (int64, error) {
 	reached := false // the storage has the change
 	revision, err := k.write(ctx, w, func() (int64, error) {
 		reached = true
@@ -106,11 +106,11 @@ func (k *keeper) Write(ctx context.Context, w outer.Change, commit func() (int64
 
 // repair resynchronizes the log with the storage after a write that reached only one of them. It continues if the
 // client disconnects.
-func (k *keeper) repair(ctx context.Context, name string) {
+func (k *storedKind) repair(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), repairLimit)
 	defer cancel()
 	if err := k.sync(ctx); err != nil {
-		k.host.Log.Warn("a storage cannot be listed after a failed write; served objects may be old until it can be",
+		k.host.Log.Warn("a storage cannot be listed after a failed write; served objects may be stale until a list succeeds",
 			"resource", k.resource.Resource, "name", name, "error", err)
 	}
 }
@@ -118,7 +118,7 @@ func (k *keeper) repair(ctx context.Context, name string) {
 // repairLimit bounds a repair.
 const repairLimit = 30 * time.Second
 
-func (k *keeper) write(ctx context.Context, w outer.Change, commit func() (int64, error)) (int64, error) {
+func (k *storedKind) write(ctx context.Context, w outer.Change, commit func() (int64, error)) (int64, error) {
 	key := keyOf(w.Namespace, w.Name)
 	defer k.lock(key)()
 	// The log decides which write is first. The later one has changed nothing.
@@ -161,7 +161,7 @@ func (k *keeper) write(ctx context.Context, w outer.Change, commit func() (int64
 	return commit()
 }
 
-func (k *keeper) noteWritten(key string) {
+func (k *storedKind) noteWritten(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.mu.written != nil {
@@ -171,7 +171,7 @@ func (k *keeper) noteWritten(key string) {
 
 // noteVersion records the storage's resource version of an object in the log, or about to be. The caller holds the
 // object's lock.
-func (k *keeper) noteVersion(key, version string) {
+func (k *storedKind) noteVersion(key, version string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if version == "" {
@@ -181,14 +181,14 @@ func (k *keeper) noteVersion(key, version string) {
 	}
 }
 
-func (k *keeper) version(key string) string {
+func (k *storedKind) version(key string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.mu.versions[key]
 }
 
 // sync applies the state of the storage to the log.
-func (k *keeper) sync(ctx context.Context) error {
+func (k *storedKind) sync(ctx context.Context) error {
 	k.syncing.Lock()
 	defer k.syncing.Unlock()
 	k.note(map[string]bool{})
@@ -221,14 +221,14 @@ func (k *keeper) sync(ctx context.Context) error {
 	return nil
 }
 
-func (k *keeper) note(written map[string]bool) {
+func (k *storedKind) note(written map[string]bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.mu.written = written
 }
 
 // adopt applies one object to the log, nil if it is gone, unless it was written since the list began.
-func (k *keeper) adopt(ctx context.Context, namespace, name string, obj *unstructured.Unstructured) error {
+func (k *storedKind) adopt(ctx context.Context, namespace, name string, obj *unstructured.Unstructured) error {
 	key := keyOf(namespace, name)
 	defer k.lock(key)()
 	k.mu.Lock()
@@ -242,7 +242,7 @@ func (k *keeper) adopt(ctx context.Context, namespace, name string, obj *unstruc
 
 // adoptLocked is adopt with the object's lock held. It skips an object of another kind, and keeps the log's state of
 // it: one bad object must not prevent the others from being served.
-func (k *keeper) adoptLocked(ctx context.Context, namespace, name string, obj *unstructured.Unstructured) error {
+func (k *storedKind) adoptLocked(ctx context.Context, namespace, name string, obj *unstructured.Unstructured) error {
 	call, err := k.host.Verbs.Call(k.resource, namespace, name, verb.ServerUser())
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (k *keeper) adoptLocked(ctx context.Context, namespace, name string, obj *u
 	}
 	err = adopt(ctx, k.host, call, content)
 	if errors.Is(err, errNotOfKind) {
-		k.host.Log.Warn("a storage has an object that cannot be served; it is left out until it is changed there",
+		k.host.Log.Warn("a storage has an invalid object; it is not served until it is corrected in the storage",
 			"resource", k.resource.Resource, "name", keyOf(namespace, name), "error", err)
 		return nil
 	}

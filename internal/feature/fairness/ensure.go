@@ -90,12 +90,12 @@ func ensure(ctx context.Context, h *part.Host) error {
 	return errors.Join(append(errs, removeUnknown(ctx, h, list))...)
 }
 
-// keeper reconciles the objects after changes by others. It belongs to one goroutine.
-type keeper struct {
+// reconciler reconciles the objects after changes by others. It belongs to one goroutine.
+type reconciler struct {
 	seen [2]*watchcache.Snapshot // levels and schemas when all was up to date; nil before
 }
 
-func (k *keeper) keep(ctx context.Context, h *part.Host) error {
+func (k *reconciler) keep(ctx context.Context, h *part.Host) error {
 	now := [2]*watchcache.Snapshot{h.View.Collection(levels).Snapshot(), h.View.Collection(schemas).Snapshot()}
 	if k.seen[0] != nil && k.seen[0].Same(now[0]) && k.seen[1].Same(now[1]) {
 		return nil
@@ -165,7 +165,7 @@ func (w *wanted) create(ctx context.Context, h *part.Host) error {
 }
 
 // automatic reports whether the server owns the spec of an object, and whether the object has the annotation.
-func (w *wanted) automatic(e *watchcache.Entry) (auto, said bool) {
+func (w *wanted) automatic(e *watchcache.Entry) (auto, set bool) {
 	var stored metav1.PartialObjectMetadata
 	if json.Unmarshal(e.Peek(), &stored) != nil {
 		return false, true

@@ -54,12 +54,12 @@ func Part() part.Part {
 			ctx, cancel := h.Starting(ctx)
 			defer cancel()
 			if err := ensure(ctx, h); err != nil {
-				h.Log.Warn("an object of priority and fairness cannot be made; tried again every 10 seconds", "error", err)
+				h.Log.Warn("an object of priority and fairness cannot be created; retried every 10 seconds", "error", err)
 			}
 			h.Background(func(ctx context.Context) error { return balance(ctx, h.Flow) })
 			return nil
 		},
-		Keep: new(keeper).keep,
+		Keep: new(reconciler).keep,
 	}
 }
 
@@ -105,7 +105,7 @@ func configure(h *part.Host) {
 	broken := h.Flow.Configure(all[flowcontrolv1.FlowSchema](h, schemas),
 		all[flowcontrolv1.PriorityLevelConfiguration](h, levels))
 	for name, err := range broken {
-		h.Log.Warn("a PriorityLevelConfiguration contradicts itself; it is not in force until it is changed", "name",
+		h.Log.Warn("a PriorityLevelConfiguration contradicts itself; it has no effect until it is corrected", "name",
 			name, "error", err)
 	}
 }

@@ -20,10 +20,10 @@ import (
 // objects is how many every server has: eight levels, eleven schemas.
 const objects = 8 + 11
 
-// still is a server that does not run the keeper by itself.
+// still is a server that does not run the reconciler by itself.
 type still struct {
 	*parttest.Server
-	keeper
+	reconciler
 }
 
 func start(t *testing.T) *still {
@@ -38,7 +38,7 @@ func (s *still) keep() int {
 	s.Helper()
 	s.CatchUp()
 	before := s.versions()
-	if err := s.keeper.keep(s.Context(), s.Host); err != nil {
+	if err := s.reconciler.keep(s.Context(), s.Host); err != nil {
 		s.Fatal(err)
 	}
 	s.CatchUp()
@@ -255,7 +255,7 @@ func TestReplicas(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, s := range all {
 			wg.Go(func() {
-				if err := s.keeper.keep(s.Context(), s.Host); err != nil {
+				if err := s.reconciler.keep(s.Context(), s.Host); err != nil {
 					s.Error(err)
 				}
 			})

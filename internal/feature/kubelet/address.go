@@ -30,7 +30,7 @@ func allowed(ip netip.Addr, local bool) bool {
 // since each look-up may return another one; with a Konnectivity server, the agent resolves names. The host name of the
 // server's own machine may resolve to a loopback address other than 127.0.0.1, as on Debian; such an address is
 // allowed, since no service listens only there.
-func (y *way) checked(dial egress.Dial, local bool) egress.Dial {
+func (y *connector) checked(dial egress.Dial, local bool) egress.Dial {
 	own, err := os.Hostname()
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, port, _ := net.SplitHostPort(address)

@@ -30,8 +30,8 @@ func TestContainer(t *testing.T) {
 		{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger"}},
 	}
 	for _, c := range []struct {
-		pod               *corev1.Pod
-		asked, want, fail string
+		pod                   *corev1.Pod
+		requested, want, fail string
 	}{
 		{pod("a"), "", "a", ""},
 		{pod("a"), "a", "a", ""},
@@ -41,9 +41,9 @@ func TestContainer(t *testing.T) {
 		{several, "first", "first", ""},
 		{several, "debugger", "debugger", ""},
 	} {
-		got, err := container(c.asked, c.pod)
+		got, err := container(c.requested, c.pod)
 		if got != c.want || (err == nil) != (c.fail == "") || err != nil && err.Error() != c.fail {
-			t.Errorf("%q of %d containers: %q, %v; want %q, %q", c.asked, len(c.pod.Spec.Containers), got, err, c.want,
+			t.Errorf("%q of %d containers: %q, %v; want %q, %q", c.requested, len(c.pod.Spec.Containers), got, err, c.want,
 				c.fail)
 		}
 	}
@@ -79,7 +79,7 @@ func TestLogOptions(t *testing.T) {
 			}
 			o, err := logOptions(query)
 			if err == nil {
-				err = (&way{settings: Settings{Gates: Gates{SplitLogs: c.split}}}).check(o).ToAggregate()
+				err = (&connector{settings: Settings{Gates: Gates{SplitLogs: c.split}}}).check(o).ToAggregate()
 			}
 			switch {
 			case c.fail == "" && err != nil, c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)):
@@ -97,7 +97,7 @@ func TestHandshakeTimeout(t *testing.T) {
 	dialed := func(t *testing.T) (conn, kubelet net.Conn) {
 		here, there := net.Pipe()
 		t.Cleanup(func() { there.Close() })
-		y := &way{settings: Settings{Timeout: time.Second}}
+		y := &connector{settings: Settings{Timeout: time.Second}}
 		dial := y.answered(func(context.Context, string, string) (net.Conn, error) { return here, nil })
 		conn, err := dial(context.WithValue(t.Context(), boundKey{}, true), "tcp", "kubelet:10250")
 		if err != nil {
@@ -131,7 +131,7 @@ func TestConnectionEndsWithRequest(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		here, there := net.Pipe()
 		defer there.Close()
-		y := &way{settings: Settings{Timeout: time.Hour}}
+		y := &connector{settings: Settings{Timeout: time.Hour}}
 		dial := y.bounded(egress.Dial(func(context.Context, string, string) (net.Conn, error) { return here, nil }))
 		ctx, leave := context.WithCancel(t.Context())
 		asked := ctx
@@ -159,7 +159,7 @@ func TestConnectionEndsWithRequest(t *testing.T) {
 
 // TestTimeout checks that an unreachable kubelet is given up after the timeout.
 func TestTimeout(t *testing.T) {
-	y := &way{settings: Settings{Timeout: time.Nanosecond}}
+	y := &connector{settings: Settings{Timeout: time.Nanosecond}}
 	dial := y.bounded(func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -191,7 +191,7 @@ func TestAddresses(t *testing.T) {
 		"::ffff:0.0.0.0": {},
 	} {
 		for _, local := range []bool{false, true} {
-			y := &way{}
+			y := &connector{}
 			dialed := false
 			dial := y.checked(func(context.Context, string, string) (net.Conn, error) {
 				dialed = true
@@ -214,7 +214,7 @@ func TestAddresses(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, network, listener.Addr().String())
 	}
 	for _, local := range []bool{false, true} {
-		conn, err := new(way).checked(direct, local)(t.Context(), "tcp", net.JoinHostPort("node.example", port))
+		conn, err := new(connector).checked(direct, local)(t.Context(), "tcp", net.JoinHostPort("node.example", port))
 		if (err == nil) != local || !local && !errors.Is(err, errAddress) {
 			t.Errorf("a name with a loopback address, local %v: %v", local, err)
 		}
@@ -223,7 +223,7 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	// As if by a proxy of this machine.
-	conn, err := new(way).checked(direct, false)(t.Context(), "tcp", "node.example:1")
+	conn, err := new(connector).checked(direct, false)(t.Context(), "tcp", "node.example:1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,8 +34,8 @@ func (l *leaver) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	// The reader has the buffered data, and reads on from the connection itself.
-	heard := &listened{Conn: conn, from: rw.Reader, leave: l.leave}
-	return heard, bufio.NewReadWriter(bufio.NewReader(heard), rw.Writer), nil
+	watched := &listened{Conn: conn, from: rw.Reader, leave: l.leave}
+	return watched, bufio.NewReadWriter(bufio.NewReader(watched), rw.Writer), nil
 }
 
 // listened is a client's connection.

@@ -55,7 +55,7 @@ func logOptions(query url.Values) (*corev1.PodLogOptions, error) {
 }
 
 // check validates the options. Without the feature gate, stream cannot be chosen.
-func (y *way) check(o *corev1.PodLogOptions) (errs field.ErrorList) {
+func (y *connector) check(o *corev1.PodLogOptions) (errs field.ErrorList) {
 	if o.TailLines != nil && *o.TailLines < 0 {
 		errs = append(errs,
 			field.Invalid(field.NewPath("tailLines"), *o.TailLines, "must be greater than or equal to 0"))
@@ -90,7 +90,7 @@ func (y *way) check(o *corev1.PodLogOptions) (errs field.ErrorList) {
 }
 
 // serveLog answers with the kubelet's log of a container.
-func (y *way) serveLog(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, _ any) error {
+func (y *connector) serveLog(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, _ any) error {
 	o, err := logOptions(r.URL.Query())
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -173,7 +173,7 @@ func logQuery(o *corev1.PodLogOptions) url.Values {
 }
 
 // askLog requests a log from a kubelet. It ends with the client's request.
-func (y *way) askLog(r *http.Request, o *corev1.PodLogOptions, where *url.URL) (*http.Response, error) {
+func (y *connector) askLog(r *http.Request, o *corev1.PodLogOptions, where *url.URL) (*http.Response, error) {
 	transport := y.verified
 	if o.InsecureSkipTLSVerifyBackend {
 		transport = y.unverified

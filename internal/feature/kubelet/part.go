@@ -65,13 +65,13 @@ func Metrics() []string {
 	return []string{"apiserver_stream_t", "apiserver_websocket_streaming_requests_"}
 }
 
-// Part brings the way to nodes.
+// Part provides the connections to nodes.
 func Part(s Settings) part.Part {
-	var y *way
+	var y *connector
 	return part.Part{
 		Name: "the way to nodes",
 		Handlers: func(h *part.Host) part.Handlers {
-			y = &way{settings: s, authorizer: h.Authorizer, metrics: newMetrics()}
+			y = &connector{settings: s, authorizer: h.Authorizer, metrics: newMetrics()}
 			return part.Handlers{Connections: y.connections()}
 		},
 		Collectors: func(*part.Host) []prometheus.Collector {
@@ -92,7 +92,7 @@ func Part(s Settings) part.Part {
 	}
 }
 
-func (y *way) connections() map[string]rest.Connection {
+func (y *connector) connections() map[string]rest.Connection {
 	return map[string]rest.Connection{
 		"pods/log":         {Serve: y.serveLog},
 		"pods/exec":        {Serve: y.serveExec, Options: execOptions},

@@ -35,7 +35,7 @@ func named(c *verb.Call) (about *verb.Call, scheme, port string, err error) {
 }
 
 // pod returns the pod that the call is about.
-func (y *way) pod(r *http.Request, v *verb.Verbs, c *verb.Call) (*corev1.Pod, error) {
+func (y *connector) pod(r *http.Request, v *verb.Verbs, c *verb.Call) (*corev1.Pod, error) {
 	e, err := v.Current(r.Context(), c)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (y *way) pod(r *http.Request, v *verb.Verbs, c *verb.Call) (*corev1.Pod, er
 }
 
 // container returns the requested container, or the only one.
-func container(asked string, pod *corev1.Pod) (string, error) {
+func container(requested string, pod *corev1.Pod) (string, error) {
 	var names []string
 	for _, c := range pod.Spec.InitContainers {
 		names = append(names, c.Name)
@@ -56,13 +56,13 @@ func container(asked string, pod *corev1.Pod) (string, error) {
 	for _, c := range pod.Spec.EphemeralContainers {
 		names = append(names, c.Name)
 	}
-	if asked != "" {
+	if requested != "" {
 		for _, name := range names {
-			if name == asked {
-				return asked, nil
+			if name == requested {
+				return requested, nil
 			}
 		}
-		return "", apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", asked, pod.Name))
+		return "", apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", requested, pod.Name))
 	}
 	switch len(pod.Spec.Containers) {
 	case 1:
@@ -75,7 +75,7 @@ func container(asked string, pod *corev1.Pod) (string, error) {
 }
 
 // kubelet returns where the kubelet of a pod is. A pod that no node has taken has none.
-func (y *way) kubelet(ctx context.Context, v *verb.Verbs, c *verb.Call, pod *corev1.Pod) (*endpoint, error) {
+func (y *connector) kubelet(ctx context.Context, v *verb.Verbs, c *verb.Call, pod *corev1.Pod) (*endpoint, error) {
 	if pod.Spec.NodeName == "" {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", pod.Name))
 	}

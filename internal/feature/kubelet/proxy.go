@@ -25,7 +25,7 @@ import (
 
 // upgrader returns the proxy to one address. It uses a connection of its own for each upgraded request. only rejects
 // requests without an upgrade.
-func (y *way) upgrader(where *url.URL, over *http.Transport, only bool) *proxy.UpgradeAwareHandler {
+func (y *connector) upgrader(where *url.URL, over *http.Transport, only bool) *proxy.UpgradeAwareHandler {
 	h := proxy.NewUpgradeAwareHandler(where, clean{over}, !only, only, responder{})
 	h.MaxBytesPerSec = y.settings.BytesPerSecond
 	return h
@@ -40,7 +40,7 @@ func (responder) Error(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // pass hands a request of a proxy on, with the path below its own.
-func (y *way) pass(w http.ResponseWriter, r *http.Request, where *url.URL, over *http.Transport, path string) {
+func (y *connector) pass(w http.ResponseWriter, r *http.Request, where *url.URL, over *http.Transport, path string) {
 	where.Path = utilnet.JoinPreservingTrailingSlash(where.Path, path)
 	if httpstream.IsUpgradeRequest(r) {
 		r = alone(r)
@@ -49,7 +49,9 @@ func (y *way) pass(w http.ResponseWriter, r *http.Request, where *url.URL, over 
 }
 
 // servePodProxy passes a request on to a port of a pod.
-func (y *way) servePodProxy(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any) error {
+func (y *connector) servePodProxy(
+	w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any,
+) error {
 	c, scheme, port, err := named(c)
 	if err != nil {
 		return err
@@ -87,7 +89,9 @@ func firstPort(pod *corev1.Pod) string {
 }
 
 // serveNodeProxy forwards a request to the kubelet of a node, or to another port of the node.
-func (y *way) serveNodeProxy(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any) error {
+func (y *connector) serveNodeProxy(
+	w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any,
+) error {
 	c, scheme, port, err := named(c)
 	if err != nil {
 		return err
@@ -125,7 +129,7 @@ func proxyable(ctx context.Context, host string) error {
 }
 
 // serveServiceProxy passes a request on to a pod behind a service.
-func (y *way) serveServiceProxy(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any,
+func (y *connector) serveServiceProxy(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any,
 ) error {
 	asked := c.Name
 	c, scheme, port, err := named(c)
@@ -166,7 +170,7 @@ func portName(ctx context.Context, v *verb.Verbs, c *verb.Call, number int64) (s
 
 // behind returns the address of a random ready pod of the call's service. Only addresses of pods count: a user with
 // access to Endpoints must not reach other hosts through the server.
-func (y *way) behind(ctx context.Context, v *verb.Verbs, c *verb.Call, port, asked string) (string, error) {
+func (y *connector) behind(ctx context.Context, v *verb.Verbs, c *verb.Call, port, portName string) (string, error) {
 	e, err := current(ctx, v, ref.Endpoints.Prefix, c.Namespace, c.Name)
 	if err != nil {
 		return "", err
@@ -203,7 +207,7 @@ func (y *way) behind(ctx context.Context, v *verb.Verbs, c *verb.Call, port, ask
 		}
 	}
 	if len(found) == 0 {
-		return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", asked))
+		return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", portName))
 	}
 	return found[rand.IntN(len(found))], nil
 }

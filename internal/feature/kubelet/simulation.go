@@ -30,13 +30,13 @@ type Simulation interface {
 }
 
 // simulates reports whether the node of an entry, which may be nil, is simulated.
-func (y *way) simulates(node *watchcache.Entry) bool {
+func (y *connector) simulates(node *watchcache.Entry) bool {
 	return node != nil && y.settings.Simulation != nil && y.settings.Simulation.Simulates(node)
 }
 
 // refusing wraps dial so that connections to pods on simulated nodes are refused at once: no host has their addresses,
 // and dialing would last until the timeout of the request.
-func (y *way) refusing(dial egress.Dial) egress.Dial {
+func (y *connector) refusing(dial egress.Dial) egress.Dial {
 	if y.settings.Simulation == nil {
 		return dial
 	}
@@ -53,7 +53,7 @@ func (y *way) refusing(dial egress.Dial) egress.Dial {
 }
 
 // simulatedLog answers for a container on a simulated node, and reports whether the node is simulated.
-func (y *way) simulatedLog(
+func (y *connector) simulatedLog(
 	w http.ResponseWriter, r *http.Request, v *verb.Verbs, ask *logRequest,
 ) (answered bool, err error) {
 	if y.settings.Simulation == nil {

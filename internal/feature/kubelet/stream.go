@@ -23,28 +23,30 @@ import (
 const extends = "ExtendWebSocketsToKubelet"
 
 // serveExec connects a client with a command in a container.
-func (y *way) serveExec(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any) error {
+func (y *connector) serveExec(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any) error {
 	o := options.(*corev1.PodExecOptions)
 	streams := proxy.Options{Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, Tty: o.TTY}
-	return y.serveStreams(w, r, v, c, wish{o.Container, streams, o.Command})
+	return y.serveStreams(w, r, v, c, streamRequest{o.Container, streams, o.Command})
 }
 
 // serveAttach attaches a client to a running container.
-func (y *way) serveAttach(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any) error {
+func (y *connector) serveAttach(
+	w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any,
+) error {
 	o := options.(*corev1.PodAttachOptions)
 	streams := proxy.Options{Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, Tty: o.TTY}
-	return y.serveStreams(w, r, v, c, wish{o.Container, streams, nil})
+	return y.serveStreams(w, r, v, c, streamRequest{o.Container, streams, nil})
 }
 
-// wish is the parsed exec or attach request.
-type wish struct {
+// streamRequest is the parsed exec or attach request.
+type streamRequest struct {
 	container string // "" for the only one
 	streams   proxy.Options
 	command   []string // nil for attach
 }
 
 // query returns the query for the kubelet.
-func (s *wish) query() url.Values {
+func (s *streamRequest) query() url.Values {
 	query := url.Values{}
 	for name, set := range map[string]bool{
 		corev1.ExecStdinParam: s.streams.Stdin, corev1.ExecStdoutParam: s.streams.Stdout,
@@ -63,7 +65,9 @@ func (s *wish) query() url.Values {
 // serveStreams forwards exec and attach. SPDY, and the WebSockets versions that every kubelet supports, are forwarded
 // unchanged. WebSockets of version 5, which can signal the end of the input, are translated to SPDY unless the kubelet
 // supports them.
-func (y *way) serveStreams(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, asked wish) error {
+func (y *connector) serveStreams(
+	w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, request streamRequest,
+) error {
 	if err := y.mayCreate(r, c); err != nil {
 		return err
 	}
@@ -71,7 +75,7 @@ func (y *way) serveStreams(w http.ResponseWriter, r *http.Request, v *verb.Verbs
 	if err != nil {
 		return err
 	}
-	name, err := container(asked.container, pod)
+	name, err := container(request.container, pod)
 	if err != nil {
 		return err
 	}
@@ -80,12 +84,12 @@ func (y *way) serveStreams(w http.ResponseWriter, r *http.Request, v *verb.Verbs
 		return err
 	}
 	where := &url.URL{
-		Scheme: "https", Host: node.address(), RawQuery: asked.query().Encode(),
+		Scheme: "https", Host: node.address(), RawQuery: request.query().Encode(),
 		Path: fmt.Sprintf("/%s/%s/%s/%s", c.Subresource, pod.Namespace, pod.Name, name),
 	}
 	handler := http.Handler(y.upgrader(where, y.verified, true))
 	if y.settings.Translate && !y.extended(r, c, node) {
-		translator := proxy.NewStreamTranslatorHandler(where, y.verified, y.settings.BytesPerSecond, asked.streams)
+		translator := proxy.NewStreamTranslatorHandler(where, y.verified, y.settings.BytesPerSecond, request.streams)
 		handler = proxy.NewTranslatingHandler(handler, translator, wsstream.IsWebSocketRequestWithStreamCloseProtocol)
 	}
 	w, r, cancel := leaving(w, r)
@@ -95,7 +99,9 @@ func (y *way) serveStreams(w http.ResponseWriter, r *http.Request, v *verb.Verbs
 }
 
 // servePortForward connects a client to ports of a pod, by SPDY, possibly tunnelled in a WebSocket.
-func (y *way) servePortForward(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any) error {
+func (y *connector) servePortForward(
+	w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any,
+) error {
 	if err := y.mayCreate(r, c); err != nil {
 		return err
 	}
@@ -131,7 +137,7 @@ func (y *way) servePortForward(w http.ResponseWriter, r *http.Request, v *verb.V
 }
 
 // extended reports whether the kubelet itself supports the protocols that are otherwise translated here.
-func (y *way) extended(r *http.Request, c *verb.Call, node *endpoint) bool {
+func (y *connector) extended(r *http.Request, c *verb.Call, node *endpoint) bool {
 	extended := y.settings.Extend && slices.Contains(node.features, extends)
 	by := "translated_at_apiserver"
 	if extended {
@@ -143,7 +149,7 @@ func (y *way) extended(r *http.Request, c *verb.Call, node *endpoint) bool {
 
 // mayCreate checks the permission to create for an upgrade by GET: browsers cannot POST for a WebSocket, and a
 // permission to read must not be enough to run commands.
-func (y *way) mayCreate(r *http.Request, c *verb.Call) error {
+func (y *connector) mayCreate(r *http.Request, c *verb.Call) error {
 	if !y.settings.UpgradeNeedsCreate || c.Verb == "create" {
 		return nil
 	}

@@ -24,7 +24,7 @@ type Settings struct {
 // Part brings all plugins of the list.
 func Part(s Settings) part.Part {
 	p := part.Part{Name: "admission plugins about single kinds"}
-	for _, k := range known {
+	for _, k := range plugins {
 		p.Admission = append(p.Admission,
 			part.Plugin{Name: k.name, At: part.AboutKinds, New: func(h *part.Host) (admit.Plugin, error) {
 				return plugin.New(k.name, k.make(plugin.Config{

@@ -14,8 +14,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/storage"
 )
 
-// known are all plugins, in Kubernetes' order (AllOrderedPlugins in k8s.io/kubernetes/pkg/kubeapiserver/options).
-var known = []struct {
+// plugins are all plugins, in Kubernetes' order (AllOrderedPlugins in k8s.io/kubernetes/pkg/kubeapiserver/options).
+var plugins = []struct {
 	name string
 	make func(plugin.Config) []plugin.Rule
 }{
@@ -46,7 +46,7 @@ var known = []struct {
 // Names returns the names of all plugins, which are Kubernetes' names, in the order of the chain.
 func Names() []string {
 	var out []string
-	for _, p := range known {
+	for _, p := range plugins {
 		out = append(out, p.name)
 	}
 	return out
@@ -55,7 +55,7 @@ func Names() []string {
 // All returns all plugins in the order of the chain.
 func All(c plugin.Config) []admit.Plugin {
 	var out []admit.Plugin
-	for _, p := range known {
+	for _, p := range plugins {
 		out = append(out, plugin.New(p.name, p.make(c)))
 	}
 	return out

@@ -18,8 +18,8 @@ import (
 
 const deviceClaimCount = "count/resourceclaims.resource.k8s.io"
 
-// devices measures resource claims. Their usage depends on device classes, and on the pod for whose extended resources
-// the scheduler has created a claim.
+// devices measures resource claims. Their usage depends on device classes, and, if the scheduler created a claim for
+// extended resources, on its pod.
 type devices struct {
 	view *watchcache.View
 	now  func() time.Time
@@ -144,7 +144,8 @@ func (d devices) countedByPod(claim *resourcev1.ResourceClaim) amounts {
 	return m.at(d.now())
 }
 
-// madeFor returns the uid and the name of the pod for whose extended resources a claim was created, "" for none.
+// madeFor returns the uid and the name of the pod with the extended resources that a claim was created for, "" for
+// none.
 func madeFor(claim *resourcev1.ResourceClaim) (uid, name string) {
 	owner := metav1.GetControllerOfNoCopy(claim)
 	if claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" || owner == nil ||

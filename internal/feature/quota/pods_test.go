@@ -34,17 +34,17 @@ func pod(t *testing.T, name, resources string) *unstructured.Unstructured {
 }
 
 // refused returns why the creation of an object fails, "" if it succeeds.
-func (c *cluster) refused(what schema.GroupVersionResource, obj *unstructured.Unstructured) string {
+func (c *cluster) refused(resource schema.GroupVersionResource, obj *unstructured.Unstructured) string {
 	c.Helper()
-	if _, err := c.In(what, "default").Create(c.Context(), obj, metav1.CreateOptions{}); err != nil {
+	if _, err := c.In(resource, "default").Create(c.Context(), obj, metav1.CreateOptions{}); err != nil {
 		return err.Error()
 	}
 	return ""
 }
 
-func (c *cluster) patch(what schema.GroupVersionResource, name, body string, subresource ...string) string {
+func (c *cluster) patch(resource schema.GroupVersionResource, name, body string, subresource ...string) string {
 	c.Helper()
-	_, err := c.In(what, "default").Patch(c.Context(), name, types.StrategicMergePatchType, []byte(body),
+	_, err := c.In(resource, "default").Patch(c.Context(), name, types.StrategicMergePatchType, []byte(body),
 		metav1.PatchOptions{}, subresource...)
 	if err != nil {
 		return err.Error()

@@ -43,21 +43,21 @@ func (r Reviews) token(
 	}
 	// As in an Authorization header: clients may have read the token from a file that ends with a new line.
 	token, _, _ := strings.Cut(strings.TrimRightFunc(review.Spec.Token, unicode.IsSpace), " ")
-	who, audiences, err := r.Token(ctx, token, review.Spec.Audiences)
+	u, audiences, err := r.Token(ctx, token, review.Spec.Audiences)
 	// As in Kubernetes, status fields that a client has sent and the server does not set stay.
 	review.Status.Authenticated = err == nil
 	if err != nil {
 		review.Status.Error = err.Error()
 		return write(review)
 	}
-	review.Status.User = userInfo(who)
+	review.Status.User = userInfo(u)
 	review.Status.Audiences = audiences
 	return write(review)
 }
 
-func userInfo(who user.Info) authenticationv1.UserInfo {
-	info := authenticationv1.UserInfo{Username: who.GetName(), UID: who.GetUID(), Groups: who.GetGroups()}
-	for key, values := range who.GetExtra() {
+func userInfo(u user.Info) authenticationv1.UserInfo {
+	info := authenticationv1.UserInfo{Username: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups()}
+	for key, values := range u.GetExtra() {
 		if info.Extra == nil {
 			info.Extra = map[string]authenticationv1.ExtraValue{}
 		}

@@ -40,7 +40,7 @@ func (r Reviews) access(
 	if err := validateAdmission(obj); err != nil {
 		return nil, err
 	}
-	q := question{c.User, subject(review.Spec), review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes}
+	q := query{c.User, subject(review.Spec), review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes}
 	review.Status = r.decide(ctx, q)
 	return r.answer(ctx, q, review, review.Status)
 }
@@ -75,7 +75,7 @@ func (r Reviews) localAccess(
 	if err := validateAdmission(obj); err != nil {
 		return nil, err
 	}
-	q := question{c.User, subject(review.Spec), review.Spec.ResourceAttributes, nil}
+	q := query{c.User, subject(review.Spec), review.Spec.ResourceAttributes, nil}
 	review.Status = r.decide(ctx, q)
 	return r.answer(ctx, q, review, review.Status)
 }
@@ -96,7 +96,7 @@ func (r Reviews) selfAccess(
 	if err := validateAdmission(obj); err != nil {
 		return nil, err
 	}
-	q := question{c.User, c.User, review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes}
+	q := query{c.User, c.User, review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes}
 	review.Status = r.decide(ctx, q)
 	return r.answer(ctx, q, review, review.Status)
 }
@@ -127,40 +127,40 @@ func (r Reviews) rules(
 	return write(out)
 }
 
-// question is the input of an access review: who is the user to check, caller is the user of the review.
-type question struct {
-	caller, who user.Info
-	resource    *authorizationv1.ResourceAttributes
-	other       *authorizationv1.NonResourceAttributes
+// query is the input of an access review: user is the user to check, caller is the user of the review.
+type query struct {
+	caller, user user.Info
+	resource     *authorizationv1.ResourceAttributes
+	other        *authorizationv1.NonResourceAttributes
 }
 
-// what returns the reviewed request, and the problems in it.
-func (q *question) what() (what *request.Info, problems []string) {
+// request returns the reviewed request, and the problems in it.
+func (q *query) request() (info *request.Info, problems []string) {
 	resource := q.resource
 	if resource == nil {
 		return &request.Info{Verb: q.other.Verb, Path: q.other.Path}, nil
 	}
-	what = &request.Info{
+	info = &request.Info{
 		IsResource: true, Verb: resource.Verb, Namespace: resource.Namespace, Group: resource.Group,
 		Version:  resource.Version,
 		Resource: resource.Resource, Subresource: resource.Subresource, Name: resource.Name,
 	}
-	if what.Version == "" {
-		what.Version = "*"
+	if info.Version == "" {
+		info.Version = "*"
 	}
 	var lost string
-	if what.FieldSelector, lost = fieldSelector(resource.FieldSelector); lost != "" {
+	if info.FieldSelector, lost = fieldSelector(resource.FieldSelector); lost != "" {
 		problems = append(problems, "spec.resourceAttributes.fieldSelector "+lost)
 	}
-	if what.LabelSelector, lost = labelSelector(resource.LabelSelector); lost != "" {
+	if info.LabelSelector, lost = labelSelector(resource.LabelSelector); lost != "" {
 		problems = append(problems, "spec.resourceAttributes.labelSelector "+lost)
 	}
-	return what, problems
+	return info, problems
 }
 
-func (r Reviews) decide(ctx context.Context, q question) authorizationv1.SubjectAccessReviewStatus {
-	what, problems := q.what()
-	decision, err := r.Authorizer.Authorize(ctx, q.who, what)
+func (r Reviews) decide(ctx context.Context, q query) authorizationv1.SubjectAccessReviewStatus {
+	info, problems := q.request()
+	decision, err := r.Authorizer.Authorize(ctx, q.user, info)
 	status := authorizationv1.SubjectAccessReviewStatus{
 		Allowed: decision.Verdict == authz.Allow, Denied: decision.Verdict == authz.Deny, Reason: decision.Reason,
 	}
@@ -174,16 +174,16 @@ func (r Reviews) decide(ctx context.Context, q question) authorizationv1.Subject
 // answer returns a review for the client. If the request asks for an explanation and access is denied, the status also
 // has the field explanation, which clients of Kubernetes ignore.
 func (r Reviews) answer(
-	ctx context.Context, q question, review any, status authorizationv1.SubjectAccessReviewStatus,
+	ctx context.Context, q query, review any, status authorizationv1.SubjectAccessReviewStatus,
 ) (object.Object, error) {
 	obj, err := write(review)
 	if err != nil || status.Allowed || r.Explain == nil || !request.Explains(ctx) {
 		return obj, err
 	}
-	explanation := object.Object{"summary": "an authorizer has refused this for good: no role allows it"}
+	explanation := object.Object{"summary": "an authorizer denies this: no role can allow it"}
 	if !status.Denied {
-		what, _ := q.what()
-		if explanation, err = write(r.Explain(ctx, q.caller, q.who, what)); err != nil {
+		info, _ := q.request()
+		if explanation, err = write(r.Explain(ctx, q.caller, q.user, info)); err != nil {
 			return nil, err
 		}
 	}
@@ -257,11 +257,11 @@ func labelSelector(a *authorizationv1.LabelSelectorAttributes) (text, problem st
 }
 
 func subject(spec authorizationv1.SubjectAccessReviewSpec) user.Info {
-	who := &user.DefaultInfo{Name: spec.User, UID: spec.UID, Groups: spec.Groups, Extra: map[string][]string{}}
+	u := &user.DefaultInfo{Name: spec.User, UID: spec.UID, Groups: spec.Groups, Extra: map[string][]string{}}
 	for key, values := range spec.Extra {
-		who.Extra[key] = values
+		u.Extra[key] = values
 	}
-	return who
+	return u
 }
 
 // wrong is the 422 of a review; the kind that it names is empty, as in Kubernetes.

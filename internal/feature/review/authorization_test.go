@@ -12,11 +12,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// noted is an authorizer that records the last request.
-type noted struct{ what request.Info }
+// recorder is an authorizer that records the last request.
+type recorder struct{ info request.Info }
 
-func (n *noted) Authorize(_ context.Context, _ user.Info, what *request.Info) (authz.Decision, error) {
-	n.what = *what
+func (n *recorder) Authorize(_ context.Context, _ user.Info, info *request.Info) (authz.Decision, error) {
+	n.info = *info
 	return authz.Decision{}, nil
 }
 
@@ -49,14 +49,14 @@ func TestReviewsPassSelectors(t *testing.T) {
 			"spec.resourceAttributes.fieldSelector partially ignored due to parse error; " +
 				"spec.resourceAttributes.labelSelector partially ignored due to parse error"},
 	} {
-		n := &noted{}
+		n := &recorder{}
 		r := Reviews{Config{Authorizer: n}}
-		status := r.decide(t.Context(), question{who: &user.DefaultInfo{Name: "bob"},
+		status := r.decide(t.Context(), query{user: &user.DefaultInfo{Name: "bob"},
 			resource: &authorizationv1.ResourceAttributes{
 				Verb: "list", Resource: "pods", FieldSelector: c.field, LabelSelector: c.label,
 			}})
-		if n.what.FieldSelector != c.wantF || n.what.LabelSelector != c.want {
-			t.Errorf("%q and %q, want %q and %q", n.what.FieldSelector, n.what.LabelSelector, c.wantF, c.want)
+		if n.info.FieldSelector != c.wantF || n.info.LabelSelector != c.want {
+			t.Errorf("%q and %q, want %q and %q", n.info.FieldSelector, n.info.LabelSelector, c.wantF, c.want)
 		}
 		if status.EvaluationError != c.problems {
 			t.Errorf("evaluation error %q, want %q", status.EvaluationError, c.problems)

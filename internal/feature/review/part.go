@@ -24,9 +24,9 @@ func Part(maxTokenLife time.Duration) part.Part {
 }
 
 // explainer explains by the stored roles.
-func explainer(h *part.Host) func(ctx context.Context, caller, who user.Info, what *request.Info) any {
+func explainer(h *part.Host) func(ctx context.Context, caller, u user.Info, info *request.Info) any {
 	r := &why.Reader{View: h.View, Authorizer: h.Authorizer}
-	return func(ctx context.Context, caller, who user.Info, what *request.Info) any {
-		return r.Explain(ctx, caller, who, what)
+	return func(ctx context.Context, caller, u user.Info, info *request.Info) any {
+		return r.Explain(ctx, caller, u, info)
 	}
 }

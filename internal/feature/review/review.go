@@ -34,7 +34,7 @@ type Config struct {
 	NewUID     func() string
 	// Explain explains to a caller why a user may not do something, as an object for the review's status. Nil disables
 	// explanations.
-	Explain func(ctx context.Context, caller, who user.Info, what *request.Info) any
+	Explain func(ctx context.Context, caller, u user.Info, info *request.Info) any
 	// MaxTokenLife bounds the lifetime of requested tokens; 0 means no bound.
 	MaxTokenLife time.Duration
 }

@@ -21,13 +21,13 @@ import (
 )
 
 // world authenticates the token "good" as jane for the audience "here", and lets everybody get and nobody delete.
-type world struct{ asked int }
+type world struct{ requests int }
 
-func (w *world) Authorize(_ context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
-	w.asked++
-	switch what.Verb {
+func (w *world) Authorize(_ context.Context, resource user.Info, info *request.Info) (authz.Decision, error) {
+	w.requests++
+	switch info.Verb {
 	case "get":
-		return authz.Decision{Verdict: authz.Allow, Reason: who.GetName() + " may get"}, nil
+		return authz.Decision{Verdict: authz.Allow, Reason: resource.GetName() + " may get"}, nil
 	case "delete":
 		return authz.Decision{Verdict: authz.Deny, Reason: "never"}, nil
 	case "break":
@@ -36,17 +36,17 @@ func (w *world) Authorize(_ context.Context, who user.Info, what *request.Info) 
 	return authz.Decision{}, nil
 }
 
-func (w *world) Rules(_ context.Context, who user.Info, namespace string) (authz.Rules, error) {
-	w.asked++
+func (w *world) Rules(_ context.Context, resource user.Info, namespace string) (authz.Rules, error) {
+	w.requests++
 	rules := authz.Rules{
 		Resources:  []authorizationv1.ResourceRule{{Verbs: []string{"get"}, Resources: []string{namespace}}},
 		Incomplete: true,
 	}
-	return rules, fmt.Errorf("not all of %s", who.GetName())
+	return rules, fmt.Errorf("not all of %s", resource.GetName())
 }
 
 func (w *world) token(_ context.Context, token string, audiences []string) (user.Info, []string, error) {
-	w.asked++
+	w.requests++
 	if token != "good" {
 		return nil, nil, errors.New("unknown token")
 	}
@@ -80,15 +80,15 @@ func decode(t *testing.T, text string) object.Object {
 func TestReviews(t *testing.T) {
 	t.Parallel()
 	const (
-		token, who   = "tokenreviews.authentication.k8s.io", "selfsubjectreviews.authentication.k8s.io"
-		access, self = "subjectaccessreviews.authorization.k8s.io", "selfsubjectaccessreviews.authorization.k8s.io"
-		local        = "localsubjectaccessreviews.authorization.k8s.io"
-		rules        = "selfsubjectrulesreviews.authorization.k8s.io"
-		caller       = "caller"
+		token, resource = "tokenreviews.authentication.k8s.io", "selfsubjectreviews.authentication.k8s.io"
+		access, self    = "subjectaccessreviews.authorization.k8s.io", "selfsubjectaccessreviews.authorization.k8s.io"
+		local           = "localsubjectaccessreviews.authorization.k8s.io"
+		rules           = "selfsubjectrulesreviews.authorization.k8s.io"
+		caller          = "caller"
 	)
 	for _, c := range []struct{ resource, body, want, refused string }{
-		{who, `{}`, `"userInfo":{"extra":{"k":["v"]},"groups":["staff"],"uid":"7","username":"caller"}`, ""},
-		{who, `{}`, `"creationTimestamp":"2026-01-02T03:04:05Z"`, ""},
+		{resource, `{}`, `"userInfo":{"extra":{"k":["v"]},"groups":["staff"],"uid":"7","username":"caller"}`, ""},
+		{resource, `{}`, `"creationTimestamp":"2026-01-02T03:04:05Z"`, ""},
 
 		{token, `{spec: {token: good}}`,
 			`"audiences":["here"],"authenticated":true,"user":{"groups":["g"],"uid":"u","username":"jane"}`, ""},
@@ -143,8 +143,8 @@ func TestReviews(t *testing.T) {
 		out, err := w.answers()[c.resource](t.Context(), call, decode(t, c.body), pass)
 		switch {
 		case c.refused != "":
-			if err == nil || !strings.Contains(err.Error(), c.refused) || w.asked != 0 {
-				t.Errorf("%s %s: %v after %d questions, want %s", c.resource, c.body, err, w.asked, c.refused)
+			if err == nil || !strings.Contains(err.Error(), c.refused) || w.requests != 0 {
+				t.Errorf("%s %s: %v after %d questions, want %s", c.resource, c.body, err, w.requests, c.refused)
 			}
 		case err != nil:
 			t.Errorf("%s %s: %v", c.resource, c.body, err)
@@ -174,8 +174,8 @@ func TestAdmissionComesFirst(t *testing.T) {
 		call := &verb.Call{User: &user.DefaultInfo{Name: "caller"}}
 		_, err := w.answers()[resource](t.Context(), call, decode(t, body),
 			func(object.Object) error { return refusal })
-		if !errors.Is(err, refusal) || w.asked != 0 {
-			t.Errorf("%s: %v after %d questions", resource, err, w.asked)
+		if !errors.Is(err, refusal) || w.requests != 0 {
+			t.Errorf("%s: %v after %d questions", resource, err, w.requests)
 		}
 	}
 }

@@ -97,9 +97,9 @@ func (r Reviews) issue(
 	return write(req)
 }
 
-func otherUID(name string, asked types.UID, uid string) error {
+func otherUID(name string, requested types.UID, uid string) error {
 	return apierrors.NewConflict(schema.GroupResource{Group: tokenRequest.Group, Resource: tokenRequest.Kind}, name,
-		fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", asked, uid))
+		fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", requested, uid))
 }
 
 // setLife sets the lifetime of a token: the requested one, up to the limit of this server. A token of a pod, which

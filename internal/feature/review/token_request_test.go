@@ -105,13 +105,13 @@ func TestTokenRequests(t *testing.T) {
 			t.Errorf("%s: %s, want %s; warnings %q", c.body, codec.AppendJSON(nil, out), want, warnings)
 		}
 		token := object.String(out, "status", "token")
-		who, _, err := tokens.Authenticate(ctx, token, []string{c.good})
-		if err != nil || who == nil || who.GetName() != "system:serviceaccount:n:robot" ||
-			!strings.Contains(fmt.Sprint(who.GetExtra()), c.extra) {
-			t.Errorf("%s: %v, %v", c.body, who, err)
+		u, _, err := tokens.Authenticate(ctx, token, []string{c.good})
+		if err != nil || u == nil || u.GetName() != "system:serviceaccount:n:robot" ||
+			!strings.Contains(fmt.Sprint(u.GetExtra()), c.extra) {
+			t.Errorf("%s: %v, %v", c.body, u, err)
 		}
-		if who, _, err := tokens.Authenticate(ctx, token, []string{"nowhere"}); err == nil {
-			t.Errorf("%s: good for others too: %v", c.body, who)
+		if u, _, err := tokens.Authenticate(ctx, token, []string{"nowhere"}); err == nil {
+			t.Errorf("%s: good for others too: %v", c.body, u)
 		}
 	}
 

@@ -26,7 +26,7 @@ func (s *services) start(ctx context.Context) error {
 		if !control.Refused(ctx, err) {
 			return err
 		}
-		r.Log().Warn("the ServiceCIDR kubernetes cannot be written; it is tried again", "error", err)
+		r.Log().Warn("the ServiceCIDR kubernetes cannot be written; retried", "error", err)
 	}
 	if err := restoreRecords(ctx, r); err != nil {
 		return err
@@ -98,7 +98,7 @@ func bootstrapService(ctx context.Context, r *verb.Verbs, services netip.Prefix,
 			return stale
 		}
 		if !there() { // if another replica has created it meanwhile, its address is taken
-			r.Log().Warn("the service kubernetes cannot be made; it is tried again", "error", err)
+			r.Log().Warn("the service kubernetes cannot be created; retried", "error", err)
 		}
 	}
 	return nil

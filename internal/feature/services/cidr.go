@@ -95,14 +95,14 @@ func (s *serviceRanges) setReady(ctx context.Context, name string, condition obj
 
 // release removes the finalizer of a ServiceCIDR that is being deleted, once no service would be left with an address
 // outside every range.
-func (s *serviceRanges) release(ctx context.Context, obj *networkingv1.ServiceCIDR, said *metav1.Condition) error {
+func (s *serviceRanges) release(ctx context.Context, obj *networkingv1.ServiceCIDR, condition *metav1.Condition) error {
 	if !slices.Contains(obj.Finalizers, rangeFinalizer) {
 		return nil
 	}
 	if s.inUse(obj) {
 		const message = "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR"
-		if said != nil && said.Status == metav1.ConditionFalse &&
-			said.Reason == networkingv1.ServiceCIDRReasonTerminating && said.Message == message {
+		if condition != nil && condition.Status == metav1.ConditionFalse &&
+			condition.Reason == networkingv1.ServiceCIDRReasonTerminating && condition.Message == message {
 			return nil
 		}
 		return s.setReady(ctx, obj.Name,

@@ -99,8 +99,8 @@ func rangeSettled(r *verb.Verbs, ranges []netip.Prefix) bool {
 }
 
 // owed returns the missing parts of a stored ServiceCIDR: the second network of the flag, and the condition Ready.
-func owed(stored *networkingv1.ServiceCIDR, said *metav1.Condition, cidrs []string) (second, ready bool) {
-	return len(cidrs) == 2 && slices.Equal(stored.Spec.CIDRs, cidrs[:1]), said == nil &&
+func owed(stored *networkingv1.ServiceCIDR, condition *metav1.Condition, cidrs []string) (second, ready bool) {
+	return len(cidrs) == 2 && slices.Equal(stored.Spec.CIDRs, cidrs[:1]), condition == nil &&
 		slices.Equal(stored.Spec.CIDRs, cidrs)
 }
 

@@ -92,7 +92,7 @@ func (r *allocationRepair) Reconcile(ctx context.Context, key string) error {
 	if left := leakedFor - r.Now().Sub(made); left > 0 && first == ref.IPAddresses.Prefix {
 		return control.Again(left)
 	}
-	r.Log.Warn("a record of an address or port is no service's; it is deleted", "key", name)
+	r.Log.Warn("a record of an address or port belongs to no service; it is deleted", "key", name)
 	if first == address.PortsPrefix {
 		return r.Verbs.Free(ctx, first, last, e.Revision)
 	}

@@ -204,12 +204,12 @@ func TestKeep(t *testing.T) {
 }
 
 // refusal rejects every write, and records the users.
-type refusal struct{ asked []string }
+type refusal struct{ requests []string }
 
 func (*refusal) Name() string { return "Refusal" }
 
 func (r *refusal) Validate(_ context.Context, a *admit.Attributes) error {
-	r.asked = append(r.asked, string(a.Operation)+" "+a.Resource.Plural+" "+a.Name+" by "+a.User.GetName())
+	r.requests = append(r.requests, string(a.Operation)+" "+a.Resource.Plural+" "+a.Name+" by "+a.User.GetName())
 	return admit.Forbidden(a, errors.New("nobody writes"))
 }
 
@@ -232,8 +232,8 @@ func TestBootstrapIsRefused(t *testing.T) {
 		"CREATE namespaces kube-public by system:apiserver",
 		"CREATE namespaces kube-node-lease by system:apiserver", "UPDATE servicecidrs kubernetes by system:apiserver",
 	}
-	if !slices.Equal(r.asked, want) {
-		t.Errorf("asked %q\nwant  %q", r.asked, want)
+	if !slices.Equal(r.requests, want) {
+		t.Errorf("asked %q\nwant  %q", r.requests, want)
 	}
 	if err := errors.Join(control.KeepNamespaces(t.Context(), s.Verbs), both.keep(t.Context())); err == nil {
 		t.Error("nothing was refused")
@@ -272,7 +272,7 @@ func TestPresence(t *testing.T) {
 				Port: 6443 + i,
 			})
 	}
-	want := func(what string, want ...string) {
+	want := func(desc string, want ...string) {
 		t.Helper()
 		for _, s := range servers {
 			endpoints, slice := s.Stored("services/endpoints", "default", "kubernetes"),
@@ -302,7 +302,7 @@ func TestPresence(t *testing.T) {
 				}
 			}
 			if !slices.Equal(one, want) || !slices.Equal(other, want) {
-				t.Errorf("%s: endpoints %q, endpoint slice %q, want %q", what, one, other, want)
+				t.Errorf("%s: endpoints %q, endpoint slice %q, want %q", desc, one, other, want)
 			}
 		}
 	}

@@ -42,8 +42,8 @@ func (a *Auditor) describe(rec *Record, r *Received) {
 	e.Verb, e.RequestURI, e.UserAgent = r.Info.Verb, r.HTTP.URL.RequestURI(), userAgent(r.HTTP)
 	e.SourceIPs = sourceIPs(&a.peers, r.HTTP)
 	if r.User != nil {
-		known := knownInfo(&a.users, r.User)
-		e.User, rec.user = known.info, known.json
+		cache := knownInfo(&a.users, r.User)
+		e.User, rec.user = cache.info, cache.json
 	}
 	if info := r.Info; info.IsResource {
 		rec.memory.ref = auditapi.ObjectReference{
@@ -59,11 +59,11 @@ type peers = recent[string, []string]
 
 // sourceIPs returns the source addresses of a request: addresses from proxy headers, then the connection's, usually the
 // only one. Callers must not change the result.
-func sourceIPs(known *peers, r *http.Request) []string {
+func sourceIPs(cache *peers, r *http.Request) []string {
 	if r.Header["X-Forwarded-For"] != nil || r.Header["X-Real-Ip"] != nil {
 		return addresses(r)
 	}
-	return known.of(r.RemoteAddr, func(remote string) []string { return addresses(&http.Request{RemoteAddr: remote}) })
+	return cache.of(r.RemoteAddr, func(remote string) []string { return addresses(&http.Request{RemoteAddr: remote}) })
 }
 
 func addresses(r *http.Request) []string {
@@ -83,13 +83,13 @@ type knownUser struct {
 }
 
 // knownInfo is userInfo, with the user as appendUser writes it.
-func knownInfo(known *users, who user.Info) knownUser {
-	asked, ok := who.(*user.DefaultInfo)
+func knownInfo(cache *users, u user.Info) knownUser {
+	asked, ok := u.(*user.DefaultInfo)
 	if !ok {
-		return knownUser{info: userInfo(who)}
+		return knownUser{info: userInfo(u)}
 	}
-	return known.of(asked, func(who *user.DefaultInfo) knownUser {
-		info := userInfo(who)
+	return cache.of(asked, func(u *user.DefaultInfo) knownUser {
+		info := userInfo(u)
 		return knownUser{info, appendUser(nil, &info)}
 	})
 }

@@ -172,7 +172,7 @@ func (a *Auditor) Flush() {
 func (a *Auditor) deliver(r *Record) bool {
 	a.metrics.events.Inc()
 	if a.log != nil {
-		return a.log.record(&r.event, r.beside)
+		return a.log.record(&r.event, r.extras)
 	}
 	r.event.Annotations = r.annotations.asMap()
 	return a.backend.ProcessEvents(answered(&r.event, r.code))

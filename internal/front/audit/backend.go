@@ -83,25 +83,25 @@ func (t *TruncateOptions) wrap(b audit.Backend) audit.Backend {
 // recorder is a backend of our own.
 type recorder interface {
 	// record is ProcessEvents for one event.
-	record(e *auditapi.Event, of beside) bool
+	record(e *auditapi.Event, of extras) bool
 	// flushHeld returns when all earlier lines have been written, including held ones.
 	flushHeld()
-	// await holds the event RequestReceived of a request until the next event, or until Record.writeReceived. It
+	// hold keeps the event RequestReceived of a request until the next event, or until Record.writeReceived. It
 	// returns false if it cannot.
-	await(r *Record) bool
-	// awaitNoMore cancels await. It returns false if Record.writeReceived is about to be called.
-	awaitNoMore(r *Record) bool
+	hold(r *Record) bool
+	// dropDeferred cancels hold. It returns false if Record.writeReceived is about to be called.
+	dropDeferred(r *Record) bool
 }
 
-// beside is extra data passed with an event.
-type beside struct {
+// extras is extra data passed with an event.
+type extras struct {
 	annotations annotations // annotations of an event that has none itself
 	user        []byte      // the event's user as written by appendUser; nil if not cached
 	code        int32       // of the response, if the event has no ResponseStatus; 0 before the response
 	// flushed is true if flushHeld is called before the response is sent.
 	flushed bool
-	// awaited is true if the event RequestReceived is to be written with this one.
-	awaited bool
+	// deferred is true if the event RequestReceived is to be written with this one.
+	deferred bool
 }
 
 // lenient ignores failures to deliver events; the backend has counted them.

@@ -103,7 +103,7 @@ func TestFlushedIsHeld(t *testing.T) {
 		out := &sink{}
 		a := newAuditor(nil, (&LogOptions{Format: FormatJSON, Mode: tc.mode}).wrap(out), silent)
 		for _, stage := range []auditapi.Stage{auditapi.StageRequestReceived, auditapi.StageResponseComplete} {
-			a.deliver(&Record{event: *eventNamed("one", stage, tc.verb), beside: beside{flushed: tc.flushed}})
+			a.deliver(&Record{event: *eventNamed("one", stage, tc.verb), extras: extras{flushed: tc.flushed}})
 		}
 		before := len(out.all())
 		a.Flush()
@@ -120,7 +120,7 @@ func TestFlushWaits(t *testing.T) {
 	t.Parallel()
 	out := &sink{entered: make(chan struct{}), goOn: make(chan struct{})}
 	a := newAuditor(nil, &logBackend{out: out, lenient: true}, silent)
-	a.deliver(&Record{event: *eventNamed("one", auditapi.StageResponseComplete, "get"), beside: beside{flushed: true}})
+	a.deliver(&Record{event: *eventNamed("one", auditapi.StageResponseComplete, "get"), extras: extras{flushed: true}})
 	var calls sync.WaitGroup
 	calls.Go(a.Flush)
 	<-out.entered

@@ -16,7 +16,7 @@ import (
 )
 
 // appendEvent appends an event as JSON of audit.k8s.io/v1, byte for byte like Kubernetes' encoder.
-func appendEvent(dst []byte, e *auditapi.Event, of beside) ([]byte, error) {
+func appendEvent(dst []byte, e *auditapi.Event, of extras) ([]byte, error) {
 	dst = appendField(appendHead(dst, e), "stage", e.Stage)
 	dst = appendWhere(appendImpersonated(appendWhat(dst, e, of), e), e)
 	return appendOutcome(dst, e, of)
@@ -24,31 +24,31 @@ func appendEvent(dst []byte, e *auditapi.Event, of beside) ([]byte, error) {
 
 // appendReceived appends the event RequestReceived; e is a later event of the request with more fields. It returns the
 // positions of the request's description, for appendLater.
-func appendReceived(dst []byte, e *auditapi.Event, of beside) ([]byte, described) {
-	var at described
+func appendReceived(dst []byte, e *auditapi.Event, of extras) ([]byte, sharedParts) {
+	var at sharedParts
 	at.head[0] = len(dst)
 	dst = appendHead(dst, e)
 	at.head[1] = len(dst)
 	dst = appendField(dst, "stage", auditapi.StageRequestReceived)
-	at.what[0] = len(dst)
+	at.request[0] = len(dst)
 	dst = appendWhat(dst, e, of)
-	at.what[1] = len(dst)
+	at.request[1] = len(dst)
 	dst = appendWhere(dst, e)
-	at.where[0], at.where[1] = at.what[1], len(dst)
+	at.source[0], at.source[1] = at.request[1], len(dst)
 	dst = appendTime(dst, "requestReceivedTimestamp", e.RequestReceivedTimestamp)
 	return closeObject(appendTime(dst, "stageTimestamp", e.RequestReceivedTimestamp)), at
 }
 
-// described holds the positions (from and to) of the parts that are the same in all events of a request.
-type described struct{ head, what, where [2]int }
+// sharedParts holds the positions (from and to) of the parts that are the same in all events of a request.
+type sharedParts struct{ head, request, source [2]int }
 
 // appendLater is appendEvent after appendReceived.
-func appendLater(dst []byte, at described, e *auditapi.Event, of beside) ([]byte, error) {
+func appendLater(dst []byte, at sharedParts, e *auditapi.Event, of extras) ([]byte, error) {
 	dst = append(dst, dst[at.head[0]:at.head[1]]...)
 	dst = appendField(dst, "stage", e.Stage)
-	dst = append(dst, dst[at.what[0]:at.what[1]]...)
+	dst = append(dst, dst[at.request[0]:at.request[1]]...)
 	dst = appendImpersonated(dst, e)
-	dst = append(dst, dst[at.where[0]:at.where[1]]...)
+	dst = append(dst, dst[at.source[0]:at.source[1]]...)
 	return appendOutcome(dst, e, of)
 }
 
@@ -59,7 +59,7 @@ func appendHead(dst []byte, e *auditapi.Event) []byte {
 }
 
 // appendWhat appends the request's target and its user.
-func appendWhat(dst []byte, e *auditapi.Event, of beside) []byte {
+func appendWhat(dst []byte, e *auditapi.Event, of extras) []byte {
 	dst = appendField(dst, "requestURI", e.RequestURI)
 	dst = appendField(dst, "verb", e.Verb)
 	if of.user != nil {
@@ -87,7 +87,7 @@ func appendWhere(dst []byte, e *auditapi.Event) []byte {
 }
 
 // appendOutcome appends the result and the end of the event.
-func appendOutcome(dst []byte, e *auditapi.Event, of beside) ([]byte, error) {
+func appendOutcome(dst []byte, e *auditapi.Event, of extras) ([]byte, error) {
 	dst, err := appendStatus(dst, e.ResponseStatus, of.code)
 	if err != nil {
 		return nil, err

@@ -21,19 +21,19 @@ type library struct {
 
 // libraryKey is the context key of Kubernetes' libraries, an unexported constant.
 var libraryKey = func() any {
-	var asked asked
+	var asked keyRecorder
 	audit.AuditContextFrom(&asked)
 	return asked.key
 }()
 
-// asked is a context that records the key it is asked for.
-type asked struct {
+// keyRecorder is a context that records the key it is asked for.
+type keyRecorder struct {
 	context.Context
 	key any
 }
 
 // Value implements context.Context.
-func (a *asked) Value(key any) any { a.key = key; return nil }
+func (a *keyRecorder) Value(key any) any { a.key = key; return nil }
 
 // ownKey finds the library of a context.
 type ownKey struct{}

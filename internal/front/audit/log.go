@@ -30,8 +30,8 @@ type logBackend struct {
 	// request, since that would wake a CPU each time.
 	late  *time.Timer
 	timed bool // late is set
-	// awaited lists reads with an unwritten RequestReceived event.
-	awaited awaited
+	// deferred lists reads with an unwritten RequestReceived event.
+	deferred deferredRecords
 
 	writing sync.Mutex // serializes writes of batches; locked before mu
 	out     io.Writer
@@ -48,13 +48,13 @@ var _ audit.Backend = (*logBackend)(nil)
 func (b *logBackend) ProcessEvents(events ...*auditapi.Event) bool {
 	ok := true
 	for _, e := range events {
-		ok = b.record(e, beside{}) && ok
+		ok = b.record(e, extras{}) && ok
 	}
 	return ok
 }
 
 // record implements recorder.
-func (b *logBackend) record(e *auditapi.Event, of beside) bool {
+func (b *logBackend) record(e *auditapi.Event, of extras) bool {
 	err := b.write(e, of)
 	if err != nil {
 		audit.HandlePluginError(logName, err, e)
@@ -62,15 +62,15 @@ func (b *logBackend) record(e *auditapi.Event, of beside) bool {
 	return err == nil || b.lenient
 }
 
-func (b *logBackend) write(e *auditapi.Event, of beside) error {
+func (b *logBackend) write(e *auditapi.Event, of extras) error {
 	room := lines.Get().(*[]byte)
 	line, err := (*room)[:0], error(nil)
 	first := 0 // position of the second line, if there are two
 	switch {
 	case b.legacy:
 		line = append(line, audit.EventString(answered(e, of.code))...)
-	case of.awaited:
-		var at described
+	case of.deferred:
+		var at sharedParts
 		line, at = appendReceived(line, e, of)
 		line = append(line, '\n')
 		first = len(line)
@@ -94,7 +94,7 @@ func (b *logBackend) write(e *auditapi.Event, of beside) error {
 	return b.flush(batch, i)
 }
 
-// answered returns the event with the code of the response, which may be in beside.
+// answered returns the event with the code of the response, which may be in extras.
 func answered(e *auditapi.Event, code int32) *auditapi.Event {
 	if e.ResponseStatus != nil || code == 0 {
 		return e
@@ -203,7 +203,7 @@ func (b *logBackend) writeLate() {
 	b.mu.Lock()
 	b.timed = false
 	b.mu.Unlock()
-	b.writeAwaited()
+	b.writeDeferred()
 	b.flushAll()
 }
 

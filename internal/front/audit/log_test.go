@@ -131,7 +131,7 @@ func BenchmarkEncode(b *testing.B) {
 	b.Run("ours", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := appendEvent(room, e, beside{}); err != nil {
+			if _, err := appendEvent(room, e, extras{}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -160,7 +160,7 @@ func metadataEvent() *auditapi.Event {
 // TestUnknownStaysJSON checks an assumption of the log: documents are embedded as JSON, not as text.
 func TestUnknownStaysJSON(t *testing.T) {
 	t.Parallel()
-	line, err := appendEvent(nil, fullEvent(), beside{})
+	line, err := appendEvent(nil, fullEvent(), extras{})
 	if err != nil {
 		t.Fatal(err)
 	}

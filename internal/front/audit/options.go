@@ -137,8 +137,8 @@ func (t *TruncateOptions) validate(backend string) error {
 	return nil
 }
 
-func notPositive(what, backend, field string, value any) error {
-	return fmt.Errorf("invalid audit %s %s %s %v, must be a positive number", what, backend, field, value)
+func notPositive(noun, backend, field string, value any) error {
+	return fmt.Errorf("invalid audit %s %s %s %v, must be a positive number", noun, backend, field, value)
 }
 
 func validateVersion(version string) error {

@@ -88,7 +88,7 @@ func takeChanges(text []byte) (rest []byte, patched map[int]bool, err error) {
 			continue
 		}
 		if value != changesPatch {
-			return nil, nil, fmt.Errorf("rules[%d].changes: %v is not known, the one value is %s", i, value,
+			return nil, nil, fmt.Errorf("rules[%d].changes: unknown value %v, the only value is %s", i, value,
 				changesPatch)
 		}
 		patched[i] = true

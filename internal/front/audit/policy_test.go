@@ -51,7 +51,7 @@ func TestPolicyErrors(t *testing.T) {
 		{head + "rules:\n- level: Everything\n", "Unsupported value"},
 		{head + "rules: []\n", "loaded illegal policy with 0 rules"},
 		{"kind: Policy\nrules:\n- level: Metadata\n", "unknown group version field"},
-		{head + "rules:\n- level: RequestResponse\n  changes: Diff\n", "rules[0].changes: Diff is not known"},
+		{head + "rules:\n- level: RequestResponse\n  changes: Diff\n", "rules[0].changes: unknown value Diff"},
 		{head + "rules:\n- level: None\n- level: Request\n  changes: JSONPatch\n",
 			"rules[1].changes: a patch shows the stored object, so the level must be RequestResponse"},
 		{head + "rules:\n- level: Metadata\n  nonResourceURLs: [healthz]\n", "must begin with a '/' character"},

@@ -31,11 +31,11 @@ type Record struct {
 		sync.Mutex
 		begun bool // the response has a status
 	}
-	// mu guards event and beside. The event itself has annotations only for backends that need them there.
+	// mu guards event and extras. The event itself has annotations only for backends that need them there.
 	event auditapi.Event
-	beside
-	list   listed   // guarded by logBackend.mu
-	known  bool     // writeAwaited may be about to check whether it is awaited
+	extras
+	list   links    // guarded by logBackend.mu
+	known  bool     // writeDeferred may be about to check whether it is deferred
 	memory struct { // for the parts of event and annotations that nearly every request has
 		ref         auditapi.ObjectReference
 		annotations [3]annotation
@@ -49,8 +49,8 @@ var _ request.Record = (*Record)(nil)
 func (r *Record) RequestReceived() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if log := r.auditor.log; log != nil && r.mayAwait() && log.await(r) {
-		r.awaited = true
+	if log := r.auditor.log; log != nil && r.mayHold() && log.hold(r) {
+		r.deferred = true
 		r.auditor.metrics.events.Inc()
 		return true
 	}
@@ -105,10 +105,10 @@ func (r *Record) AnswerOnly() { r.longRunning = true }
 
 // Impersonated records the impersonated user. constraint is the verb by which constrained impersonation allowed it, or
 // "".
-func (r *Record) Impersonated(who user.Info, constraint string) {
+func (r *Record) Impersonated(u user.Info, constraint string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	info := userInfo(who)
+	info := userInfo(u)
 	r.event.ImpersonatedUser = &info
 	if constraint != "" {
 		r.event.AuthenticationMetadata = &auditapi.AuthenticationMetadata{ImpersonationConstraint: constraint}
@@ -276,7 +276,7 @@ func (r *Record) stageLocked(stage auditapi.Stage, at time.Time) bool {
 	if omits(r.omit, stage) {
 		return true
 	}
-	if r.awaited && !r.auditor.log.awaitNoMore(r) {
+	if r.deferred && !r.auditor.log.dropDeferred(r) {
 		r.known = true
 	}
 	r.event.Stage, r.event.StageTimestamp = stage, metav1.NewMicroTime(at)
@@ -284,7 +284,7 @@ func (r *Record) stageLocked(stage auditapi.Stage, at time.Time) bool {
 		r.annotateLocked(key, value)
 	}
 	ok := r.auditor.deliver(r)
-	r.awaited = false // recorded together with this event
+	r.deferred = false // recorded together with this event
 	return ok
 }
 
@@ -294,7 +294,7 @@ func (r *Record) Clear() bool {
 	if r.auditor == nil {
 		return true // never used
 	}
-	if r.auditor.log == nil || r.known || r.awaited {
+	if r.auditor.log == nil || r.known || r.deferred {
 		return false
 	}
 	*r = Record{}

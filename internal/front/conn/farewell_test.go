@@ -42,34 +42,34 @@ func TestFarewellFollowsFrames(t *testing.T) {
 	settings := func(f *http2.Framer) { _ = f.WriteSettings() }
 	type direction struct {
 		in    bool
-		what  func(*http2.Framer)
+		write func(*http2.Framer)
 		wants bool // complete after it
 		spare int  // number of bytes at its end that the client does not need
 	}
 	for name, script := range map[string][]direction{
-		"idle": {{what: both(settings, goAway(0)), wants: true}},
-		"answered": {{in: true, what: both(settings, request(1))},
-			{what: both(settings, data(1, false), data(1, true))}, {what: goAway(1), wants: true}},
-		"answer after": {{in: true, what: request(1)}, {what: goAway(1)}, {what: data(1, false)},
-			{what: both(data(1, true), settings), wants: true, spare: 9}},
-		"two streams": {{in: true, what: both(request(1), request(3))},
-			{what: both(goAway(3), data(3, true))}, {what: data(1, true), wants: true}},
-		"reset by the client": {{in: true, what: request(1)}, {what: goAway(1)}, {in: true, what: reset(1)},
-			{what: settings}, {what: reset(1), wants: true}},
-		"reset before": {{in: true, what: both(request(1), reset(1))}, {what: goAway(1), wants: true}},
-		"too late": {{in: true, what: both(request(1), request(3))}, {what: data(1, true)},
-			{what: goAway(1), wants: true}},
-		"after the farewell": {{what: goAway(0), wants: true}, {in: true, what: request(1)}, {what: settings},
-			{what: reset(1), wants: true}},
-		"trailers of the request": {{in: true, what: both(request(1), data(1, false))}, {what: data(1, true)},
-			{in: true, what: request(1)}, {what: goAway(1), wants: true}},
+		"idle": {{write: both(settings, goAway(0)), wants: true}},
+		"answered": {{in: true, write: both(settings, request(1))},
+			{write: both(settings, data(1, false), data(1, true))}, {write: goAway(1), wants: true}},
+		"answer after": {{in: true, write: request(1)}, {write: goAway(1)}, {write: data(1, false)},
+			{write: both(data(1, true), settings), wants: true, spare: 9}},
+		"two streams": {{in: true, write: both(request(1), request(3))},
+			{write: both(goAway(3), data(3, true))}, {write: data(1, true), wants: true}},
+		"reset by the client": {{in: true, write: request(1)}, {write: goAway(1)}, {in: true, write: reset(1)},
+			{write: settings}, {write: reset(1), wants: true}},
+		"reset before": {{in: true, write: both(request(1), reset(1))}, {write: goAway(1), wants: true}},
+		"too late": {{in: true, write: both(request(1), request(3))}, {write: data(1, true)},
+			{write: goAway(1), wants: true}},
+		"after the farewell": {{write: goAway(0), wants: true}, {in: true, write: request(1)}, {write: settings},
+			{write: reset(1), wants: true}},
+		"trailers of the request": {{in: true, write: both(request(1), data(1, false))}, {write: data(1, true)},
+			{in: true, write: request(1)}, {write: goAway(1), wants: true}},
 	} {
 		for _, piece := range []int{1, 7, 9, 13, 1 << 20} {
 			f := newFarewell()
 			f.read([]byte(http2.ClientPreface))
 			for i, step := range script {
 				complete := false
-				for b := frames(step.what); len(b) > 0; {
+				for b := frames(step.write); len(b) > 0; {
 					n := min(piece, len(b))
 					if step.in {
 						f.read(b[:n])

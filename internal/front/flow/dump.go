@@ -125,6 +125,6 @@ func requestRow(l *level, i, j int, q queue.RequestDump, details bool) []any {
 	if t.info.Group != "" {
 		version = t.info.Group + "/" + version
 	}
-	return append(row, t.who.GetName(), t.info.Verb, t.info.Path, t.info.Namespace, t.info.Name, version,
+	return append(row, t.user.GetName(), t.info.Verb, t.info.Path, t.info.Namespace, t.info.Name, version,
 		t.info.Resource, t.info.Subresource)
 }

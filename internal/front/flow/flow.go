@@ -111,7 +111,7 @@ type Ticket struct {
 	c      *Controller
 	seat   queue.Request
 	schema *schema
-	who    user.Info
+	user   user.Info
 	info   *request.Info
 	write  bool
 	held   bool // it has seats
@@ -128,14 +128,14 @@ type Ticket struct {
 // cases.
 //
 // ctx ends the wait; a request with a deadline waits for at most a quarter of its time on arrival.
-func (c *Controller) Admit(ctx context.Context, t *Ticket, r *http.Request, info *request.Info, who user.Info) bool {
-	t.c, t.info, t.who, t.write = c, info, who, info.Mutating()
-	t.schema = c.rules.Load().find(info, who)
+func (c *Controller) Admit(ctx context.Context, t *Ticket, r *http.Request, info *request.Info, u user.Info) bool {
+	t.c, t.info, t.user, t.write = c, info, u, info.Mutating()
+	t.schema = c.rules.Load().find(info, u)
 	s := t.schema
 	l := s.level
 	t.seat.Class, t.seat.Info = &s.class.counts, t
 	if l.queues > 1 {
-		t.seat.Flow = s.distinguish(info, who)
+		t.seat.Flow = s.distinguish(info, u)
 		t.seat.Hash = s.hashes.of(s.name, t.seat.Flow)
 	}
 	c.estimate(t, r)

@@ -16,7 +16,7 @@ import (
 func BenchmarkAdmit(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		who  user.Info
+		user user.Info
 	}{
 		{"user", &user.DefaultInfo{Name: "alice", Groups: []string{"dev", user.AllAuthenticated}}},
 		{"master", &user.DefaultInfo{
@@ -42,7 +42,7 @@ func BenchmarkAdmit(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					t := &Ticket{}
-					if !f.Admit(ctx, t, r, info, c.who) {
+					if !f.Admit(ctx, t, r, info, c.user) {
 						b.Fatal("turned away")
 					}
 					f.Done(t)

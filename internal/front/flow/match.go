@@ -27,10 +27,10 @@ type schema struct {
 }
 
 // distinguish returns the flow of a request within a schema.
-func (s *schema) distinguish(info *request.Info, who user.Info) string {
+func (s *schema) distinguish(info *request.Info, u user.Info) string {
 	switch s.method {
 	case flowcontrolv1.FlowDistinguisherMethodByUserType:
-		return who.GetName()
+		return u.GetName()
 	case flowcontrolv1.FlowDistinguisherMethodByNamespaceType:
 		return info.Namespace
 	}

@@ -185,10 +185,10 @@ func (k *class) collectHistograms(d descriptions, level label) {
 		d.histogram("request_wait_duration_seconds", "Length of time a request spent waiting in its queue",
 			&k.waits[i], level, schema, label{"execute", ran})
 	}
-	for i, what := range []string{"regular", watchVerb} {
+	for i, kind := range []string{"regular", watchVerb} {
 		d.histogram("request_execution_seconds",
 			"Duration of initial stage (for a WATCH) or any (for a non-WATCH) stage of request execution in the "+
-				"API Priority and Fairness subsystem", &k.runs[i], level, schema, label{"type", what})
+				"API Priority and Fairness subsystem", &k.runs[i], level, schema, label{"type", kind})
 	}
 	d.histogram("request_queue_length_after_enqueue",
 		"Length of queue in the API Priority and Fairness subsystem, as seen by each request after it is enqueued",

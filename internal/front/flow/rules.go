@@ -69,13 +69,13 @@ func (r *rules) add(s *flowcontrolv1.Subject, rule int) {
 
 // find returns the first schema that matches a request. The last schema matches everything except users in neither of
 // Kubernetes' two groups; they get it, too.
-func (r *rules) find(info *request.Info, who user.Info) *schema {
+func (r *rules) find(info *request.Info, u user.Info) *schema {
 	var memory [4]uint64
-	try := append(set(memory[:0]), r.everyone...).and(r.users[who.GetName()])
-	for _, group := range who.GetGroups() {
+	try := append(set(memory[:0]), r.everyone...).and(r.users[u.GetName()])
+	for _, group := range u.GetGroups() {
 		try = try.and(r.groups[group])
 	}
-	if account, ok := strings.CutPrefix(who.GetName(), "system:serviceaccount:"); ok {
+	if account, ok := strings.CutPrefix(u.GetName(), "system:serviceaccount:"); ok {
 		if namespace, _, ok := strings.Cut(account, ":"); ok {
 			try = try.and(r.accounts[account]).and(r.spaces[namespace])
 		}

@@ -51,14 +51,14 @@ func TestDecisions(t *testing.T) {
 		{"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "m"},
 		{"PATCH", "/apis/rbac.authorization.k8s.io/v1/clusterroles/x", "mc"},
 	} {
-		for letter, who := range users {
-			what, err := request.Parse(httptest.NewRequest(tc.method, tc.target, nil))
+		for letter, u := range users {
+			info, err := request.Parse(httptest.NewRequest(tc.method, tc.target, nil))
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := authz.Union{e}.Authorize(t.Context(), who, what)
+			d, err := authz.Union{e}.Authorize(t.Context(), u, info)
 			if err != nil || d.Allowed() != strings.Contains(tc.allowed, letter) {
-				t.Errorf("%s %s by %s: allowed %v, %v", tc.method, tc.target, who.Name, d.Allowed(), err)
+				t.Errorf("%s %s by %s: allowed %v, %v", tc.method, tc.target, u.Name, d.Allowed(), err)
 			}
 		}
 	}

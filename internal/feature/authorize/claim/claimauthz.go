@@ -112,11 +112,11 @@ func (w *write) driver(name string, verbs []string) error {
 
 // require returns nil if the user may do that. An authorizer that fails does not allow it, and its error is the reason.
 func (w *write) require(verb, subresource, namespace, name string) error {
-	what := &request.Info{
+	info := &request.Info{
 		IsResource: true, Verb: verb, APIPrefix: "apis", Group: resourcev1.GroupName, Version: w.call.Version.Name,
 		Resource: "resourceclaims", Subresource: subresource, Namespace: namespace, Name: name,
 	}
-	decision, err := w.authorizer.Authorize(w.ctx, w.call.User, what)
+	decision, err := w.authorizer.Authorize(w.ctx, w.call.User, info)
 	reason := decision.Reason
 	switch {
 	case decision.Allowed():
@@ -126,7 +126,7 @@ func (w *write) require(verb, subresource, namespace, name string) error {
 	case err != nil:
 		reason = err.Error()
 	}
-	return authz.Forbidden(w.call.User, what, reason)
+	return authz.Forbidden(w.call.User, info, reason)
 }
 
 type deviceKey struct{ driver, pool, device, share string }

@@ -19,9 +19,9 @@ import (
 // granted are permissions: "verb subresource namespace/name".
 type granted []string
 
-func (g granted) Authorize(_ context.Context, _ user.Info, what *request.Info) (authz.Decision, error) {
-	asked := what.Verb + " " + what.Subresource + " " + what.Namespace + "/" + what.Name
-	if slices.Contains(g, asked) && what.Group == "resource.k8s.io" && what.Resource == "resourceclaims" {
+func (g granted) Authorize(_ context.Context, _ user.Info, info *request.Info) (authz.Decision, error) {
+	asked := info.Verb + " " + info.Subresource + " " + info.Namespace + "/" + info.Name
+	if slices.Contains(g, asked) && info.Group == "resource.k8s.io" && info.Resource == "resourceclaims" {
 		return authz.Decision{Verdict: authz.Allow}, nil
 	}
 	return authz.Decision{Reason: "no"}, nil
@@ -57,7 +57,7 @@ func TestLimit(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		granted  granted
-		who      user.Info
+		user     user.Info
 		was, now string
 		want     []string // parts of the errors, in order
 	}{
@@ -86,7 +86,9 @@ func TestLimit(t *testing.T) {
 			[]string{`verb="[associated-node:update arbitrary-node:update]" permission: resourceclaims.resource.k8s.io "d" is forbidden: User "system:serviceaccount:a:b" cannot associated-node:update`}},
 		{"the server itself", nil, nil, ``, allocation, nil},
 	} {
-		c := &verb.Call{Version: &catalog.Version{Name: "v1"}, Verb: "update", Namespace: "ns", Name: "c", User: tc.who}
+		c := &verb.Call{
+			Version: &catalog.Version{Name: "v1"}, Verb: "update", Namespace: "ns", Name: "c", User: tc.user,
+		}
 		errs := Limit(tc.granted)(t.Context(), c, status(t, tc.now), status(t, tc.was))
 		if len(errs) != len(tc.want) {
 			t.Errorf("%s: %v", tc.name, errs)

@@ -124,7 +124,7 @@ func refused(ctx context.Context, r Request, name string, err error) error {
 }
 
 // master reports whether a user is in system:masters, which may do everything.
-func master(who user.Info) bool { return slices.Contains(who.GetGroups(), user.SystemPrivilegedGroup) }
+func master(u user.Info) bool { return slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup) }
 
 func (c *Checker) allowed(ctx context.Context, r Request, verb, resource, name string) bool {
 	d, _ := c.Authorizer.Authorize(ctx, r.User, &request.Info{

@@ -55,10 +55,10 @@ func TestRole(t *testing.T) {
 	t.Parallel()
 	c := checker()
 	for _, tc := range []struct {
-		who, resource, namespace, name string
-		aggregates                     bool
-		rules                          []rbacv1.PolicyRule
-		want                           string
+		user, resource, namespace, name string
+		aggregates                      bool
+		rules                           []rbacv1.PolicyRule
+		want                            string
 	}{
 		{"ann", "roles", "n", "r", false, []rbacv1.PolicyRule{rule("get", "", "pods", "x")}, ""},
 		{"ann", "roles", "n", "r", false, []rbacv1.PolicyRule{rule("get,delete,watch", "", "pods,secrets")},
@@ -84,20 +84,20 @@ func TestRole(t *testing.T) {
 				`resolution errors: [roles.rbac.authorization.k8s.io "bob" not found]`},
 	} {
 		r := Request{
-			User: &user.DefaultInfo{Name: tc.who}, Resource: tc.resource, Namespace: tc.namespace, Name: tc.name,
+			User: &user.DefaultInfo{Name: tc.user}, Resource: tc.resource, Namespace: tc.namespace, Name: tc.name,
 		}
-		compare(t, tc.who, c.Role(t.Context(), r, "made", tc.rules, tc.aggregates), tc.want)
+		compare(t, tc.user, c.Role(t.Context(), r, "made", tc.rules, tc.aggregates), tc.want)
 	}
 }
 
-func compare(t *testing.T, who string, err error, want string) {
+func compare(t *testing.T, name string, err error, want string) {
 	t.Helper()
 	got := ""
 	if err != nil {
 		got = err.Error()
 	}
 	if got != want {
-		t.Errorf("%s:\n got %s\nwant %s", who, got, want)
+		t.Errorf("%s:\n got %s\nwant %s", name, got, want)
 	}
 }
 
@@ -105,9 +105,9 @@ func TestBinding(t *testing.T) {
 	t.Parallel()
 	c := checker()
 	for _, tc := range []struct {
-		who, resource, namespace string
-		ref                      rbacv1.RoleRef
-		want                     string
+		name, resource, namespace string
+		ref                       rbacv1.RoleRef
+		want                      string
 	}{
 		{"ann", "clusterrolebindings", "", clusterRef("ann"), ""},
 		{"ann", "rolebindings", "n", clusterRef("ann"), ""},
@@ -122,8 +122,8 @@ func TestBinding(t *testing.T) {
 		{"ann", "clusterrolebindings", "", rbacv1.RoleRef{Kind: "Role", Name: "ann"}, `Namespace parameter required.`},
 		{"ann", "rolebindings", "n", rbacv1.RoleRef{Kind: "Robot"}, `unsupported role reference kind: "Robot"`},
 	} {
-		r := Request{User: &user.DefaultInfo{Name: tc.who}, Resource: tc.resource, Namespace: tc.namespace}
-		compare(t, tc.who, c.Binding(t.Context(), r, "made", tc.ref), tc.want)
+		r := Request{User: &user.DefaultInfo{Name: tc.name}, Resource: tc.resource, Namespace: tc.namespace}
+		compare(t, tc.name, c.Binding(t.Context(), r, "made", tc.ref), tc.want)
 	}
 	master := Request{User: &user.DefaultInfo{Groups: []string{"system:masters"}}, Resource: "clusterrolebindings"}
 	if err := c.Binding(t.Context(), master, "made", clusterRef("gone")); err != nil {
@@ -148,8 +148,8 @@ func TestGuards(t *testing.T) {
 		gr := catalog.GroupResource{Group: rbacv1.GroupName, Resource: kind.plural}
 		text := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"` + kind.kind + `","metadata":{"name":"x"` +
 			map[bool]string{true: `,"namespace":"default"`}[kind.namespace != ""] + `},` + kind.content + `}`
-		as := func(who user.Info) *verb.Call {
-			c, err := s.Verbs.Call(gr, kind.namespace, "x", who)
+		as := func(name user.Info) *verb.Call {
+			c, err := s.Verbs.Call(gr, kind.namespace, "x", name)
 			if err != nil {
 				t.Fatal(err)
 			}

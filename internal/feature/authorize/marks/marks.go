@@ -40,7 +40,7 @@ func warnings(obj, old object.Object, encrypts func(prefix string) bool) (out []
 	was := old != nil && crd.MentionsSensitive(old)
 	if was {
 		for _, at := range crd.KeepSensitive(codec.CloneObject(obj), old) {
-			out = append(out, fmt.Sprintf("%s: %s stays; set it to false to show the values to all who may read the objects",
+			out = append(out, fmt.Sprintf("%s: %s stays; set it to false to show the values to all users with permission to read the objects",
 				at, sensitive.Keyword))
 		}
 		return out

@@ -38,55 +38,55 @@ var _ authz.Mode = Authorizer{}
 
 // NodeName returns the node name of a kubelet's user: a member of system:nodes with the name system:node:NAME. The name
 // may be empty.
-func NodeName(who user.Info) (name string, isNode bool) {
-	name, isNode = strings.CutPrefix(who.GetName(), "system:node:")
-	if !isNode || !slices.Contains(who.GetGroups(), user.NodesGroup) {
+func NodeName(u user.Info) (name string, isNode bool) {
+	name, isNode = strings.CutPrefix(u.GetName(), "system:node:")
+	if !isNode || !slices.Contains(u.GetGroups(), user.NodesGroup) {
 		return "", false
 	}
 	return name, true
 }
 
 // Rules implements authz.Ruler. It is incomplete for kubelets, since their permissions depend on pods.
-func (Authorizer) Rules(_ context.Context, who user.Info, _ string) (authz.Rules, error) {
-	if _, isNode := NodeName(who); isNode {
+func (Authorizer) Rules(_ context.Context, u user.Info, _ string) (authz.Rules, error) {
+	if _, isNode := NodeName(u); isNode {
 		return authz.Rules{Incomplete: true}, errors.New("node authorizer does not support user rule resolution")
 	}
 	return authz.Rules{}, nil
 }
 
 // Authorize implements authz.Authorizer.
-func (a Authorizer) Authorize(_ context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
-	node, isNode := NodeName(who)
+func (a Authorizer) Authorize(_ context.Context, u user.Info, info *request.Info) (authz.Decision, error) {
+	node, isNode := NodeName(u)
 	if !isNode {
 		return authz.Decision{}, nil
 	}
 	if node == "" {
-		return no("unknown node for user %q", who.GetName()), nil
+		return no("unknown node for user %q", u.GetName()), nil
 	}
-	if !what.IsResource {
+	if !info.IsResource {
 		return authz.Decision{}, nil
 	}
-	q := question{Info: what, node: node, view: a.View, podCertificates: a.PodCertificates}
-	if rule := restricted[what.Group+"/"+what.Resource]; rule != nil {
+	q := kubeletRequest{Info: info, node: node, view: a.View, podCertificates: a.PodCertificates}
+	if rule := restricted[info.Group+"/"+info.Resource]; rule != nil {
 		return rule(q), nil
 	}
-	resource := what.Resource
-	if what.Subresource != "" {
-		resource += "/" + what.Subresource
+	resource := info.Resource
+	if info.Subresource != "" {
+		resource += "/" + info.Subresource
 	}
-	if slices.Contains(unrestricted[what.Group+"/"+resource], what.Verb) ||
-		a.TrustBundles && isBundle(what) && !what.Mutating() {
+	if slices.Contains(unrestricted[info.Group+"/"+resource], info.Verb) ||
+		a.TrustBundles && isBundle(info) && !info.Mutating() {
 		return yes, nil
 	}
 	return authz.Decision{}, nil
 }
 
-func isBundle(what *request.Info) bool {
-	return what.Group == "certificates.k8s.io" && what.Resource == "clustertrustbundles" && what.Subresource == ""
+func isBundle(info *request.Info) bool {
+	return info.Group == "certificates.k8s.io" && info.Resource == "clustertrustbundles" && info.Subresource == ""
 }
 
-// question is the request of a node's kubelet.
-type question struct {
+// kubeletRequest is the request of a node's kubelet.
+type kubeletRequest struct {
 	*request.Info
 	node string
 	view *watchcache.View
@@ -101,10 +101,10 @@ func no(format string, args ...any) authz.Decision {
 }
 
 // restricted are the resources of which a kubelet may use only some objects, by "group/resource".
-var restricted = map[string]func(question) authz.Decision{
-	"/secrets":    question.readNamespaced,
-	"/configmaps": question.readNamespaced,
-	"/persistentvolumeclaims": func(q question) authz.Decision {
+var restricted = map[string]func(kubeletRequest) authz.Decision{
+	"/secrets":    kubeletRequest.readNamespaced,
+	"/configmaps": kubeletRequest.readNamespaced,
+	"/persistentvolumeclaims": func(q kubeletRequest) authz.Decision {
 		if q.Subresource == "status" {
 			if q.Verb != "update" && q.Verb != "patch" {
 				return no("can only get/update/patch this type")
@@ -113,16 +113,16 @@ var restricted = map[string]func(question) authz.Decision{
 		}
 		return q.get()
 	},
-	"/persistentvolumes":                         question.get,
-	"resource.k8s.io/resourceclaims":             question.get,
-	"storage.k8s.io/volumeattachments":           question.get,
-	"/serviceaccounts":                           question.serviceAccount,
-	"coordination.k8s.io/leases":                 question.lease,
-	"storage.k8s.io/csinodes":                    question.csiNode,
-	"resource.k8s.io/resourceslices":             question.slice,
-	"/nodes":                                     question.nodeObject,
-	"/pods":                                      question.pod,
-	"certificates.k8s.io/podcertificaterequests": question.podCertificate,
+	"/persistentvolumes":                         kubeletRequest.get,
+	"resource.k8s.io/resourceclaims":             kubeletRequest.get,
+	"storage.k8s.io/volumeattachments":           kubeletRequest.get,
+	"/serviceaccounts":                           kubeletRequest.serviceAccount,
+	"coordination.k8s.io/leases":                 kubeletRequest.lease,
+	"storage.k8s.io/csinodes":                    kubeletRequest.csiNode,
+	"resource.k8s.io/resourceslices":             kubeletRequest.slice,
+	"/nodes":                                     kubeletRequest.nodeObject,
+	"/pods":                                      kubeletRequest.pod,
+	"certificates.k8s.io/podcertificaterequests": kubeletRequest.podCertificate,
 }
 
 // unrestricted are the verbs of resources that every kubelet may use, by "group/resource/subresource".
@@ -140,7 +140,7 @@ var unrestricted = map[string][]string{
 }
 
 // get allows to read a single object that the node needs.
-func (q question) get() authz.Decision {
+func (q kubeletRequest) get() authz.Decision {
 	if q.Verb != "get" {
 		return no("can only get individual resources of this type")
 	}
@@ -151,7 +151,7 @@ func (q question) get() authz.Decision {
 }
 
 // readNamespaced allows to get and watch a single object that the node needs.
-func (q question) readNamespaced() authz.Decision {
+func (q kubeletRequest) readNamespaced() authz.Decision {
 	switch {
 	case q.Verb != "get" && q.Verb != "list" && q.Verb != "watch":
 		return no("can only read resources of this type")
@@ -163,7 +163,7 @@ func (q question) readNamespaced() authz.Decision {
 	return q.related()
 }
 
-func (q question) related() authz.Decision {
+func (q kubeletRequest) related() authz.Decision {
 	if q.Name == "" {
 		return no("No Object name found")
 	}
@@ -173,7 +173,7 @@ func (q question) related() authz.Decision {
 	return no("no relationship found between node '%s' and this object", q.node)
 }
 
-func (q question) serviceAccount() authz.Decision {
+func (q kubeletRequest) serviceAccount() authz.Decision {
 	switch {
 	case q.Verb == "get" && q.Subresource == "":
 		return q.readNamespaced()
@@ -186,11 +186,11 @@ func (q question) serviceAccount() authz.Decision {
 }
 
 // owns reports whether a verb is one that a kubelet uses on an object of its own node.
-func (q question) owns() bool {
+func (q kubeletRequest) owns() bool {
 	return slices.Contains([]string{"get", "create", "update", "patch", "delete"}, q.Verb)
 }
 
-func (q question) lease() authz.Decision {
+func (q kubeletRequest) lease() authz.Decision {
 	switch {
 	case !q.owns():
 		return no("can only get, create, update, patch, or delete a node lease")
@@ -202,7 +202,7 @@ func (q question) lease() authz.Decision {
 	return yes
 }
 
-func (q question) csiNode() authz.Decision {
+func (q kubeletRequest) csiNode() authz.Decision {
 	switch {
 	case !q.owns():
 		return no("can only get, create, update, patch, or delete a CSINode")
@@ -214,7 +214,7 @@ func (q question) csiNode() authz.Decision {
 	return yes
 }
 
-func (q question) slice() authz.Decision {
+func (q kubeletRequest) slice() authz.Decision {
 	if q.Subresource != "" {
 		return no("cannot authorize ResourceSlice subresources")
 	}
@@ -234,14 +234,14 @@ func (q question) slice() authz.Decision {
 }
 
 // selectsNode reports whether a field selector restricts the request to spec.nodeName of this node.
-func (q question) selectsNode() bool {
+func (q kubeletRequest) selectsNode() bool {
 	selector, err := fields.ParseSelector(q.FieldSelector)
 	return err == nil && slices.ContainsFunc(selector.Requirements(), func(r fields.Requirement) bool {
 		return r.Field == "spec.nodeName" && r.Operator == selection.Equals && r.Value == q.node
 	})
 }
 
-func (q question) podCertificate() authz.Decision {
+func (q kubeletRequest) podCertificate() authz.Decision {
 	switch {
 	case !q.podCertificates:
 		return authz.Decision{}
@@ -262,7 +262,7 @@ func (q question) podCertificate() authz.Decision {
 	return no("nodes may not %s podcertificaterequests", q.Verb)
 }
 
-func (q question) nodeObject() authz.Decision {
+func (q kubeletRequest) nodeObject() authz.Decision {
 	switch q.Subresource + " " + q.Verb {
 	case " create", " update", " patch", "status update", "status patch": // NodeRestriction checks its node
 		return yes
@@ -278,7 +278,7 @@ func (q question) nodeObject() authz.Decision {
 	return authz.Decision{}
 }
 
-func (q question) pod() authz.Decision {
+func (q kubeletRequest) pod() authz.Decision {
 	switch q.Subresource + " " + q.Verb {
 	case " get":
 		return q.related()

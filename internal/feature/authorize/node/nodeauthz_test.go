@@ -43,56 +43,57 @@ func TestAuthorize(t *testing.T) {
 		t.Fatal(err)
 	}
 	const unrelated = "no relationship found between node 'node2' and this object"
-	for _, tc := range []struct{ node, what, want, fields string }{
-		{node: "node1", what: "get secrets n/s", want: "yes"},
-		{node: "node2", what: "get secrets n/s", want: unrelated},
-		{node: "node1", what: "list secrets n/", want: "No Object name found"},
-		{node: "node1", what: "delete secrets n/s", want: "can only read resources of this type"},
-		{node: "node1", what: "get secrets m/stage", want: "yes"},
-		{node: "node2", what: "get secrets m/stage", want: unrelated},
-		{node: "node1", what: "get persistentvolumes /pv", want: "yes"},
-		{node: "node2", what: "get persistentvolumes /pv", want: unrelated},
-		{node: "node1", what: "update persistentvolumeclaims/status n/claim", want: "yes"},
-		{node: "node1", what: "create serviceaccounts/token n/sa", want: "yes"},
-		{node: "node2", what: "create serviceaccounts/token n/sa", want: unrelated},
-		{node: "node2", what: "get pods n/mirror", want: "yes"}, {node: "node2", what: "get pods n/a", want: unrelated},
-		{node: "node1", what: "get nodes /node2", want: "node 'node1' cannot read 'node2', only its own Node object"},
-		{node: "node1", what: "list services /", want: "yes"}, {node: "node1", what: "delete services n/x", want: ""},
-		{node: "", what: "get secrets n/s", want: `unknown node for user "system:node:"`},
-		{node: "node1", what: "create podcertificaterequests n/", want: "yes"},
-		{node: "node1", what: "get podcertificaterequests n/pcr", want: "yes"},
-		{node: "node2", what: "get podcertificaterequests n/pcr", want: unrelated},
-		{node: "node1", what: "list podcertificaterequests /", fields: "spec.nodeName=node1", want: "yes"},
+	for _, tc := range []struct{ node, attrs, want, fields string }{
+		{node: "node1", attrs: "get secrets n/s", want: "yes"},
+		{node: "node2", attrs: "get secrets n/s", want: unrelated},
+		{node: "node1", attrs: "list secrets n/", want: "No Object name found"},
+		{node: "node1", attrs: "delete secrets n/s", want: "can only read resources of this type"},
+		{node: "node1", attrs: "get secrets m/stage", want: "yes"},
+		{node: "node2", attrs: "get secrets m/stage", want: unrelated},
+		{node: "node1", attrs: "get persistentvolumes /pv", want: "yes"},
+		{node: "node2", attrs: "get persistentvolumes /pv", want: unrelated},
+		{node: "node1", attrs: "update persistentvolumeclaims/status n/claim", want: "yes"},
+		{node: "node1", attrs: "create serviceaccounts/token n/sa", want: "yes"},
+		{node: "node2", attrs: "create serviceaccounts/token n/sa", want: unrelated},
+		{node: "node2", attrs: "get pods n/mirror", want: "yes"},
+		{node: "node2", attrs: "get pods n/a", want: unrelated},
+		{node: "node1", attrs: "get nodes /node2", want: "node 'node1' cannot read 'node2', only its own Node object"},
+		{node: "node1", attrs: "list services /", want: "yes"}, {node: "node1", attrs: "delete services n/x", want: ""},
+		{node: "", attrs: "get secrets n/s", want: `unknown node for user "system:node:"`},
+		{node: "node1", attrs: "create podcertificaterequests n/", want: "yes"},
+		{node: "node1", attrs: "get podcertificaterequests n/pcr", want: "yes"},
+		{node: "node2", attrs: "get podcertificaterequests n/pcr", want: unrelated},
+		{node: "node1", attrs: "list podcertificaterequests /", fields: "spec.nodeName=node1", want: "yes"},
 		{
-			node: "node1", what: "watch podcertificaterequests /", fields: "spec.nodeName=node2",
+			node: "node1", attrs: "watch podcertificaterequests /", fields: "spec.nodeName=node2",
 			want: "can only list/watch podcertificaterequests with nodeName field selector",
 		},
 		{
-			node: "node1", what: "delete podcertificaterequests n/pcr",
+			node: "node1", attrs: "delete podcertificaterequests n/pcr",
 			want: "nodes may not delete podcertificaterequests",
 		},
 		{
-			node: "node1", what: "update podcertificaterequests/status n/pcr",
+			node: "node1", attrs: "update podcertificaterequests/status n/pcr",
 			want: "nodes may not access the status subresource of PodCertificateRequests",
 		},
 	} {
-		verb, rest, _ := strings.Cut(tc.what, " ")
+		verb, rest, _ := strings.Cut(tc.attrs, " ")
 		resource, key, _ := strings.Cut(rest, " ")
-		what := &request.Info{IsResource: true, Verb: verb, Version: "v1"}
-		what.Resource, what.Subresource, _ = strings.Cut(resource, "/")
-		what.Namespace, what.Name, _ = strings.Cut(key, "/")
-		who := &user.DefaultInfo{Name: "system:node:" + tc.node, Groups: []string{user.NodesGroup}}
-		if what.Resource == "podcertificaterequests" {
-			what.Group = "certificates.k8s.io"
+		info := &request.Info{IsResource: true, Verb: verb, Version: "v1"}
+		info.Resource, info.Subresource, _ = strings.Cut(resource, "/")
+		info.Namespace, info.Name, _ = strings.Cut(key, "/")
+		u := &user.DefaultInfo{Name: "system:node:" + tc.node, Groups: []string{user.NodesGroup}}
+		if info.Resource == "podcertificaterequests" {
+			info.Group = "certificates.k8s.io"
 		}
-		what.FieldSelector = tc.fields
-		d, err := Authorizer{View: view, PodCertificates: true}.Authorize(t.Context(), who, what)
+		info.FieldSelector = tc.fields
+		d, err := Authorizer{View: view, PodCertificates: true}.Authorize(t.Context(), u, info)
 		got := d.Reason
 		if d.Allowed() {
 			got = "yes"
 		}
 		if err != nil || got != tc.want {
-			t.Errorf("%s %s: %q, %v; want %q", tc.node, tc.what, got, err, tc.want)
+			t.Errorf("%s %s: %q, %v; want %q", tc.node, tc.attrs, got, err, tc.want)
 		}
 	}
 	kubelet := &user.DefaultInfo{Name: "system:node:node1", Groups: []string{user.NodesGroup}}

@@ -15,7 +15,7 @@ const ()
 const nodeField = ".spec.nodeName"
 
 // isNeeded reports whether the node needs the object that q names.
-func (q question) isNeeded() bool {
+func (q kubeletRequest) isNeeded() bool {
 	switch q.Resource {
 	case "pods":
 		return q.isOfNode(ref.Pods.Prefix)
@@ -39,7 +39,7 @@ func (q question) isNeeded() bool {
 }
 
 // isOfNode reports whether the named object has spec.nodeName of the node.
-func (q question) isOfNode(prefix string) bool {
+func (q kubeletRequest) isOfNode(prefix string) bool {
 	e := q.view.Collection(prefix).Snapshot().Get(q.Namespace, q.Name)
 	if e == nil {
 		return false
@@ -52,7 +52,7 @@ func (q question) isOfNode(prefix string) bool {
 type byNode struct{}
 
 // pods calls f for the pods of the node in a namespace, "" for all, until f returns false.
-func (q question) pods(namespace string, f func(*watchcache.Entry) bool) {
+func (q kubeletRequest) pods(namespace string, f func(*watchcache.Entry) bool) {
 	nodeOf := func(e *watchcache.Entry) string { v, _ := e.Field(nodeField); return v }
 	s := q.view.Collection(ref.Pods.Prefix).SnapshotBy(watchcache.Index{Name: byNode{}, Value: nodeOf})
 	ofNode := func(e *watchcache.Entry) bool { return nodeOf(e) != q.node || f(e) }
@@ -62,7 +62,7 @@ func (q question) pods(namespace string, f func(*watchcache.Entry) bool) {
 }
 
 // podNeeds reports whether a pod of the node needs an object of its namespace.
-func (q question) podNeeds(namespace string, wanted need) (found bool) {
+func (q kubeletRequest) podNeeds(namespace string, wanted need) (found bool) {
 	q.pods(namespace, func(pod *watchcache.Entry) bool {
 		if pod.Namespace != namespace {
 			return true
@@ -79,7 +79,7 @@ func (q question) podNeeds(namespace string, wanted need) (found bool) {
 type byClaim struct{}
 
 // volumeNeeds reports whether the secret is needed by a volume with a claim that a pod of the node uses.
-func (q question) volumeNeeds() (found bool) {
+func (q kubeletRequest) volumeNeeds() (found bool) {
 	claimOf := func(e *watchcache.Entry) string {
 		namespace, _ := e.Field(".spec.claimRef.namespace")
 		name, claimed := e.Field(".spec.claimRef.name")
@@ -121,7 +121,7 @@ type needsKey struct{}
 
 // podNeeds returns the needs of a pod. An unreadable pod needs nothing.
 func podNeeds(pod *watchcache.Entry) []need {
-	return kept(pod, func(p *corev1.Pod) []need {
+	return cached(pod, func(p *corev1.Pod) []need {
 		if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 			return nil // a mirror pod: a kubelet must not grant itself access with it
 		}
@@ -136,7 +136,7 @@ type volume struct {
 }
 
 func volumeNeeds(e *watchcache.Entry) volume {
-	return kept(e, func(v *corev1.PersistentVolume) (out volume) {
+	return cached(e, func(v *corev1.PersistentVolume) (out volume) {
 		if ref := v.Spec.ClaimRef; ref != nil {
 			out = volume{ref.Namespace, ref.Name, volumeSecrets(&v.Spec.PersistentVolumeSource, ref.Namespace)}
 		}
@@ -144,8 +144,8 @@ func volumeNeeds(e *watchcache.Entry) volume {
 	})
 }
 
-// kept returns the result of find on an entry's object, and caches it on the entry.
-func kept[Object, Found any](e *watchcache.Entry, find func(*Object) Found) (out Found) {
+// cached returns the result of find on an entry's object, and caches it on the entry.
+func cached[Object, Found any](e *watchcache.Entry, find func(*Object) Found) (out Found) {
 	data, err := e.Encoded(needsKey{}, func() ([]byte, error) {
 		obj := new(Object)
 		if err := json.Unmarshal(e.JSON(), obj); err != nil {

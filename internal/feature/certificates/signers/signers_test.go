@@ -15,9 +15,9 @@ import (
 // names allows a user to sign for the signers of these names.
 type names []string
 
-func (n names) Authorize(_ context.Context, _ user.Info, what *request.Info) (authz.Decision, error) {
+func (n names) Authorize(_ context.Context, _ user.Info, info *request.Info) (authz.Decision, error) {
 	for _, name := range n {
-		if what.Verb == "sign" && what.Resource == "signers" && what.Name == name {
+		if info.Verb == "sign" && info.Resource == "signers" && info.Name == name {
 			return authz.Decision{Verdict: authz.Allow}, nil
 		}
 	}

@@ -59,12 +59,12 @@ func (a *approver) Reconcile(ctx context.Context, name string) error {
 func (a *approver) may(
 	ctx context.Context, r *certificatesv1.CertificateSigningRequest, subresource string,
 ) (bool, error) {
-	who := &user.DefaultInfo{Name: r.Spec.Username, UID: r.Spec.UID, Groups: r.Spec.Groups,
+	u := &user.DefaultInfo{Name: r.Spec.Username, UID: r.Spec.UID, Groups: r.Spec.Groups,
 		Extra: map[string][]string{}}
 	for key, values := range r.Spec.Extra {
-		who.Extra[key] = values
+		u.Extra[key] = values
 	}
-	decision, err := a.Authorizer.Authorize(ctx, who, &request.Info{
+	decision, err := a.Authorizer.Authorize(ctx, u, &request.Info{
 		IsResource: true, Verb: "create", Group: requests.Group, Version: "*", Resource: requests.Resource,
 		Subresource: subresource,
 	})
@@ -72,7 +72,7 @@ func (a *approver) may(
 		return true, nil
 	}
 	if err != nil {
-		err = fmt.Errorf("may %s have a certificate for a node: %w", r.Spec.Username, err)
+		err = fmt.Errorf("authorize %s for a node certificate: %w", r.Spec.Username, err)
 	}
 	return false, err
 }

@@ -50,8 +50,8 @@ func client(t *testing.T, config *rest.Config) kubernetes.Interface {
 	return c
 }
 
-// wish is a request for a certificate.
-type wish struct {
+// csr is a request for a certificate.
+type csr struct {
 	signer, user string
 	groups, dns  []string
 	usages       []certificatesv1.KeyUsage
@@ -59,7 +59,7 @@ type wish struct {
 }
 
 // ask creates a request as a client, and returns its name and the key.
-func (s *story) ask(by kubernetes.Interface, w wish) (string, *ecdsa.PrivateKey) {
+func (s *story) ask(by kubernetes.Interface, w csr) (string, *ecdsa.PrivateKey) {
 	s.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -169,11 +169,11 @@ var clientUsages = []certificatesv1.KeyUsage{
 func TestPersonIsSigned(t *testing.T) {
 	s := start(t)
 	seconds := int32(3600)
-	name, key := s.ask(s.admin, wish{
+	name, key := s.ask(s.admin, csr{
 		signer: certificatesv1.KubeAPIServerClientSignerName, user: "alice", groups: []string{"dev"},
 		usages: clientUsages, seconds: &seconds,
 	})
-	wrong, _ := s.ask(s.admin, wish{
+	wrong, _ := s.ask(s.admin, csr{
 		signer: certificatesv1.KubeAPIServerClientSignerName, user: "alice",
 		usages: []certificatesv1.KeyUsage{certificatesv1.UsageServerAuth},
 	})
@@ -215,7 +215,7 @@ func TestKubeletJoins(t *testing.T) {
 	bind("system:node-bootstrapper", rbacv1.Subject{Kind: "User", Name: "eve"})
 	bind(approving+"nodeclient", rbacv1.Subject{Kind: "Group", Name: "system:bootstrappers"})
 	bind(approving+"selfnodeclient", rbacv1.Subject{Kind: "Group", Name: "system:nodes"})
-	kubelet := wish{
+	kubelet := csr{
 		signer: certificatesv1.KubeAPIServerClientKubeletSignerName, user: "system:node:n1",
 		groups: []string{"system:nodes"}, usages: clientUsages,
 	}
@@ -247,7 +247,7 @@ func TestKubeletJoins(t *testing.T) {
 // TestServingIsSigned checks that a serving certificate is for its names, and needs approval by an administrator.
 func TestServingIsSigned(t *testing.T) {
 	s := start(t)
-	name, _ := s.ask(s.as("system:node:n1", "system:nodes", "system:masters"), wish{
+	name, _ := s.ask(s.as("system:node:n1", "system:nodes", "system:masters"), csr{
 		signer: certificatesv1.KubeletServingSignerName, user: "system:node:n1", groups: []string{"system:nodes"},
 		dns:    []string{"n1.example.com"},
 		usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
@@ -268,7 +268,7 @@ func TestServingIsSigned(t *testing.T) {
 // shows.
 func TestOtherSignerIsNoticed(t *testing.T) {
 	s := start(t)
-	w := wish{signer: "example.com/signer", user: "alice", usages: clientUsages}
+	w := csr{signer: "example.com/signer", user: "alice", usages: clientUsages}
 	waiting, _ := s.ask(s.admin, w)
 	name, _ := s.ask(s.admin, w)
 	s.approve(name)
@@ -301,18 +301,18 @@ func TestSignedByFiles(t *testing.T) {
 	s := start(t, func(c *bowsprit.Config) {
 		c.Controllers.Signing = bowsprit.SigningConfig{KubeAPIServerClient: files, Duration: time.Hour}
 	})
-	ask := func(w wish) string {
+	ask := func(w csr) string {
 		name, _ := s.ask(s.admin, w)
 		s.approve(name)
 		return name
 	}
-	others := ask(wish{
+	others := ask(csr{
 		signer: certificatesv1.KubeletServingSignerName, user: "system:node:a", groups: []string{"system:nodes"},
 		dns: []string{"a"}, usages: []certificatesv1.KeyUsage{
 			certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth,
 		},
 	})
-	own := ask(wish{signer: certificatesv1.KubeAPIServerClientSignerName, user: "alice", usages: clientUsages})
+	own := ask(csr{signer: certificatesv1.KubeAPIServerClientSignerName, user: "alice", usages: clientUsages})
 	c := parse(t, s.settled(own).Status.Certificate)
 	authority, err := os.ReadFile(files.CertFile)
 	if err != nil {

@@ -123,9 +123,9 @@ func (r rootCA) Reconcile(ctx context.Context, namespace string) error {
 			"data": object.Object{rootCAKey: want},
 		})
 	}
-	described, _ := e.Field(`metadata.annotations.kubernetes\.io/description`)
+	description, _ := e.Field(`metadata.annotations.kubernetes\.io/description`)
 	have, _ := codec.Field(e.JSON(), "data")
-	if described != "" && bytes.Equal(have, codec.AppendJSON(nil, object.Object{rootCAKey: want})) {
+	if description != "" && bytes.Equal(have, codec.AppendJSON(nil, object.Object{rootCAKey: want})) {
 		return nil
 	}
 	call, err := r.Verbs.Call(configMapsResource, namespace, rootCAName,

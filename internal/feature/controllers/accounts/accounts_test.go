@@ -112,10 +112,10 @@ func TestTokenRequest(t *testing.T) {
 	}
 
 	plain := must(authenticationv1.TokenRequestSpec{})
-	who, err := whoami(plain)
-	if err != nil || who.Username != "system:serviceaccount:shop:robot" || who.UID != string(account.UID) ||
-		strings.Join(who.Groups, " ") != "system:serviceaccounts system:serviceaccounts:shop system:authenticated" {
-		t.Errorf("the token's user: %+v, %v", who, err)
+	username, err := whoami(plain)
+	if err != nil || username.Username != "system:serviceaccount:shop:robot" || username.UID != string(account.UID) ||
+		strings.Join(username.Groups, " ") != "system:serviceaccounts system:serviceaccounts:shop system:authenticated" {
+		t.Errorf("the token's user: %+v, %v", username, err)
 	}
 	claims := map[string]any{}
 	payload, _ := base64.RawURLEncoding.DecodeString(strings.Split(plain, ".")[1])

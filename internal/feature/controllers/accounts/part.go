@@ -38,7 +38,7 @@ func Part() part.Part {
 		Start: func(ctx context.Context, h *part.Host) error {
 			err := makeTracking(ctx, h.Verbs)
 			if control.Refused(ctx, err) {
-				h.Log.Warn("the ConfigMap that dates the use of tokens cannot be made; retried every 10 seconds",
+				h.Log.Warn("the ConfigMap with the start of token tracking cannot be created; retried every 10 seconds",
 					"error", err)
 				return nil
 			}

@@ -89,6 +89,6 @@ func noteTokenUse(ctx context.Context, r *verb.Verbs, secret *watchcache.Entry, 
 			metav1.PatchOptions{FieldManager: "kube-apiserver"})
 	}
 	if err != nil && ctx.Err() == nil {
-		r.Log().Warn("a secret does not say that its token is used", "secret", secret.Key(), "error", err)
+		r.Log().Warn("the last use of a secret's token cannot be recorded", "secret", secret.Key(), "error", err)
 	}
 }

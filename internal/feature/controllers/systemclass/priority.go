@@ -42,7 +42,7 @@ func makeClasses(ctx context.Context, r *verb.Verbs) error {
 		}
 		if _, err := r.Create(ctx, call, obj,
 			metav1.CreateOptions{FieldManager: "kube-apiserver"}); control.IgnoreExists(err) != nil {
-			r.Log().Warn("a priority class of the system cannot be made; the next start tries again", "name", name,
+			r.Log().Warn("a system priority class cannot be created; the next start retries", "name", name,
 				"error", err)
 		}
 	}

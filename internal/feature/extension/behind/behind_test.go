@@ -100,7 +100,7 @@ func server(t *testing.T) *parttest.Server {
 }
 
 // until waits for something.
-func until(t *testing.T, what string, is func() bool) {
+func until(t *testing.T, desc string, is func() bool) {
 	t.Helper()
 	limit := time.After(2 * time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -109,7 +109,7 @@ func until(t *testing.T, what string, is func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit:
-			t.Fatal(what)
+			t.Fatal(desc)
 		}
 	}
 }

@@ -44,10 +44,10 @@ type Host struct {
 	registration *Registration // nil if the server does not register itself
 	hosts        []string      // names of this server in its serving certificate
 
-	trusted atomic.Pointer[trusted]
-	known   latch // of trusted
-	mirrors []*mirror
-	log     *slog.Logger
+	trusted    atomic.Pointer[trusted]
+	identified latch // of trusted
+	mirrors    []*mirror
+	log        *slog.Logger
 }
 
 // New returns the host that config reaches.
@@ -64,7 +64,7 @@ func New(config *rest.Config) (*Host, error) {
 	}
 	h := &Host{
 		config: config, client: client, url: strings.TrimSuffix(url.String(), "/"),
-		log: slog.New(slog.DiscardHandler), known: newLatch(),
+		log: slog.New(slog.DiscardHandler), identified: newLatch(),
 	}
 	for _, resource := range mirrored {
 		h.mirrors = append(h.mirrors, &mirror{host: h, resource: resource, latch: newLatch()})
@@ -109,7 +109,7 @@ func (h *Host) part() part.Part {
 			ctx, cancel := context.WithTimeout(ctx, startLimit)
 			defer cancel()
 			if err := h.wait(ctx); err != nil {
-				own.Log.Warn("the API server in front cannot be followed yet; the start goes on, and it is tried again",
+				own.Log.Warn("the API server in front cannot be watched yet; the start continues, and the watch is retried",
 					"server", h.url, "error", err)
 			}
 			return nil
@@ -126,7 +126,7 @@ func (h *Host) part() part.Part {
 
 // wait waits until the host has been read once. The error names the missing part.
 func (h *Host) wait(ctx context.Context) error {
-	if err := h.known.wait(ctx); err != nil {
+	if err := h.identified.wait(ctx); err != nil {
 		return fmt.Errorf("the ConfigMap %s/%s of the API server in front: %w", trustNamespace, trustName, err)
 	}
 	for _, m := range h.mirrors {
@@ -164,14 +164,14 @@ func (h *Host) authorizer(own *part.Host) (authz.Mode, error) {
 type always struct{ authz.Mode }
 
 // Authorize implements authz.Authorizer.
-func (a always) Authorize(ctx context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
-	if !what.IsResource {
-		switch what.Path {
+func (a always) Authorize(ctx context.Context, u user.Info, info *request.Info) (authz.Decision, error) {
+	if !info.IsResource {
+		switch info.Path {
 		case "/healthz", "/livez", "/readyz":
 			return authz.Decision{Verdict: authz.Allow}, nil
 		}
 	}
-	return a.Mode.Authorize(ctx, who, what)
+	return a.Mode.Authorize(ctx, u, info)
 }
 
 // latch signals the first success of a reader, and holds the last error before it.

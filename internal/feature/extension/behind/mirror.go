@@ -68,7 +68,7 @@ func (m *mirror) run(ctx context.Context) error {
 			case m.resource.optional && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)):
 				m.done()
 			default:
-				m.host.log.Warn("objects of the API server in front cannot be followed; it is tried again",
+				m.host.log.Warn("objects of the API server in front cannot be watched; retried",
 					"resource", m.resource.plural, "error", err)
 			}
 		},

@@ -39,17 +39,17 @@ func (h *Host) Register(r Registration) {
 // the host does not trust the new one before.
 func (h *Host) register(own *part.Host) func(context.Context) error {
 	return func(ctx context.Context) error {
-		var told []byte
+		var registered []byte
 		pause := retryFirst
 		for {
 			changed, again := own.Certificates.Changed(), (<-chan time.Time)(nil)
-			if authority := own.Certificates.ServerCA(); !bytes.Equal(authority, told) {
-				err := h.tell(ctx, own, authority)
+			if authority := own.Certificates.ServerCA(); !bytes.Equal(authority, registered) {
+				err := h.createObjects(ctx, own, authority)
 				switch {
 				case err == nil:
-					told, pause = authority, retryFirst
+					registered, pause = authority, retryFirst
 				case ctx.Err() == nil:
-					own.Log.Warn("the API server in front cannot be told of this one; it is tried again",
+					own.Log.Warn("this server cannot be registered at the API server in front; retried",
 						"server", h.url, "error", err)
 					again, pause = time.After(pause), min(2*pause, registerPause)
 				}
@@ -64,8 +64,8 @@ func (h *Host) register(own *part.Host) func(context.Context) error {
 	}
 }
 
-// tell creates the APIServices, and the service if it is requested.
-func (h *Host) tell(ctx context.Context, own *part.Host, authority []byte) error {
+// createObjects creates the APIServices, and the service if it is requested.
+func (h *Host) createObjects(ctx context.Context, own *part.Host, authority []byte) error {
 	r := h.registration
 	port := r.Port
 	if port == 0 {

@@ -52,12 +52,12 @@ func (h *Host) followTrust(ctx context.Context) error {
 			return nil
 		},
 		failed: func(err error) {
-			h.known.set(err)
+			h.identified.set(err)
 			if err != nil {
-				h.log.Warn("who may be trusted cannot be read from the API server in front; it is tried again",
+				h.log.Warn("the authorities and headers of the API server in front cannot be read; retried",
 					"configMap", trustNamespace+"/"+trustName, "error", err)
 			} else {
-				h.known.done()
+				h.identified.done()
 			}
 		},
 	}
@@ -73,7 +73,7 @@ func (h *Host) trust(data map[string]string) {
 	}
 	next, err := readTrust(data)
 	if err != nil {
-		h.log.Warn("the ConfigMap of whom to trust is malformed; its last good content stays in force",
+		h.log.Warn("the ConfigMap of authorities and headers is malformed; its last valid content stays in force",
 			"configMap", trustNamespace+"/"+trustName, "error", err)
 		return
 	}
@@ -132,7 +132,7 @@ func readList(data map[string]string, key string) ([]string, error) {
 	var values []*string
 	err := json.Unmarshal([]byte(data[key]), &values)
 	if err == nil && (values == nil || slices.Contains(values, nil)) {
-		err = errors.New("null is no list of strings")
+		err = errors.New("null is not a list of strings")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)

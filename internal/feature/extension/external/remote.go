@@ -158,7 +158,7 @@ func (r *Remote) Changes(ctx context.Context) (iter.Seq2[types.NamespacedName, e
 	}
 	return func(yield func(types.NamespacedName, error) bool) {
 		for w := first; ; {
-			revision, err := r.tell(w, yield)
+			revision, err := r.yieldEvents(w, yield)
 			if errors.Is(err, errEnough) {
 				return
 			}
@@ -182,8 +182,10 @@ var (
 	errNoEvents = errors.New("the watch has ended without an event")
 )
 
-// tell yields the changes of a watch until it ends, and returns the revision from which the next one continues.
-func (r *Remote) tell(w watch.Interface, yield func(types.NamespacedName, error) bool) (revision string, err error) {
+// yieldEvents yields the changes of a watch until it ends, and returns the revision from which the next one continues.
+func (r *Remote) yieldEvents(
+	w watch.Interface, yield func(types.NamespacedName, error) bool,
+) (revision string, err error) {
 	defer w.Stop()
 	for event := range w.ResultChan() {
 		if event.Type == watch.Error {
@@ -191,7 +193,7 @@ func (r *Remote) tell(w watch.Interface, yield func(types.NamespacedName, error)
 		}
 		obj, ok := event.Object.(*unstructured.Unstructured)
 		if !ok {
-			return revision, fmt.Errorf("a watch of %s tells of %T", r.Resource.GroupResource(), event.Object)
+			return revision, fmt.Errorf("a watch of %s returned a %T", r.Resource.GroupResource(), event.Object)
 		}
 		revision = obj.GetResourceVersion()
 		name, ok := strings.CutPrefix(obj.GetName(), r.Prefix)

@@ -60,14 +60,14 @@ func (l limits) fill(_ context.Context, a *admit.Attributes) error {
 	for _, r := range ranges {
 		requests, most := containerDefaults(r)
 		var done []string
-		for _, list := range []struct{ name, what string }{{"containers", "container"},
+		for _, list := range []struct{ name, container string }{{"containers", "container"},
 			{"initContainers", "init container"}} {
 			containers, _ := catalog.At(a.Object, "spec")[list.name].([]any)
 			containers = slices.Clone(containers)
 			before := len(done)
 			for i, c := range containers {
 				if c, ok := c.(object); ok {
-					containers[i], done = fillContainer(c, requests, most, list.what, done)
+					containers[i], done = fillContainer(c, requests, most, list.container, done)
 				}
 			}
 			if len(done) > before {
@@ -94,7 +94,7 @@ func containerDefaults(r *corev1.LimitRange) (requests, most corev1.ResourceList
 }
 
 // fillContainer returns a container with missing amounts set, and done with the amounts that were set.
-func fillContainer(c object, requests, most corev1.ResourceList, what string, done []string) (object, []string) {
+func fillContainer(c object, requests, most corev1.ResourceList, noun string, done []string) (object, []string) {
 	for _, part := range []struct {
 		name, word string
 		list       corev1.ResourceList
@@ -117,7 +117,7 @@ func fillContainer(c object, requests, most corev1.ResourceList, what string, do
 		}
 		slices.Sort(names)
 		done = append(done,
-			fmt.Sprintf("%s %s for %s %s", strings.Join(names, ", "), part.word, what, catalog.Text(c, "name")))
+			fmt.Sprintf("%s %s for %s %s", strings.Join(names, ", "), part.word, noun, catalog.Text(c, "name")))
 		c = plugin.With(c, "resources", plugin.With(catalog.At(c, "resources"), part.name, filled))
 	}
 	return c, done

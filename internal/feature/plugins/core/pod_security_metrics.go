@@ -20,10 +20,10 @@ func newSecurityMetrics(registry prometheus.Registerer) *securityMetrics {
 	if registry == nil {
 		return nil
 	}
-	what := []string{"request_operation", "resource", "subresource"}
+	kinds := []string{"request_operation", "resource", "subresource"}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(
-			prometheus.CounterOpts{Namespace: "pod_security", Name: name, Help: help}, append(labels, what...))
+			prometheus.CounterOpts{Namespace: "pod_security", Name: name, Help: help}, append(labels, kinds...))
 	}
 	m := &securityMetrics{
 		evaluations: counter("evaluations_total",

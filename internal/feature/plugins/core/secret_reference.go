@@ -34,22 +34,22 @@ func checkReferences(account *corev1.ServiceAccount, spec object) error {
 	return nil
 }
 
-// checkContainers is checkReferences for the environment of containers. The parameter what names their kind in errors.
-func checkContainers(account *corev1.ServiceAccount, what string, containers []object) error {
+// checkContainers is checkReferences for the environment of containers. noun names their kind in errors.
+func checkContainers(account *corev1.ServiceAccount, noun string, containers []object) error {
 	for _, c := range containers {
 		for _, env := range catalog.Objects(c["env"]) {
 			if ref := catalog.At(env, "valueFrom", "secretKeyRef"); ref != nil &&
 				!mountable(account, catalog.Text(ref, "name")) {
 				return fmt.Errorf(
 					"%s %s with envVar %s referencing secret.secretName=\"%s\" is not allowed because service account %s does not reference that secret",
-					what, catalog.Text(c, "name"), catalog.Text(env, "name"), catalog.Text(ref, "name"), account.Name)
+					noun, catalog.Text(c, "name"), catalog.Text(env, "name"), catalog.Text(ref, "name"), account.Name)
 			}
 		}
 		for _, from := range catalog.Objects(c["envFrom"]) {
 			if ref := catalog.At(from, "secretRef"); ref != nil && !mountable(account, catalog.Text(ref, "name")) {
 				return fmt.Errorf(
 					"%s %s with envFrom referencing secret.secretName=\"%s\" is not allowed because service account %s does not reference that secret",
-					what, catalog.Text(c, "name"), catalog.Text(ref, "name"), account.Name)
+					noun, catalog.Text(c, "name"), catalog.Text(ref, "name"), account.Name)
 			}
 		}
 	}

@@ -73,8 +73,8 @@ func (s *still) holds(holder, preferred string) {
 	}
 }
 
-// asked reports whether a candidate has just been pinged.
-func (s *still) asked(name string) bool {
+// requested reports whether a candidate has just been pinged.
+func (s *still) requested(name string) bool {
 	s.Helper()
 	c := &coordinationv1beta1.LeaseCandidate{}
 	if err := json.Unmarshal([]byte(s.Stored(ref.LeaseCandidates.Prefix, "default", name)), c); err != nil {
@@ -105,7 +105,7 @@ func TestCoordination(t *testing.T) {
 	s.holds("a", "")
 	s.Has(s.Stored(ref.Leases.Prefix, "default", "l"), `"leaseDurationSeconds":5`, `"manager":"kube-apiserver"`,
 		`"strategy":"OldestEmulationVersion"`)
-	if s.asked("old") {
+	if s.requested("old") {
 		t.Error("a candidate of the past is asked")
 	}
 
@@ -113,7 +113,7 @@ func TestCoordination(t *testing.T) {
 	s.nominate("b", "1.19.0", s.Time.Add(-time.Minute))
 	s.set(candidatesResource, "a", object.Object{"renewTime": micro()})
 	step(lookEvery)
-	if !s.asked("b") || s.asked("a") {
+	if !s.requested("b") || s.requested("a") {
 		t.Error("the one who may lead was not asked, or another was")
 	}
 	step(lookEvery)
@@ -134,7 +134,7 @@ func TestCoordination(t *testing.T) {
 	// The holder disappears; the other candidate is pinged first.
 	s.Time = s.Time.Add(6 * time.Second)
 	step(lookEvery)
-	if !s.asked("a") || !s.asked("b") {
+	if !s.requested("a") || !s.requested("b") {
 		t.Error("not all were asked")
 	}
 	s.Time = s.Time.Add(time.Second)
@@ -169,7 +169,7 @@ func TestCoordinationOutdated(t *testing.T) {
 		t.Fatalf("%+v, %v", round, err)
 	}
 	s.set(candidatesResource, "a", object.Object{"renewTime": s.Time.Format(metav1.RFC3339Micro)})
-	if err := c.ping(t.Context(), round.Candidates[0], s.Time); err != nil || s.asked("a") {
+	if err := c.ping(t.Context(), round.Candidates[0], s.Time); err != nil || s.requested("a") {
 		t.Errorf("a candidate was asked that has answered meanwhile (%v)", err)
 	}
 	s.Create(leasesResource, "default", `{"metadata":{"name":"l"},"spec":{"holderIdentity":"other"}}`)

@@ -101,7 +101,7 @@ func (l *Lease) Run(ctx context.Context) {
 		case <-renew.C:
 			err := l.renew(ctx)
 			if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrGaveUp) { // the process then ends
-				l.Verbs.Log().Info("the lease that shows this server is not renewed", "error", err)
+				l.Verbs.Log().Info("the identity lease of this server cannot be renewed", "error", err)
 			}
 		case <-collect.C:
 			l.collect(ctx)
@@ -110,7 +110,7 @@ func (l *Lease) Run(ctx context.Context) {
 			defer cancel()
 			err := l.delete(last, Name(l.Hostname), metav1.DeleteOptions{})
 			if err != nil && !errors.Is(err, store.ErrGaveUp) { // the process then ends
-				l.Verbs.Log().Info("the lease that shows this server stays until it has expired", "error", err)
+				l.Verbs.Log().Info("the identity lease of this server cannot be deleted; it stays until it expires", "error", err)
 			}
 			return
 		}
@@ -178,7 +178,7 @@ func (l *Lease) collect(ctx context.Context) {
 		seen := strconv.FormatInt(e.Revision, 10) // it may be renewed meanwhile, or deleted by another server
 		err := l.delete(ctx, e.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &seen}})
 		if err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
-			l.Verbs.Log().Info("the lease of a server that is gone is still there", "lease", e.Name, "error", err)
+			l.Verbs.Log().Info("the identity lease of a stopped server cannot be deleted", "lease", e.Name, "error", err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func Part(hostname func() (string, error), address func(port int) (string, error
 		ctx, cancel := h.Starting(ctx)
 		defer cancel()
 		if err := lease.Begin(ctx); err != nil {
-			h.Log.Warn("there is no lease that shows this server; retried every 10 seconds", "error", err)
+			h.Log.Warn("the identity lease of this server cannot be created; retried every 10 seconds", "error", err)
 		}
 		h.Background(func(ctx context.Context) error { lease.Run(ctx); return nil })
 		return nil

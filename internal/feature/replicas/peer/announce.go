@@ -41,11 +41,11 @@ func (a *announcement) run(ctx context.Context) {
 		select {
 		case <-tick.C:
 			if err := a.sign(ctx); err != nil && ctx.Err() == nil {
-				a.host.Log.Warn("the key by which other servers find this one is not renewed", "error", err)
+				a.host.Log.Warn("the address of this server for other servers cannot be renewed", "error", err)
 			}
 		case <-ctx.Done():
 			if _, err := a.key.Withdraw(context.WithoutCancel(ctx)); err != nil {
-				a.host.Log.Info("other servers think for some seconds that this one is there", "error", err)
+				a.host.Log.Info("the address of this server cannot be removed; other servers use it for some seconds", "error", err)
 			}
 			return
 		}

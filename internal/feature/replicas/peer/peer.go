@@ -142,7 +142,7 @@ func announce(ctx context.Context, h *part.Host, s Settings) error {
 	ctx, cancel := h.Starting(ctx)
 	defer cancel()
 	if err := a.sign(ctx); err != nil {
-		h.Log.Warn("other servers do not know where this one is; retried every 10 seconds", "error", err)
+		h.Log.Warn("the address of this server for other servers cannot be written; retried every 10 seconds", "error", err)
 	}
 	h.Background(func(ctx context.Context) error { a.run(ctx); return nil })
 	return nil

@@ -51,10 +51,10 @@ type table map[schema.GroupVersionResource][]*server
 type server struct {
 	name, holder, address string
 	// groups are its API groups, the core group included; nil before the first success. It is replaced, not modified.
-	groups []apidiscoveryv2.APIGroupDiscovery
-	asked  bool
-	wait   time.Duration
-	due    time.Time // the time of the next attempt
+	groups    []apidiscoveryv2.APIGroupDiscovery
+	requested bool
+	wait      time.Duration
+	due       time.Time // the time of the next attempt
 }
 
 // peers tracks the other servers, and forwards requests to them.
@@ -120,7 +120,7 @@ func (p *peers) run(ctx context.Context) error {
 		case <-again.C:
 		case <-tick.C:
 			if err := p.readAuthorities(); err != nil {
-				p.host.Log.Warn("the authorities of other servers cannot be read; the former ones are believed",
+				p.host.Log.Warn("the authorities of other servers cannot be read; the previous ones stay in force",
 					"file", p.settings.AuthorityFile, "error", err)
 			}
 		case <-ctx.Done():
@@ -145,7 +145,7 @@ func (p *peers) readAuthorities() error {
 		MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), ServerName: "kubernetes.default.svc",
 	}
 	if !config.RootCAs.AppendCertsFromPEM(text) {
-		return errors.New("there is no certificate in it")
+		return errors.New("it contains no certificate")
 	}
 	if p.own, err = p.settings.Name(); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (p *peers) look(ctx context.Context) time.Duration {
 	}
 	next := deletedFor
 	for _, s := range p.servers {
-		if !s.asked {
+		if !s.requested {
 			next = min(next, max(s.due.Sub(p.host.Now()), time.Millisecond))
 		}
 	}
@@ -216,7 +216,7 @@ func (p *peers) ask(ctx context.Context) bool {
 	var answered atomic.Bool
 	now := p.host.Now()
 	for _, s := range p.servers {
-		if s.asked || now.Before(s.due) {
+		if s.requested || now.Before(s.due) {
 			continue
 		}
 		asking.Go(func() {
@@ -224,7 +224,7 @@ func (p *peers) ask(ctx context.Context) bool {
 			defer cancel()
 			groups, err := p.fetch(ctx, s)
 			if err == nil {
-				s.groups, s.asked = groups, true
+				s.groups, s.requested = groups, true
 				answered.Store(true)
 				return
 			}

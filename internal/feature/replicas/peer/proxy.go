@@ -37,7 +37,7 @@ const maxDiscovery = 64 << 20
 type delivery struct {
 	resource schema.GroupVersionResource
 	servers  []*server // candidates, in order of preference
-	who      user.Info
+	user     user.Info
 	upgrade  bool
 	header   http.Header // of the response to the client
 }
@@ -77,11 +77,11 @@ func (p *peers) elsewhere(r *http.Request, info *request.Info) front.Handler {
 		snap.Remote(info.Group, info.Version) != nil {
 		return nil // since the table was built
 	}
-	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, who user.Info) {
+	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, u user.Info) {
 		// The work of the other server costs this one only memory.
 		defer request.Wait(r.Context())()
 		d := &delivery{
-			resource: resource, servers: slices.Clone(servers), who: who, header: w.Header(),
+			resource: resource, servers: slices.Clone(servers), user: u, header: w.Header(),
 			upgrade: r.Header.Get("Upgrade") != "",
 		}
 		rand.Shuffle(len(d.servers), func(i, j int) { d.servers[i], d.servers[j] = d.servers[j], d.servers[i] })
@@ -94,7 +94,7 @@ func (p *peers) newProxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			d := deliveryOf(r.Out)
-			forward.Rewrite(r, d.servers[0].address, d.who)
+			forward.Rewrite(r, d.servers[0].address, d.user)
 			r.Out.Header.Set(proxiedHeader, "true")
 		},
 		Transport: carrier{p},
@@ -129,7 +129,7 @@ func (p *peers) failed(w http.ResponseWriter, r *http.Request, err error) {
 	d := deliveryOf(r)
 	p.metrics.count(http.StatusServiceUnavailable, d.resource)
 	p.metrics.errors.WithLabelValues("proxy_transport", d.resource.Group, d.resource.Version, d.resource.Resource).Inc()
-	p.host.Log.Info("a request to another server has failed", "resource", d.resource.String(),
+	p.host.Log.Info("a request to another server failed", "resource", d.resource.String(),
 		"server", d.servers[0].name, "address", d.servers[0].address, "error", err)
 	codec.WriteError(w, r, apierrors.NewServiceUnavailable(fmt.Sprintf(
 		"%s is served by another API server, which cannot be reached", d.resource.GroupResource())))
@@ -171,7 +171,7 @@ func (p *peers) fetchList(ctx context.Context, s *server, path string) ([]apidis
 		return nil, err
 	}
 	if list.Kind != "APIGroupDiscoveryList" {
-		return nil, fmt.Errorf("%q is no aggregated discovery", list.Kind)
+		return nil, fmt.Errorf("%q is not aggregated discovery", list.Kind)
 	}
 	return list.Items, nil
 }

@@ -22,9 +22,9 @@ func nameOf(r *catalog.Resource) string {
 	return group + "." + r.Plural
 }
 
-// said reports whether a resource has an entry: it is stored, is not an alias of another resource, and has a served
+// hasEntry reports whether a resource has an entry: it is stored, is not an alias of another resource, and has a served
 // version.
-func said(r *catalog.Resource) bool {
+func hasEntry(r *catalog.Resource) bool {
 	return r.Served && !r.Virtual && !r.Secondary && r.Storage != nil &&
 		slices.ContainsFunc(r.Versions, func(v *catalog.Version) bool { return v.Served })
 }

@@ -36,7 +36,7 @@ func TestEntriesOfKube(t *testing.T) {
 	snap := catalog.New(resources...).Snapshot()
 	got := map[string]entry{}
 	snap.Resources(func(r *catalog.Resource) {
-		if said(r) {
+		if hasEntry(r) {
 			got[nameOf(r)] = entryOf("a", r, snap)
 		}
 	})

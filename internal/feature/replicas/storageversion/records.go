@@ -47,7 +47,7 @@ func newRecords(h *part.Host) *records {
 	r := &records{Host: h, wake: make(chan struct{}, 1)}
 	r.mu.pending, r.mu.written = map[catalog.GroupResource]error{}, map[string]*catalog.Resource{}
 	h.Catalog.Snapshot().Resources(func(one *catalog.Resource) {
-		if !said(one) {
+		if !hasEntry(one) {
 			return
 		}
 		r.mu.pending[catalog.GroupResource{Group: one.Group, Resource: one.Plural}] = nil
@@ -78,7 +78,7 @@ func (r *records) first(ctx context.Context) {
 	ctx, cancel := r.Starting(ctx)
 	defer cancel()
 	if err := r.write(ctx, true); err != nil {
-		r.Log.Warn("this server cannot say in which versions it stores some resources, which take no writes until then; "+
+		r.Log.Warn("this server cannot publish its storage versions of some resources, and refuses writes of them until it can; "+
 			"retried every second", "error", err)
 	}
 }
@@ -101,7 +101,7 @@ func (r *records) run(ctx context.Context) {
 		timer.Stop()
 		failed := err != nil
 		if err = r.write(ctx, all); err != nil && !failed && ctx.Err() == nil {
-			r.Log.Warn("this server cannot say in which versions it stores some resources; retried every second",
+			r.Log.Warn("this server cannot publish its storage versions of some resources; retried every second",
 				"error", err)
 		}
 	}
@@ -113,7 +113,7 @@ func (r *records) write(ctx context.Context, all bool) error {
 	snap := r.Catalog.Snapshot()
 	wanted := map[string]*catalog.Resource{}
 	snap.Resources(func(one *catalog.Resource) {
-		if said(one) {
+		if hasEntry(one) {
 			wanted[nameOf(one)] = one
 		}
 	})

@@ -32,9 +32,9 @@ func Part(headers Headers) part.Part {
 		if own := h.Certificates.OwnProxyCA(); own != nil {
 			required.proxyCA, required.headers = own, ownHeaders
 		}
-		k := keeper{verbs: h.Verbs, required: required}
+		k := publisher{verbs: h.Verbs, required: required}
 		if err := k.sync(ctx); err != nil {
-			h.Log.Warn("the ConfigMap kube-system/extension-apiserver-authentication is not up to date; it is tried again in ten seconds",
+			h.Log.Warn("the ConfigMap kube-system/extension-apiserver-authentication is not up to date; retried in ten seconds",
 				"error", err)
 		}
 		return nil

@@ -22,14 +22,14 @@ const (
 	manager   = "kube-apiserver"
 )
 
-// keeper brings the ConfigMap up to date.
-type keeper struct {
+// publisher brings the ConfigMap up to date.
+type publisher struct {
 	verbs    *verb.Verbs
 	required information
 }
 
 // sync writes missing values. It does not access etcd if nothing is missing.
-func (k *keeper) sync(ctx context.Context) error {
+func (k *publisher) sync(ctx context.Context) error {
 	call, err := k.verbs.Call(ref.ConfigMaps.GroupResource(), namespace, name, verb.ServerUser())
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (k *keeper) sync(ctx context.Context) error {
 	return err
 }
 
-func (k *keeper) data(old map[string]string) object.Object {
+func (k *publisher) data(old map[string]string) object.Object {
 	data := object.Object{}
 	for key, value := range k.required.merge(parse(old), k.verbs.Now()).data() {
 		data[key] = value

@@ -94,7 +94,7 @@ func TestSync(t *testing.T) {
 	t.Cleanup(func() { _ = st.Close() })
 	s := parttest.Start(t, st)
 	a, b := authority(t, now.Add(time.Hour)), authority(t, now.Add(2*time.Hour))
-	k := keeper{verbs: s.Verbs, required: information{clientCA: []byte(a)}}
+	k := publisher{verbs: s.Verbs, required: information{clientCA: []byte(a)}}
 	sync := func() (data map[string]string, version string) {
 		t.Helper()
 		if err := k.sync(t.Context()); err != nil {

@@ -181,13 +181,13 @@ func (r *replica) records() []string {
 	return out
 }
 
-func (r *replica) want(what string, want ...string) {
+func (r *replica) want(desc string, want ...string) {
 	r.t.Helper()
 	slices.Sort(want)
 	have := r.records()
 	slices.Sort(have)
 	if !slices.Equal(have, want) {
-		r.t.Errorf("%s: %q is reserved, want %q", what, have, want)
+		r.t.Errorf("%s: %q is reserved, want %q", desc, have, want)
 	}
 }
 

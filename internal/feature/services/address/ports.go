@@ -57,7 +57,7 @@ func (p *portChoice) forNew() error {
 		}
 		switch has := given[port.Port]; {
 		case has == 0:
-			if err := p.give(i, asked(ports, port.Port)); err != nil {
+			if err := p.give(i, requestedPort(ports, port.Port)); err != nil {
 				return err
 			}
 			given[port.Port] = port.NodePort
@@ -72,8 +72,8 @@ func (p *portChoice) forNew() error {
 	return nil
 }
 
-// asked returns the node port that a service requests for a port, 0 if it requests none.
-func asked(ports []corev1.ServicePort, number int32) int32 {
+// requestedPort returns the node port that a service requests for a port, 0 if it requests none.
+func requestedPort(ports []corev1.ServicePort, number int32) int32 {
 	for _, port := range ports {
 		if port.Port == number && port.NodePort != 0 {
 			return port.NodePort

@@ -111,7 +111,7 @@ func (c Config) Check() error {
 		return nil
 	}
 	if _, err := shufflesharding.NewDealer(c.Queues, c.Hand); err != nil {
-		return fmt.Errorf("%d queues of which a flow may use %d: %w", c.Queues, c.Hand, err)
+		return fmt.Errorf("%d queues with a hand size of %d: %w", c.Queues, c.Hand, err)
 	}
 	return nil
 }

@@ -17,14 +17,14 @@ import (
 
 // readBy returns the Record of a get over HTTP/2, and its backend's lines.
 func readBy(b *logBackend, id string) *Record {
-	r := &Record{auditor: newAuditor(nil, b, silent), beside: beside{flushed: true}}
+	r := &Record{auditor: newAuditor(nil, b, silent), extras: extras{flushed: true}}
 	r.event.Verb, r.event.AuditID = "get", types.UID(id)
 	return r
 }
 
-// TestAwaitedIsKubes checks that two events encoded together equal the lines of Kubernetes' library, with each field
+// TestDeferredIsKubes checks that two events encoded together equal the lines of Kubernetes' library, with each field
 // alone, with all and with none.
-func TestAwaitedIsKubes(t *testing.T) {
+func TestDeferredIsKubes(t *testing.T) {
 	t.Parallel()
 	for _, e := range eventsByField() {
 		e.Verb, e.Stage = "get", auditapi.StageResponseComplete
@@ -36,7 +36,7 @@ func TestAwaitedIsKubes(t *testing.T) {
 		}
 		var ours, kubes bytes.Buffer
 		b := &logBackend{out: &ours, lenient: true}
-		if !b.record(e, beside{awaited: true}) {
+		if !b.record(e, extras{deferred: true}) {
 			t.Fatalf("event %+v was not written", e)
 		}
 		b.Shutdown()
@@ -64,9 +64,9 @@ func stages(writes []string) string {
 	return strings.Join(out, " ")
 }
 
-// TestAwaited checks that the event RequestReceived of a read is written with its result, without facts found in
+// TestDeferred checks that the event RequestReceived of a read is written with its result, without facts found in
 // between, or after the limit.
-func TestAwaited(t *testing.T) {
+func TestDeferred(t *testing.T) {
 	t.Parallel()
 	answer := func(r *Record) {
 		r.Impersonated(&user.DefaultInfo{Name: "bob"}, "")
@@ -133,9 +133,9 @@ func TestAwaited(t *testing.T) {
 	}
 }
 
-// TestNotAwaited checks the cases in which RequestReceived is written at once: the request may change something, is not
-// flushed, omits a stage, or has an annotation that belongs to this event only, or the log refuses.
-func TestNotAwaited(t *testing.T) {
+// TestNotDeferred checks the cases in which RequestReceived is written at once: the request may change something, is
+// not flushed, omits a stage, or has an annotation that belongs to this event only, or the log refuses.
+func TestNotDeferred(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Record, *logBackend){
 		"a write":         func(r *Record, _ *logBackend) { r.event.Verb = "create" },
@@ -150,15 +150,15 @@ func TestNotAwaited(t *testing.T) {
 		r := readBy(b, name)
 		change(r, b)
 		r.RequestReceived()
-		if awaited := b.awaited.first != nil; awaited != (name == "as others") || awaited != r.awaited {
-			t.Errorf("%s: awaited is %t, for the record %t", name, awaited, r.awaited)
+		if deferred := b.deferred.first != nil; deferred != (name == "as others") || deferred != r.deferred {
+			t.Errorf("%s: deferred is %t, for the record %t", name, deferred, r.deferred)
 		}
 		b.Shutdown()
 	}
 }
 
 // Many reads and a limit that passes again and again leave two lines of each, in their order.
-func TestAwaitedOnce(t *testing.T) {
+func TestDeferredOnce(t *testing.T) {
 	t.Parallel()
 	out := &sink{}
 	b := &logBackend{out: out, lenient: true}
@@ -192,7 +192,7 @@ func TestAwaitedOnce(t *testing.T) {
 	if len(seen) != workers*each {
 		t.Errorf("%d reads are in the log, not %d", len(seen), workers*each)
 	}
-	if b.awaited.first != nil || b.held.Load() != 0 {
-		t.Errorf("there is something left: %v, %d", b.awaited.first, b.held.Load())
+	if b.deferred.first != nil || b.held.Load() != 0 {
+		t.Errorf("there is something left: %v, %d", b.deferred.first, b.held.Load())
 	}
 }

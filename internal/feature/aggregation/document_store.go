@@ -14,15 +14,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// keeper saves the documents of other servers in files, so that they are known after a restart even if the servers are
-// down. Without a directory it saves nothing.
-type keeper struct{ dir string }
+// documentStore saves the documents of other servers in files, so that they are known after a restart even if the
+// servers are down. Without a directory it saves nothing.
+type documentStore struct{ dir string }
 
-func newKeeper(dataDir string) *keeper {
+func newDocumentStore(dataDir string) *documentStore {
 	if dataDir == "" {
-		return &keeper{}
+		return &documentStore{}
 	}
-	return &keeper{dir: filepath.Join(dataDir, "aggregation")}
+	return &documentStore{dir: filepath.Join(dataDir, "aggregation")}
 }
 
 // file is the saved state of an APIService, with its OpenAPI documents.
@@ -31,27 +31,27 @@ type file struct {
 	UID string `json:"uid"`
 	// Resources are the resources of the version, as in documents.
 	Resources json.RawMessage `json:"resources"`
-	V3        *kept           `json:"v3,omitempty"`
-	V2        *kept           `json:"v2,omitempty"`
+	V3        *savedDocument  `json:"v3,omitempty"`
+	V2        *savedDocument  `json:"v2,omitempty"`
 }
 
-// kept is an OpenAPI document, compressed.
-type kept struct {
+// savedDocument is an OpenAPI document, compressed.
+type savedDocument struct {
 	Hash string `json:"hash"`
 	ETag string `json:"etag,omitempty"`
 	Data []byte `json:"data"` // gzip
 }
 
-func compress(hash, etag string, doc []byte) *kept {
+func compress(hash, etag string, doc []byte) *savedDocument {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	_, _ = z.Write(doc) // writing to a buffer does not fail
 	_ = z.Close()
-	return &kept{Hash: hash, ETag: etag, Data: bytes.Clone(b.Bytes())}
+	return &savedDocument{Hash: hash, ETag: etag, Data: bytes.Clone(b.Bytes())}
 }
 
 // document is k as the catalog has it.
-func (k *kept) document() catalog.Document {
+func (k *savedDocument) document() catalog.Document {
 	if k == nil {
 		return catalog.Document{}
 	}
@@ -64,10 +64,10 @@ func (k *kept) document() catalog.Document {
 	}}
 }
 
-func (k *keeper) path(name string) string { return filepath.Join(k.dir, name+".json") }
+func (k *documentStore) path(name string) string { return filepath.Join(k.dir, name+".json") }
 
 // write replaces the saved state of an APIService.
-func (k *keeper) write(name string, f *file) error {
+func (k *documentStore) write(name string, f *file) error {
 	if k.dir == "" {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (k *keeper) write(name string, f *file) error {
 }
 
 // read returns the saved state of an APIService, or nil if there is none.
-func (k *keeper) read(name string) *file {
+func (k *documentStore) read(name string) *file {
 	if k.dir == "" {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (k *keeper) read(name string) *file {
 }
 
 // remove forgets an APIService.
-func (k *keeper) remove(name string) {
+func (k *documentStore) remove(name string) {
 	if k.dir != "" {
 		_ = os.Remove(k.path(name)) // usually it does not exist
 	}
@@ -119,7 +119,7 @@ func (k *keeper) remove(name string) {
 func (a *aggregator) save(r *remote, d *documents) {
 	err := a.keep.write(r.name, &file{UID: r.uid, Resources: d.raw, V3: d.v3, V2: d.v2})
 	if err != nil {
-		a.host.Log.Warn("the documents of an aggregated API cannot be saved, and will be missing after a restart",
+		a.host.Log.Warn("the documents of an aggregated API cannot be saved; they will be missing after a restart",
 			"apiService", r.name, "error", err)
 	}
 }

@@ -23,10 +23,10 @@ type Counter struct{ requested, honored *prometheus.CounterVec }
 
 // New returns a counter that registry shows.
 func New(registry prometheus.Registerer) *Counter {
-	counter := func(name, what string) *prometheus.CounterVec {
+	counter := func(name, noun string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "apiserver", Subsystem: "certificates_registry", Name: name,
-			Help: "Total number of issued CSRs with a requested duration" + what +
+			Help: "Total number of issued CSRs with a requested duration" + noun +
 				", sliced by signer (only kubernetes.io signer names are specifically identified)",
 		}, []string{"signerName"})
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// way opens connections to kubelets, pods and ports of nodes.
-type way struct {
+// connector opens connections to kubelets, pods and ports of nodes.
+type connector struct {
 	settings   Settings
 	authorizer authz.Mode
 	metrics    *metrics
@@ -36,7 +36,7 @@ type way struct {
 }
 
 // open creates the transports. own returns the server's own client certificate for kubelets, or nil if it has none.
-func (y *way) open(dial egress.Dial, own func() *tls.Certificate) error {
+func (y *connector) open(dial egress.Dial, own func() *tls.Certificate) error {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: y.settings.CAFile == ""}
 	if y.settings.CAFile != "" {
 		authorities, err := os.ReadFile(y.settings.CAFile)
@@ -45,7 +45,7 @@ func (y *way) open(dial egress.Dial, own func() *tls.Certificate) error {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(authorities) {
-			return fmt.Errorf("authorities of kubelets: %s holds no certificate in PEM", y.settings.CAFile)
+			return fmt.Errorf("authorities of kubelets: %s contains no PEM certificate", y.settings.CAFile)
 		}
 	}
 	client, err := newClientCertificate(y.settings.CertFile, y.settings.KeyFile, own)
@@ -68,7 +68,7 @@ func (y *way) open(dial egress.Dial, own func() *tls.Certificate) error {
 	return nil
 }
 
-func (y *way) close() {
+func (y *connector) close() {
 	for _, t := range []*http.Transport{y.verified, y.unverified, y.direct} {
 		t.CloseIdleConnections()
 	}
@@ -79,7 +79,7 @@ type boundKey struct{}
 
 // bounded limits the time to connect. A connection for a single request, which will be hijacked, ends with the request:
 // a kubelet that does not answer would otherwise hold it, and its waiters, forever.
-func (y *way) bounded(dial egress.Dial) egress.Dial {
+func (y *connector) bounded(dial egress.Dial) egress.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		limited, cancel := context.WithTimeout(ctx, y.settings.Timeout)
 		defer cancel()
@@ -93,7 +93,7 @@ func (y *way) bounded(dial egress.Dial) egress.Dial {
 
 // answered limits the time of a kubelet's TLS handshake. The transport does so for its own connections, but nothing
 // does so for connections to be hijacked.
-func (y *way) answered(dial egress.Dial) egress.Dial {
+func (y *connector) answered(dial egress.Dial) egress.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil || ctx.Value(boundKey{}) == nil {
@@ -137,7 +137,7 @@ func (e endpoint) address() string { return net.JoinHostPort(e.host, e.port) }
 
 // node returns the address of a node's kubelet. As in Kubernetes, the error for a missing node is about the request's
 // own resource.
-func (y *way) node(ctx context.Context, v *verb.Verbs, c *verb.Call, name string) (*endpoint, error) {
+func (y *connector) node(ctx context.Context, v *verb.Verbs, c *verb.Call, name string) (*endpoint, error) {
 	e, err := current(ctx, v, ref.Nodes.Prefix, "", name)
 	if err != nil {
 		return nil, err

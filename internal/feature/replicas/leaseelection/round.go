@@ -55,9 +55,9 @@ func (r *Round) Next() (Step, error) {
 	if needed, err := r.needed(); err != nil || !needed {
 		return Step{}, err
 	}
-	ping, present, awaited := r.roll()
+	ping, present, waiting := r.roll()
 	switch {
-	case len(ping) > 0 || awaited:
+	case len(ping) > 0 || waiting:
 		return Step{Ping: ping}, nil
 	case len(present) == 0:
 		return Step{}, ErrNobody
@@ -97,20 +97,20 @@ func (r *Round) needed() (bool, error) {
 
 // roll returns the candidates to ping and the present ones, and whether answers are pending. The others have not
 // answered in time and count again once they renew by themselves.
-func (r *Round) roll() (ask, present []*coordinationv1beta1.LeaseCandidate, awaited bool) {
+func (r *Round) roll() (ask, present []*coordinationv1beta1.LeaseCandidate, waiting bool) {
 	for _, c := range r.Candidates {
 		pinged, renewed := c.Spec.PingTime, c.Spec.RenewTime
 		answered := pinged == nil || !renewed.Before(pinged)
 		switch {
 		case !answered && pinged.Add(answerWithin).After(r.Now):
-			awaited = true
+			waiting = true
 		case renewed.Add(answerWithin).After(r.Now):
 			present = append(present, c)
 		case answered:
 			ask = append(ask, c)
 		}
 	}
-	return ask, present, awaited
+	return ask, present, waiting
 }
 
 // result returns the new spec of the Lease, nil if it is unchanged. elected is "" if another controller elects.

@@ -2,46 +2,46 @@ package audit
 
 import auditapi "k8s.io/apiserver/pkg/apis/audit"
 
-// awaited lists the records of reads with an unwritten RequestReceived event. A read usually ends soon, and then its
-// events are encoded together, at little more than the cost of one. Otherwise writeLate writes the first one.
-type awaited struct {
+// deferredRecords lists the records of reads with an unwritten RequestReceived event. A read usually ends soon, and
+// then its events are encoded together, at little more than the cost of one. Otherwise writeLate writes the first one.
+type deferredRecords struct {
 	first *Record // linked by Record.list
 }
 
-// listed are the neighbours of a Record in a list.
-type listed struct {
+// links are the neighbours of a Record in a list.
+type links struct {
 	before, after *Record
 	in            bool
 }
 
-// await implements recorder.
-func (b *logBackend) await(r *Record) bool {
+// hold implements recorder.
+func (b *logBackend) hold(r *Record) bool {
 	if !b.lenient || b.legacy {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.awaited.add(r)
+	b.deferred.add(r)
 	b.timeLocked()
 	return true
 }
 
-// awaitNoMore implements recorder.
-func (b *logBackend) awaitNoMore(r *Record) bool {
+// dropDeferred implements recorder.
+func (b *logBackend) dropDeferred(r *Record) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	in := r.list.in
-	b.awaited.remove(r)
+	b.deferred.remove(r)
 	return in
 }
 
-// writeAwaited writes all awaited events.
-func (b *logBackend) writeAwaited() {
+// writeDeferred writes all deferred events.
+func (b *logBackend) writeDeferred() {
 	for {
 		b.mu.Lock()
-		r := b.awaited.first
+		r := b.deferred.first
 		if r != nil {
-			b.awaited.remove(r)
+			b.deferred.remove(r)
 		}
 		b.mu.Unlock()
 		if r == nil {
@@ -51,8 +51,8 @@ func (b *logBackend) writeAwaited() {
 	}
 }
 
-func (a *awaited) add(r *Record) {
-	r.list = listed{after: a.first, in: true}
+func (a *deferredRecords) add(r *Record) {
+	r.list = links{after: a.first, in: true}
 	if a.first != nil {
 		a.first.list.before = r
 	}
@@ -60,7 +60,7 @@ func (a *awaited) add(r *Record) {
 }
 
 // remove removes a record, if present.
-func (a *awaited) remove(r *Record) {
+func (a *deferredRecords) remove(r *Record) {
 	if !r.list.in {
 		return
 	}
@@ -73,12 +73,12 @@ func (a *awaited) remove(r *Record) {
 	if after != nil {
 		after.list.before = before
 	}
-	r.list = listed{}
+	r.list = links{}
 }
 
-// mayAwait reports whether the event RequestReceived may be written together with the next one. That requires a read
+// mayHold reports whether the event RequestReceived may be written together with the next one. That requires a read
 // that is flushed before its response, and an event without parts that may change later.
-func (r *Record) mayAwait() bool {
+func (r *Record) mayHold() bool {
 	return r.flushed && reads(r.event.Verb) && len(r.omit) == 0 && len(r.annotations) == 0 &&
 		len(r.library.annotations()) == 0
 }
@@ -87,13 +87,13 @@ func (r *Record) mayAwait() bool {
 func (r *Record) writeReceived() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.awaited {
+	if !r.deferred {
 		return
 	}
-	r.awaited = false
+	r.deferred = false
 	e := r.event
 	e.Stage, e.StageTimestamp = auditapi.StageRequestReceived, e.RequestReceivedTimestamp
 	e.ImpersonatedUser, e.AuthenticationMetadata, e.ResponseStatus = nil, nil, nil
 	e.RequestObject, e.ResponseObject, e.Annotations = nil, nil, nil
-	r.auditor.log.record(&e, beside{user: r.user, flushed: true})
+	r.auditor.log.record(&e, extras{user: r.user, flushed: true})
 }
