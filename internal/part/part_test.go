@@ -43,9 +43,9 @@ func TestMerge(t *testing.T) {
 	if got := strings.Join(taken, " "); got != "a b" {
 		t.Errorf("taken: %q", got)
 	}
-	heard := object.Object{}
-	all.Updated["b"](nil, heard)
-	if heard["heard"] != "a" || len(all.Updated) != 3 {
-		t.Errorf("b is heard by the part of %v, of %d names", heard["heard"], len(all.Updated))
+	received := object.Object{}
+	all.Updated["b"](nil, received)
+	if received["heard"] != "a" || len(all.Updated) != 3 {
+		t.Errorf("b is heard by the part of %v, of %d names", received["heard"], len(all.Updated))
 	}
 }

@@ -68,7 +68,7 @@ func TestFormat(t *testing.T) {
 	dir := t.TempDir()
 	expect(t, examine(t, Settings{DataDir: dir}, time.Now())["format"], OK, "1; this version reads")
 	for content, text := range map[string]string{
-		`{"format":99,"version":"v9.8.7"}`: "written by bowsprit v9.8.7 in format 99", "{": "says nothing of a format",
+		`{"format":99,"version":"v9.8.7"}`: "written by bowsprit v9.8.7 in format 99", "{": "contains no format",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "format.json"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -209,7 +209,7 @@ func TestFormatInEtcd(t *testing.T) {
 		`{"format":99,"version":"v9.8.7"}`: {
 			Problem, "the data in etcd below mine was written by bowsprit v9.8.7 in format 99",
 		},
-		"{": {Problem, "says nothing of a format"},
+		"{": {Problem, "contains no format"},
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/health" {

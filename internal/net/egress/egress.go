@@ -63,15 +63,15 @@ func Open(c *Configuration, metrics *prometheus.Registry) (*Egress, error) {
 	e.selected, e.tunnelled = map[Purpose]Dial{}, map[Purpose]bool{}
 	for _, s := range c.EgressSelections {
 		name := Purpose(strings.ToLower(s.Name))
-		way, err := e.proxy(&s.Connection, tunnels)
+		dial, err := e.proxy(&s.Connection, tunnels)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("failed to create dialer for egressSelection %q: %w", name, err), e.Close())
 		}
-		if way == nil {
+		if dial == nil {
 			e.selected[name] = direct()
 			continue
 		}
-		e.selected[name], e.tunnelled[name] = counts.wrap(way), true
+		e.selected[name], e.tunnelled[name] = counts.wrap(dial), true
 	}
 	return e, nil
 }

@@ -35,9 +35,9 @@ type double struct {
 	listener *counted
 	server   *grpc.Server
 	// hold makes requests for connections, signalled by asked, wait until their caller is gone, which gone signals.
-	hold  bool
-	asked chan struct{}
-	gone  chan struct{}
+	hold     bool
+	requests chan struct{}
+	gone     chan struct{}
 	// closed signals that the server was told to close a connection.
 	closed chan struct{}
 }
@@ -45,7 +45,7 @@ type double struct {
 func startKonnectivity(t *testing.T, hold bool) *double {
 	t.Helper()
 	k := &double{
-		socket: filepath.Join(t.TempDir(), "k.socket"), hold: hold, asked: make(chan struct{}),
+		socket: filepath.Join(t.TempDir(), "k.socket"), hold: hold, requests: make(chan struct{}),
 		gone: make(chan struct{}, 100), closed: make(chan struct{}, 1000),
 	}
 	k.listen(t)
@@ -74,7 +74,7 @@ func (k *double) Proxy(stream client.ProxyService_ProxyServer) error {
 	request := p.GetDialRequest()
 	answer := &client.DialResponse{Random: request.Random, ConnectID: 7}
 	if k.hold {
-		k.asked <- struct{}{}
+		k.requests <- struct{}{}
 		_, err := stream.Recv()
 		k.gone <- struct{}{}
 		return err

@@ -93,7 +93,7 @@ func why(ctx context.Context, err error) error {
 }
 
 // greet requests a connection to an address and returns its number, or the failure reason for metrics. The error texts
-// are those of Kubernetes' client, or of the agent that could not connect.
+// come from Kubernetes' client, or from the agent that could not connect.
 func greet(stream client.ProxyService_ProxyClient, address string) (id int64, reason string, err error) {
 	random := rand.Int64()
 	err = stream.Send(&client.Packet{Type: client.PacketType_DIAL_REQ, Payload: &client.Packet_DialRequest{

@@ -58,7 +58,7 @@ func expect(t *testing.T, when string, got, want map[string]float64) {
 }
 
 // TestTunnelMetrics follows one connection from its dial to its end, and one that the agent cannot open. Names, labels
-// and values equal those of Kubernetes' konnectivity-client.
+// and values equal the metrics of Kubernetes' konnectivity-client.
 func TestTunnelMetrics(t *testing.T) {
 	t.Parallel()
 	k := startKonnectivity(t, false)
@@ -108,7 +108,7 @@ func TestTunnelMetricsBroken(t *testing.T) {
 		failed <- err
 	}
 	go dial(ctx)
-	<-k.asked
+	<-k.requests
 	expect(t, "asked", of("client_connections"), map[string]float64{"status=dialing": 1})
 	cancel()
 	if err := <-failed; err == nil {
@@ -118,7 +118,7 @@ func TestTunnelMetricsBroken(t *testing.T) {
 	expect(t, "given up", of("dial_failure_total"), map[string]float64{"reason=context": 1})
 
 	go dial(t.Context())
-	<-k.asked
+	<-k.requests
 	k.server.Stop()
 	if err := <-failed; err == nil {
 		t.Fatal("dialled")

@@ -211,7 +211,7 @@ func TestRequestEndsDial(t *testing.T) {
 	for range 3 {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			<-k.asked
+			<-k.requests
 			cancel()
 		}()
 		r, err := http.NewRequestWithContext(e.ForRequest(ctx), http.MethodGet, "https://a.b.svc", nil)

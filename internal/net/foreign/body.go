@@ -22,7 +22,7 @@ type TooLong struct {
 
 // Error implements error.
 func (e *TooLong) Error() string {
-	return fmt.Sprintf("the answer is longer than the %d bytes that it may have", e.Limit)
+	return fmt.Sprintf("the answer exceeds the limit of %d bytes", e.Limit)
 }
 
 // ReadAll reads r to its end. It returns *TooLong if there are more than limit bytes.

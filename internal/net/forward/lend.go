@@ -34,7 +34,7 @@ type lentBody struct {
 	reading chan struct{} // holds an element during a read
 }
 
-var errTakenBack = errors.New("the request has been answered, its body is not read any more")
+var errTakenBack = errors.New("the request was answered; its body is no longer read")
 
 // Read implements io.Reader.
 func (b *lentBody) Read(p []byte) (int, error) {

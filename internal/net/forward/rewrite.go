@@ -17,20 +17,20 @@ import (
 //
 // It is for httputil.ReverseProxy.Rewrite and not for Director: after a Director the proxy removes the headers that the
 // client names in Connection, which could include the headers with the user.
-func Rewrite(r *httputil.ProxyRequest, address string, who user.Info) {
+func Rewrite(r *httputil.ProxyRequest, address string, u user.Info) {
 	keepForwarded(r)
-	Prepare(r.Out, address, who)
+	Prepare(r.Out, address, u)
 }
 
 // Prepare is Rewrite for a request without the client's connection headers.
-func Prepare(out *http.Request, address string, who user.Info) {
+func Prepare(out *http.Request, address string, u user.Info) {
 	out.URL.Scheme, out.URL.Host, out.Host = "https", address, address
 	for name := range out.Header {
 		if name == "Authorization" || strings.HasPrefix(name, "Impersonate-") {
 			delete(out.Header, name)
 		}
 	}
-	transport.SetAuthProxyHeaders(out, who.GetName(), who.GetUID(), who.GetGroups(), who.GetExtra())
+	transport.SetAuthProxyHeaders(out, u.GetName(), u.GetUID(), u.GetGroups(), u.GetExtra())
 	if scope := request.ScopeOf(out.Context()); scope != nil {
 		out.Header["Audit-Id"] = []string{scope.AuditID}
 	}

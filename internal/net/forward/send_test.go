@@ -38,24 +38,24 @@ func (b *body) Close() error {
 func TestSend(t *testing.T) {
 	unreached, broken := forward.Unreached(errors.New("refused")), errors.New("broken")
 	for _, test := range []struct {
-		name   string
-		errs   map[string]error // by address; nil answers
-		next   []string
-		gone   bool // the client, at the first attempt
-		asked  []string
-		fails  error
-		closed bool // the body of the client
+		name     string
+		errs     map[string]error // by address; nil answers
+		next     []string
+		gone     bool // the client, at the first attempt
+		requests []string
+		fails    error
+		closed   bool // the body of the client
 	}{
-		{name: "reached", asked: []string{"a:1"}, closed: true},
-		{name: "reached, with others", next: []string{"b:1"}, asked: []string{"a:1"}},
+		{name: "reached", requests: []string{"a:1"}, closed: true},
+		{name: "reached, with others", next: []string{"b:1"}, requests: []string{"a:1"}},
 		{name: "the next one", errs: map[string]error{"a:1": unreached}, next: []string{"b:1", "c:1"},
-			asked: []string{"a:1", "b:1"}},
+			requests: []string{"a:1", "b:1"}},
 		{name: "none", errs: map[string]error{"a:1": unreached, "b:1": unreached}, next: []string{"b:1"},
-			asked: []string{"a:1", "b:1"}, fails: unreached},
+			requests: []string{"a:1", "b:1"}, fails: unreached},
 		{name: "something was sent", errs: map[string]error{"a:1": broken}, next: []string{"b:1"},
-			asked: []string{"a:1"}, fails: broken},
+			requests: []string{"a:1"}, fails: broken},
 		{name: "the client is gone", errs: map[string]error{"a:1": unreached}, next: []string{"b:1"}, gone: true,
-			asked: []string{"a:1"}, fails: unreached},
+			requests: []string{"a:1"}, fails: unreached},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -65,10 +65,10 @@ func TestSend(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var asked []string
+			var requests []string
 			route := list(test.next)
 			resp, err := forward.Send(r, &route, func(r *http.Request) (*http.Response, error) {
-				asked = append(asked, r.URL.Host)
+				requests = append(requests, r.URL.Host)
 				if test.gone {
 					cancel()
 				}
@@ -84,8 +84,8 @@ func TestSend(t *testing.T) {
 			if err == nil {
 				resp.Body.Close()
 			}
-			if !errors.Is(err, test.fails) || !slices.Equal(asked, test.asked) || sent.closed != test.closed {
-				t.Errorf("asked %v, error %v, body closed: %t", asked, err, sent.closed)
+			if !errors.Is(err, test.fails) || !slices.Equal(requests, test.requests) || sent.closed != test.closed {
+				t.Errorf("asked %v, error %v, body closed: %t", requests, err, sent.closed)
 			}
 		})
 	}

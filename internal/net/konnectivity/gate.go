@@ -27,7 +27,7 @@ type Gate struct {
 	mu struct {
 		sync.Mutex
 		strangers list.List // of *Conn, the oldest first
-		known     map[*Conn]struct{}
+		conns     map[*Conn]struct{}
 		closed    bool
 	}
 }
@@ -35,7 +35,7 @@ type Gate struct {
 // NewGate returns a gate in front of a listener, with at most the given number of connections of known peers.
 func NewGate(l net.Listener, most int) *Gate {
 	g := &Gate{Listener: l, most: most}
-	g.mu.known = map[*Conn]struct{}{}
+	g.mu.conns = map[*Conn]struct{}{}
 	return g
 }
 
@@ -56,7 +56,7 @@ func (g *Gate) Accept() (net.Conn, error) {
 	if g.mu.strangers.Len() >= maxStrangers {
 		oldest = g.mu.strangers.Front().Value.(*Conn)
 	}
-	c.place = g.mu.strangers.PushBack(c)
+	c.element = g.mu.strangers.PushBack(c)
 	g.mu.Unlock()
 	if oldest != nil {
 		_ = oldest.Close()
@@ -73,7 +73,7 @@ func (g *Gate) CloseAll() {
 	for e := g.mu.strangers.Front(); e != nil; e = e.Next() {
 		all = append(all, e.Value.(*Conn))
 	}
-	for c := range g.mu.known {
+	for c := range g.mu.conns {
 		all = append(all, c)
 	}
 	g.mu.Unlock()
@@ -86,24 +86,25 @@ func (g *Gate) CloseAll() {
 func (g *Gate) Connections() (strangers, known int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.mu.strangers.Len(), len(g.mu.known)
+	return g.mu.strangers.Len(), len(g.mu.conns)
 }
 
 // Conn is a connection of a Gate.
 type Conn struct {
 	net.Conn
-	gate  *Gate
-	place *list.Element // among the strangers; nil once the peer is known or the connection closed. Gate.mu guards it.
+	gate *Gate
+	// element is in the list of strangers; nil once the peer is known or the connection closed. Gate.mu guards it.
+	element *list.Element
 }
 
 // Close implements net.Conn.
 func (c *Conn) Close() error {
 	c.gate.mu.Lock()
-	if c.place != nil {
-		c.gate.mu.strangers.Remove(c.place)
-		c.place = nil
+	if c.element != nil {
+		c.gate.mu.strangers.Remove(c.element)
+		c.element = nil
 	}
-	delete(c.gate.mu.known, c)
+	delete(c.gate.mu.conns, c)
 	c.gate.mu.Unlock()
 	return c.Conn.Close()
 }
@@ -115,15 +116,15 @@ func (c *Conn) Know() bool {
 	}
 	c.gate.mu.Lock()
 	defer c.gate.mu.Unlock()
-	if c.place == nil {
+	if c.element == nil {
 		return true
 	}
-	if len(c.gate.mu.known) >= c.gate.most {
+	if len(c.gate.mu.conns) >= c.gate.most {
 		return false
 	}
-	c.gate.mu.strangers.Remove(c.place)
-	c.place = nil
-	c.gate.mu.known[c] = struct{}{}
+	c.gate.mu.strangers.Remove(c.element)
+	c.element = nil
+	c.gate.mu.conns[c] = struct{}{}
 	return true
 }
 

@@ -196,7 +196,7 @@ func (s *site) works(t *testing.T, protocol string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := hear(t, conn); got != "hello" {
+	if got := readAll(t, conn); got != "hello" {
 		t.Errorf("got %q", got)
 	}
 	_ = conn.Close()

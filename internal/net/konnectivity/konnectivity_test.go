@@ -113,11 +113,11 @@ func (s *site) dial(t *testing.T, protocol string) egress.Dial {
 }
 
 // until waits for a condition that others bring about.
-func until(t *testing.T, what string, f func() bool) {
+func until(t *testing.T, desc string, f func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not so after a minute: %s", what)
+			t.Fatalf("not so after a minute: %s", desc)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func greeter(t *testing.T, text string) (address string, open *atomic.Int64) {
 	return listener.Addr().String(), open
 }
 
-func hear(t *testing.T, conn net.Conn) string {
+func readAll(t *testing.T, conn net.Conn) string {
 	t.Helper()
 	_, _ = io.WriteString(conn, "?")
 	line, err := bufio.NewReader(conn).ReadString('\n')
@@ -178,7 +178,7 @@ func TestBothModes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", mode, err)
 		}
-		if got := hear(t, conn); got != "hello" {
+		if got := readAll(t, conn); got != "hello" {
 			t.Errorf("%s: %q", mode, got)
 		}
 		_ = conn.Close()
@@ -236,7 +236,7 @@ func TestDrain(t *testing.T) {
 	drain()
 	s.agent(t, s.agents, "host=second")
 	until(t, "the other agent is there", func() bool { return s.server.Agents() == 2 })
-	if got := hear(t, conn); got != "hello" {
+	if got := readAll(t, conn); got != "hello" {
 		t.Errorf("a connection of a draining agent: %q", got)
 	}
 	select {

@@ -24,10 +24,10 @@ type Certificates struct {
 
 // NewCertificates returns counters with the name prefix "apiserver_webhooks" or similar.
 func NewCertificates(prefix string) *Certificates {
-	counter := func(name, what, found string) prometheus.Counter {
+	counter := func(name, noun, found string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{
 			Name: prefix + "_x509_" + name,
-			Help: "Counts the number of requests to servers " + what + " in their serving certificate OR the number " +
+			Help: "Counts the number of requests to servers " + noun + " in their serving certificate OR the number " +
 				"of connection failures due to the " + found + " (either/or, based on the runtime environment)",
 		})
 	}

@@ -21,10 +21,10 @@ import (
 // annotations records the annotations of a request.Record.
 type annotations struct {
 	request.Record
-	noted map[string]string
+	byKey map[string]string
 }
 
-func (a *annotations) Annotate(key, value string) { a.noted[key] = value }
+func (a *annotations) Annotate(key, value string) { a.byKey[key] = value }
 
 // certificateFor returns a certificate of a name, with DNS names if there are any.
 func certificateFor(t *testing.T, name string, dns ...string) *x509.Certificate {
@@ -75,7 +75,7 @@ func TestCertificates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, record := NewCertificates("apiserver_webhooks"), &annotations{noted: map[string]string{}}
+			c, record := NewCertificates("apiserver_webhooks"), &annotations{byKey: map[string]string{}}
 			ctx := request.NewContext(context.Background(), &request.Scope{Audit: record})
 			if test.failed != nil {
 				c.Failed(ctx, "hook.example.com", test.failed)
@@ -104,8 +104,8 @@ func TestCertificates(t *testing.T) {
 			if test.sha1 > 0 {
 				want["insecure-sha1.invalid-cert.kubernetes.io/hook.example.com"] = "uses an insecure SHA-1 signature"
 			}
-			if !maps.Equal(record.noted, want) {
-				t.Errorf("annotations %v", record.noted)
+			if !maps.Equal(record.byKey, want) {
+				t.Errorf("annotations %v", record.byKey)
 			}
 		})
 	}

@@ -103,11 +103,11 @@ func TestCallWithCredentials(t *testing.T) {
 		{`{client-certificate-data: ` + data(cert) + `, client-key-data: ` + data(key) + `}`, "", "hook-ca"},
 		{`{}`, "", ""},
 	} {
-		who, err := ReadCredentials(kubeconfig(t, `users: [{name: "*", user: `+test.user+`}]`))
+		credentials, err := ReadCredentials(kubeconfig(t, `users: [{name: "*", user: `+test.user+`}]`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Call(t.Context(), Target{URL: h.URL, CABundle: h.ca, Credentials: who},
+		if _, err := c.Call(t.Context(), Target{URL: h.URL, CABundle: h.ca, Credentials: credentials},
 			[]byte(`{}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -117,14 +117,15 @@ func TestCallWithCredentials(t *testing.T) {
 		}
 	}
 	// A token that was renewed is used at once.
-	who, err := ReadCredentials(kubeconfig(t, `users: [{name: "*", user: {tokenFile: `+dir+`/token}}]`))
+	credentials, err := ReadCredentials(kubeconfig(t, `users: [{name: "*", user: {tokenFile: `+dir+`/token}}]`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("new"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Call(t.Context(), Target{URL: h.URL, CABundle: h.ca, Credentials: who}, []byte(`{}`)); err != nil ||
+	target := Target{URL: h.URL, CABundle: h.ca, Credentials: credentials}
+	if _, err := c.Call(t.Context(), target, []byte(`{}`)); err != nil ||
 		header != "Bearer new" {
 		t.Errorf("the webhook saw %q, %v", header, err)
 	}
@@ -132,7 +133,7 @@ func TestCallWithCredentials(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "token")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Call(t.Context(), Target{URL: h.URL, CABundle: h.ca, Credentials: who}, []byte(`{}`)); err != nil ||
+	if _, err := c.Call(t.Context(), target, []byte(`{}`)); err != nil ||
 		header != "Bearer new" {
 		t.Errorf("without the file the webhook saw %q, %v", header, err)
 	}

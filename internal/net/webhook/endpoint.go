@@ -29,7 +29,7 @@ type endpointKey struct {
 	authorities [sha256.Size]byte
 	serverName  string // "" for URLs: the URL's own host
 	address     string // of a service; "" for URLs
-	who         *user  // with the client certificate
+	user        *user  // with the client certificate
 }
 
 // endpoints are the endpoints in use. The zero value is ready.
@@ -51,10 +51,10 @@ const (
 )
 
 // endpoint returns the current endpoint of a target. A service is resolved at each call, so that calls spread over its
-// addresses and follow changes. who are the credentials, nil if there are none.
-func (c *Client) endpoint(ctx context.Context, t Target, who *user) (*endpoint, error) {
+// addresses and follow changes. u are the credentials, nil if there are none.
+func (c *Client) endpoint(ctx context.Context, t Target, u *user) (*endpoint, error) {
 	authorities := bytes.TrimSpace(t.CABundle) // whitespace counts as none
-	key := endpointKey{authorities: sha256.Sum256(authorities), who: who}
+	key := endpointKey{authorities: sha256.Sum256(authorities), user: u}
 	if s := t.Service; s != nil {
 		if c.options.Resolve == nil {
 			return nil, errors.New("services cannot be resolved")
@@ -70,7 +70,7 @@ func (c *Client) endpoint(ctx context.Context, t Target, who *user) (*endpoint, 
 
 func (c *Client) newEndpoint(key endpointKey, authorities []byte) (*endpoint, error) {
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, ServerName: key.serverName, GetClientCertificate: key.who.clientCertificate,
+		MinVersion: tls.VersionTLS12, ServerName: key.serverName, GetClientCertificate: key.user.clientCertificate,
 	}
 	if len(authorities) > 0 {
 		var err error

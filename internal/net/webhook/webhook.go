@@ -88,8 +88,8 @@ func (c *Client) Close() { c.endpoints.close() }
 
 // Call posts body, JSON, to the target and returns the body of a successful response, which is never empty.
 //
-// The error texts are those of Kubernetes' clients: `Post "https://…": …` for transport errors, the webhook's own text
-// if it answers with a Status or with text. A response may be at most a few times as long as the body, plus 5 MiB. Call
+// The error texts equal Kubernetes' clients': `Post "https://…": …` for transport errors, the webhook's own text if it
+// answers with a Status or with text. A response may be at most a few times as long as the body, plus 5 MiB. Call
 // retries up to ten times within the timeout if the webhook requests that by Retry-After.
 func (c *Client) Call(ctx context.Context, t Target, body []byte) (answer []byte, err error) {
 	where, err := t.locate()
@@ -122,8 +122,8 @@ const maxRetries = 10
 // post makes one attempt. wait is the pause that the webhook requests before a retry, negative for no retry.
 func (c *Client) post(ctx context.Context, t Target, where *url.URL, body []byte) (answer []byte, wait time.Duration,
 	err error) {
-	who := t.Credentials.to(where)
-	e, err := c.endpoint(ctx, t, who)
+	u := t.Credentials.to(where)
+	e, err := c.endpoint(ctx, t, u)
 	if err != nil {
 		return nil, -1, &url.Error{Op: "Post", URL: where.String(), Err: err}
 	}
@@ -136,7 +136,7 @@ func (c *Client) post(ctx context.Context, t Target, where *url.URL, body []byte
 		"Content-Type": {"application/json"},
 		"User-Agent":   {userAgent},
 	}
-	who.sign(r)
+	u.sign(r)
 	ctx, span := request.StartSpan(ctx, "HTTP POST", trace.WithSpanKind(trace.SpanKindClient))
 	defer span.End()
 	if span.IsRecording() {

@@ -175,7 +175,7 @@ func TestFailures(t *testing.T) {
 		}, "the server responded with the status code 307 but did not return more information"},
 		{"declared too long",
 			func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "104857600") },
-			"unexpected error when reading response body. Please retry. Original error: the answer is longer than the 5242888 bytes that it may have"},
+			"unexpected error when reading response body. Please retry. Original error: the answer exceeds the limit of 5242888 bytes"},
 		{"too long", func(w http.ResponseWriter, _ *http.Request) {
 			for range 100 {
 				if _, err := w.Write(bytes.Repeat([]byte("x"), 1<<20)); err != nil {
@@ -183,7 +183,7 @@ func TestFailures(t *testing.T) {
 				}
 			}
 		},
-			"unexpected error when reading response body. Please retry. Original error: the answer is longer than the 5242888 bytes that it may have"},
+			"unexpected error when reading response body. Please retry. Original error: the answer exceeds the limit of 5242888 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -14,8 +14,8 @@ const maxDepth = 10000
 
 // DecodeJSON decodes one JSON value: map[string]any, []any, string, bool, int64, float64 or nil.
 //
-// The result and the error's text equal those of sigs.k8s.io/json's UnmarshalCaseSensitivePreserveInts into an any. The
-// last of duplicate fields wins. The strings of the result share one copy of data, which lives as long as any of them.
+// The result and the error's text equal sigs.k8s.io/json's UnmarshalCaseSensitivePreserveInts into an any. The last of
+// duplicate fields wins. The strings of the result share one copy of data, which lives as long as any of them.
 func DecodeJSON(data []byte) (any, error) {
 	v, _, err := decode(data)
 	return v, err

@@ -146,7 +146,7 @@ func (b *body) decode() (obj map[string]any, duplicates []string, err error) {
 	actual := &schema.GroupVersionKind{Group: gv.Group, Version: gv.Version}
 	if err != nil || !isObject || repeated || !typed(obj) {
 		// Kubernetes first reads only kind and apiVersion, with encoding/json and so ignoring case: its errors precede
-		// those about the rest.
+		// errors in the rest.
 		if actual, err = serializerjson.DefaultMetaFactory.Interpret(b.json); err != nil {
 			return nil, nil, b.unrecognized(err)
 		}

@@ -59,7 +59,7 @@ func TestFromProtobuf(t *testing.T) {
 	}
 }
 
-// TestReadProtobuf compares errors with those of a running kube-apiserver 1.36.3.
+// TestReadProtobuf compares errors with a running kube-apiserver 1.36.3.
 func TestReadProtobuf(t *testing.T) {
 	want := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	const unrecognized = "the object provided is unrecognized (must be of type ConfigMap): "

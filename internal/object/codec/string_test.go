@@ -10,10 +10,10 @@ import (
 // TestPlainWord tries every byte at each of eight positions, beside plain bytes.
 func TestPlainWord(t *testing.T) {
 	t.Parallel()
-	for _, beside := range []string{"aaaaaaaa", "        ", "~~~~~~~~", "\x7f!#%';=?", "]]]]]]]]"} {
+	for _, neighbour := range []string{"aaaaaaaa", "        ", "~~~~~~~~", "\x7f!#%';=?", "]]]]]]]]"} {
 		for at := range 8 {
 			for c := range 256 {
-				s := beside[:at] + string([]byte{byte(c)}) + beside[at+1:]
+				s := neighbour[:at] + string([]byte{byte(c)}) + neighbour[at+1:]
 				if got := plainWord(word(s)); got != (c < 0x80 && plain[c]) {
 					t.Errorf("%q: %v", s, got)
 				}

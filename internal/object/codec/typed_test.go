@@ -51,7 +51,7 @@ type everyForm struct {
 	Zerostruct      struct{ A int }              `json:"zerostruct,omitzero"`
 }
 
-// Embedded has fields that sort between those of other structs.
+// Embedded has fields that sort between fields of other structs.
 type Embedded struct {
 	Middle string `json:"middle,omitempty"`
 }

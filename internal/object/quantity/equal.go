@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Semantic is equality.Semantic with Cmp for quantities. It is for values that hold some.
+// Semantic is equality.Semantic with Cmp for quantities.
 var Semantic = conversion.EqualitiesOrDie(
 	func(a, b resource.Quantity) bool { return Cmp(a, b) == 0 },
 	func(a, b metav1.MicroTime) bool { return a.Equal(&b) },

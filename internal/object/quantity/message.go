@@ -26,7 +26,7 @@ func Message(t reflect.Type, data []byte) error {
 	return err
 }
 
-// messages measures one message and those within it.
+// messages measures one message and its nested messages.
 type messages struct {
 	meter  meter
 	tracks bool // keeps path
@@ -202,7 +202,7 @@ func skip(data []byte) int {
 	return -1
 }
 
-// uvarint is binary.Uvarint, which refuses what overflows; the generated decoders drop the bits beyond 64.
+// uvarint is binary.Uvarint, which refuses values over 64 bits; the generated decoders drop the excess bits.
 func uvarint(data []byte) (v uint64, n int) {
 	for shift := 0; shift < 64; shift += 7 {
 		if n >= len(data) {

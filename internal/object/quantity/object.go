@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Object measures the quantities of decoded JSON (map[string]any, []any, string, bool, int64, float64 or nil) that is
-// about to be decoded as the Go type t. Those with many decimal places get a short text of the same value, in place.
-// The error is a *Refusal. The cost is linear in the parts of obj where t holds quantities.
+// Object measures the quantities of decoded JSON (map[string]any, []any, string, bool, int64, float64 or nil) before it
+// is decoded as the Go type t. It replaces quantities with many decimal places by a short text of the same value, in
+// place. The error is a *Refusal. The cost is linear in the parts of obj where t holds quantities.
 func Object(t reflect.Type, obj any) error {
 	s := shapeOf(t)
 	if s == nil {
@@ -56,7 +56,7 @@ func (w *walk) at() *field.Path {
 	return path
 }
 
-// value measures a value and returns what takes its place: itself, or a short text.
+// value measures a value and returns its replacement: itself, or a short text.
 func (w *walk) value(s *shape, v any) (any, error) {
 	switch {
 	case s.quantity:

@@ -30,7 +30,7 @@ const MaxExponent = 3_000_000
 const maxWork = 60_000_000
 
 // detail is the text of the errors about quantities beyond the limits.
-var detail = fmt.Sprintf("is too large or too precise a quantity: write it with fewer digits, "+
+var detail = fmt.Sprintf("is too large or too precise: write the quantity with fewer digits, "+
 	"and with an exponent between -%d and %d", MaxExponent, MaxExponent)
 
 // ErrTooLarge says that a quantity is beyond the limits.

@@ -137,8 +137,8 @@ func TestSumsMatchTheLibrary(t *testing.T) {
 	}
 }
 
-// TestSumsOfLargeTerms adds, subtracts and compares what the library would write out with three million digits each
-// time.
+// TestSumsOfLargeTerms adds, subtracts and compares quantities that the library would write out with three million
+// digits each time.
 func TestSumsOfLargeTerms(t *testing.T) {
 	large, err := Parse("1e3000000")
 	if err != nil {
@@ -175,7 +175,8 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// BenchmarkLibraryAtTheLimits shows what a second of kube-apiserver is: it prints a quantity about ten times.
+// BenchmarkLibraryAtTheLimits measures the library at the limits: kube-apiserver prints a quantity about ten times,
+// which takes a second.
 func BenchmarkLibraryAtTheLimits(b *testing.B) {
 	for name, text := range map[string]string{
 		"negative": fmt.Sprintf("1e-%d", MaxExponent), "positive": fmt.Sprintf("1e%d", MaxExponent),

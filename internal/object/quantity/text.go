@@ -66,7 +66,7 @@ func scan(s string) text {
 	return t
 }
 
-// suffixes are those of powers of ten.
+// suffixes are the suffixes of powers of ten.
 var suffixes = map[string]int64{
 	"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
 }

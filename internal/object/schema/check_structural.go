@@ -156,14 +156,14 @@ func (w *structural) nodeType(p *apiextensionsv1.JSONSchemaProps, lvl level, at 
 		w.add(field.Invalid(at.child("type"), p.Type, "must be object if x-kubernetes-embedded-resource is true"))
 	case p.XEmbeddedResource:
 	case p.Type == "" && !p.XIntOrString && !preserves(p):
-		what := "at the root"
+		where := "at the root"
 		switch lvl {
 		case itemLevel:
-			what = "for specified array items"
+			where = "for specified array items"
 		case fieldLevel:
-			what = "for specified object fields"
+			where = "for specified object fields"
 		}
-		w.add(field.Required(at.child("type"), "must not be empty "+what))
+		w.add(field.Required(at.child("type"), "must not be empty "+where))
 	}
 	if p.XEmbeddedResource && p.AdditionalProperties != nil {
 		w.add(field.Forbidden(at.child("additionalProperties"),

@@ -178,12 +178,12 @@ func (x *explainer) explainNumber(b *numeric, v any) {
 }
 
 // outOfRange reports that a value or a bound of the schema is not of the schema's type.
-func (x *explainer) outOfRange(b *numeric, what string) {
+func (x *explainer) outOfRange(b *numeric, noun string) {
 	kind := "(default format)"
 	if b.format != "" {
 		kind = "with format " + b.format
 	}
-	x.general(fmt.Sprintf("%s value must be of type %s %s in %s", what, b.typeName, kind, x.path))
+	x.general(fmt.Sprintf("%s value must be of type %s %s in %s", noun, b.typeName, kind, x.path))
 }
 
 func (x *explainer) notPositive(factor any) {

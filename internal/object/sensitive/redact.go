@@ -103,7 +103,7 @@ func (a found) or(b found) found {
 }
 
 // notShown replaces the error of a sensitive value.
-const notShown = "is not valid; why is not shown, because the field is sensitive"
+const notShown = "is not valid; the reason is hidden, because the field is sensitive"
 
 // evaluating separates, in the error of a CEL rule, the failure, which may contain values, from the rule.
 const evaluating = " evaluating rule: "

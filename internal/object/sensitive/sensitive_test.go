@@ -89,19 +89,19 @@ func TestMaskAndUnmask(t *testing.T) {
 			want: `{spec: {hosts: [{url: z, key: ka}, {url: b, key: kb}, {url: c}]}}`,
 		},
 		"a changed item in a shorter list": {sent: `{spec: {hosts: [{url: z, key: <omitted>}]}}`,
-			wrong: `spec.hosts[0]: Invalid value: "<omitted>": stands for one of several stored values, and nothing says ` +
-				`for which: write the value itself`},
+			wrong: `spec.hosts[0]: Invalid value: "<omitted>": is ambiguous between several ` +
+				`stored values: write the value itself`},
 		"a changed item in the place of one that has moved": {
 			sent: `{spec: {hosts: [{url: b, key: <omitted>}, {url: z, key: <omitted>}, {url: c}]}}`,
-			wrong: `spec.hosts[1]: Invalid value: "<omitted>": stands for one of several stored values, and nothing says ` +
-				`for which: write the value itself`,
+			wrong: `spec.hosts[1]: Invalid value: "<omitted>": is ambiguous between several ` +
+				`stored values: write the value itself`,
 		},
 		"one more in a list of values": {sent: `{spec: {tokens: [<omitted>, <omitted>, n]}}`, want: `{spec: {tokens: [t1, t2, n]}}`},
 		"one before a list of values": {sent: `{spec: {tokens: [n, <omitted>, <omitted>]}}`,
 			wrong: `spec.tokens[2]: Invalid value: "<omitted>": not allowed for sensitive fields without a previous value`},
 		"one less in a list of values": {sent: `{spec: {tokens: [<omitted>]}}`,
-			wrong: `spec.tokens[0]: Invalid value: "<omitted>": stands for one of several stored values, and nothing says ` +
-				`for which: write the value itself`},
+			wrong: `spec.tokens[0]: Invalid value: "<omitted>": is ambiguous between several ` +
+				`stored values: write the value itself`},
 	} {
 		old := read(t, stored)
 		sent := f.MaskObject(old)

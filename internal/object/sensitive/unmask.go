@@ -54,7 +54,7 @@ func (f *Fields) Unmask(part, old map[string]any) field.ErrorList {
 // Texts of errors. The first is Deckhouse's.
 const (
 	noPrevious = "not allowed for sensitive fields without a previous value"
-	whichItem  = "stands for one of several stored values, and nothing says for which: write the value itself"
+	whichItem  = "is ambiguous between several stored values: write the value itself"
 )
 
 type unmasking struct{ errs field.ErrorList }

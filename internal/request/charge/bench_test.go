@@ -9,11 +9,11 @@ import (
 func BenchmarkBody(b *testing.B) {
 	body := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"},"data":{"i":"0","x":"` +
 		strings.Repeat("x", 900) + `"}}`)
-	l, who := New(0), named("alice")
+	l, u := New(0), named("alice")
 	b.ReportAllocs()
 	for b.Loop() {
 		var a Account
-		a.Open(l, who)
+		a.Open(l, u)
 		if err := a.Body(len(body), JSON(body)); err != nil {
 			b.Fatal(err)
 		}

@@ -39,7 +39,7 @@ type Account struct {
 }
 
 // Open begins the account of a user's request in a ledger. With a nil Ledger the account charges nothing.
-func (a *Account) Open(l *Ledger, who user.Info) { a.ledger, a.user, a.weight, a.held = l, who, 0, 0 }
+func (a *Account) Open(l *Ledger, u user.Info) { a.ledger, a.user, a.weight, a.held = l, u, 0, 0 }
 
 // Body charges for a document that the client has sent. The error is a 413 for one that no server takes, and a 429 if
 // the ledger has no room.
@@ -114,12 +114,12 @@ func tooLarge(size int, elements int64) error {
 func megabytes(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }
 
 // reserved reports whether a user may use the reserve: administrators, nodes and the components of the cluster.
-func reserved(who user.Info) bool {
-	name := who.GetName()
+func reserved(u user.Info) bool {
+	name := u.GetName()
 	rest, system := strings.CutPrefix(name, "system:")
 	account, isAccount := strings.CutPrefix(rest, "serviceaccount:")
 	switch {
-	case slices.Contains(who.GetGroups(), user.SystemPrivilegedGroup):
+	case slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup):
 		return true
 	case !system || name == user.Anonymous:
 		return false

@@ -30,7 +30,7 @@ func TestAccounts(t *testing.T) {
 		"workload":   named("system:serviceaccount:default:job"), "anonymous": named(user.Anonymous),
 	}
 	type step struct {
-		who  string
+		name string
 		mib  int64 // less than zero gives back everything
 		room bool
 	}
@@ -53,16 +53,16 @@ func TestAccounts(t *testing.T) {
 			l, open := New(800*mib), map[string][]*Account{}
 			for _, s := range steps {
 				if s.mib < 0 {
-					for _, a := range open[s.who] {
+					for _, a := range open[s.name] {
 						a.Close()
 					}
 					continue
 				}
-				a := begin(l, people[s.who])
-				open[s.who] = append(open[s.who], a)
+				a := begin(l, people[s.name])
+				open[s.name] = append(open[s.name], a)
 				err := a.Hold(s.mib*mib + free*(1-min(s.mib, 1)))
 				if (err == nil) != s.room {
-					t.Fatalf("%s takes %d MiB: %v", s.who, s.mib, err)
+					t.Fatalf("%s takes %d MiB: %v", s.name, s.mib, err)
 				}
 				if err != nil && !apierrors.IsTooManyRequests(err) {
 					t.Errorf("refused with %v, not with a 429", err)
@@ -75,9 +75,9 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-func begin(l *Ledger, who user.Info) *Account {
+func begin(l *Ledger, u user.Info) *Account {
 	a := &Account{}
-	a.Open(l, who)
+	a.Open(l, u)
 	return a
 }
 

@@ -52,8 +52,8 @@ func New(bound int64) *Ledger {
 		bound: max(bound, Least), large: make(chan struct{}, 1), byUser: map[string]int64{},
 		refusal: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "bowsprit_request_memory_refused_total",
-			Help: "Number of requests that were refused because of the memory that they would take: bodies of too many " +
-				"elements (reason elements, 413), and those for which there was no room beside others (reason bound, 429).",
+			Help: "Number of requests refused for their estimated memory: bodies with too many elements (reason elements, " +
+				"413), and requests that exceed the common limit together with others (reason bound, 429).",
 		}, []string{"reason"}),
 	}
 }
@@ -62,24 +62,24 @@ func New(bound int64) *Ledger {
 func (l *Ledger) Register(to *prometheus.Registry) {
 	to.MustRegister(l.refusal, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "bowsprit_request_memory_bytes",
-		Help: "Memory that the requests under way may take by estimate, without small ones.",
+		Help: "Estimated memory of the running requests, without small ones.",
 	}, func() float64 {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return float64(l.held)
 	}), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "bowsprit_request_memory_limit_bytes",
-		Help: "Memory that the requests under way may take together.",
+		Help: "Limit of the estimated memory of all running requests.",
 	}, func() float64 { return float64(l.bound) }))
 }
 
 // take adds n bytes to a user's weight, if there is room.
-func (l *Ledger) take(who user.Info, n int64) bool {
-	name := who.GetName()
+func (l *Ledger) take(u user.Info, n int64) bool {
+	name := u.GetName()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	room := l.bound - l.held - n
-	if !reserved(who) {
+	if !reserved(u) {
 		room -= l.bound/reservePart + l.byUser[name] + n
 	}
 	if room < 0 {
@@ -92,8 +92,8 @@ func (l *Ledger) take(who user.Info, n int64) bool {
 }
 
 // give takes n bytes off a user's weight.
-func (l *Ledger) give(who user.Info, n int64) {
-	name := who.GetName()
+func (l *Ledger) give(u user.Info, n int64) {
+	name := u.GetName()
 	l.mu.Lock()
 	l.held -= n
 	if l.byUser[name] -= n; l.byUser[name] == 0 {

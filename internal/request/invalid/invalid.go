@@ -1,8 +1,8 @@
 // Package invalid makes the answer to an object that breaks rules: a 422 with a cause for each error.
 //
-// It stands below everything that validates. New gives the same Status as apierrors.NewInvalid, whose cost grows with
-// the square of the number of errors and whose size has no bound: a client sizes both with a list of a million invalid
-// elements. New is linear and stops at a size (Most). The functions are pure and safe for concurrent use.
+// It stands below all validation. New returns the same Status as apierrors.NewInvalid, with bounded size and linear
+// cost: apierrors.NewInvalid is quadratic in the number of errors, which a client sizes with a list of a million
+// invalid elements. New stops at a size (Most). The functions are pure and safe for concurrent use.
 package invalid
 
 import (
@@ -51,14 +51,14 @@ func Join(errs field.ErrorList) error {
 	return errors.New(l.message())
 }
 
-// listed are the errors that an answer has room for.
-type listed struct {
+// errorList are the errors that an answer has room for.
+type errorList struct {
 	causes   []metav1.StatusCause
 	messages []string // each once
 }
 
-func list(errs field.ErrorList) listed {
-	l := listed{causes: make([]metav1.StatusCause, 0, min(len(errs), 1000))}
+func list(errs field.ErrorList) errorList {
+	l := errorList{causes: make([]metav1.StatusCause, 0, min(len(errs), 1000))}
 	seen := make(map[string]bool, min(len(errs), 1000))
 	size := 0
 	for i, e := range errs {
@@ -79,7 +79,7 @@ func list(errs field.ErrorList) listed {
 }
 
 // message joins the messages as Kubernetes does.
-func (l listed) message() string {
+func (l errorList) message() string {
 	if len(l.messages) == 1 {
 		return l.messages[0]
 	}

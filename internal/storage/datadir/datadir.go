@@ -30,7 +30,7 @@ func Prepare(name string, log *slog.Logger) (dir string, cleanup func(), err err
 		return "", nil, fmt.Errorf("data directory %s %w", dir, err)
 	}
 	for _, text := range Exposed(dir) {
-		log.Warn("other users may exchange the data directory and its keys", "directory", dir, "because", text)
+		log.Warn("other users can replace the data directory and its keys", "directory", dir, "because", text)
 	}
 	if err := keepContentPrivate(dir, log); err != nil {
 		return "", nil, fmt.Errorf("data directory %s: %w", dir, err)

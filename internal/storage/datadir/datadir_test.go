@@ -109,8 +109,8 @@ func TestContentIsPrivate(t *testing.T) {
 		if err != nil || info.Mode().Perm() != mode.Perm()&0o700 {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
-		if told := strings.Contains(log.String(), "path="+at+" "); told != (mode&0o002 != 0) {
-			t.Errorf("%s: logged: %v", name, told)
+		if logged := strings.Contains(log.String(), "path="+at+" "); logged != (mode&0o002 != 0) {
+			t.Errorf("%s: logged: %v", name, logged)
 		}
 	}
 	for at, want := range map[string]os.FileMode{filepath.Join(disk, "db"): 0o600, foreign: 0o666} {
@@ -140,7 +140,7 @@ func TestExposed(t *testing.T) {
 			if _, _, err := Prepare(dir, slog.New(slog.NewTextHandler(log, nil))); err != nil {
 				t.Fatal(err)
 			}
-			if told := strings.Contains(log.String(), "every user may write "+top+" "); told != want {
+			if logged := strings.Contains(log.String(), "every user may write "+top+" "); logged != want {
 				t.Errorf("%s below a directory of mode %v: %q", dir, mode, log)
 			}
 		}

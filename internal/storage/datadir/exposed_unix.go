@@ -53,7 +53,7 @@ func keepContentPrivate(dir string, log *slog.Logger) error {
 				return err
 			}
 			for _, text := range Exposed(at) {
-				log.Warn("other users may exchange a part of the data directory", "directory", at, "because", text)
+				log.Warn("other users can replace a part of the data directory", "directory", at, "because", text)
 			}
 		}
 		if err := keepTreePrivate(at, dir, log); err != nil {
@@ -91,7 +91,7 @@ func keepTreePrivate(part, dir string, log *slog.Logger) error {
 			return nil
 		}
 		if mode&0o002 != 0 {
-			log.Warn("every user could write to a part of the data directory; this ends now. Check its contents",
+			log.Warn("a part of the data directory was writable for every user and is now private; check its contents",
 				"path", at, "mode", fmt.Sprintf("%#o", mode.Perm()))
 		}
 		return os.Chmod(at, mode&^closed)

@@ -25,7 +25,7 @@ func ReadFormat(dir string) (format.Mark, error) {
 	}
 	m, err := format.Parse(data)
 	if err != nil {
-		return m, fmt.Errorf("%s says nothing of a format: restore it, or write {\"format\":%d} into it if no "+
+		return m, fmt.Errorf("%s contains no format: restore it, or write {\"format\":%d} into it if no "+
 			"later version of bowsprit was started here", filepath.Join(dir, formatFile), format.Current)
 	}
 	if err := m.Known(dir); err != nil {
@@ -46,7 +46,7 @@ func MarkFormat(dir, version string) error {
 	}
 	text := append(format.Of(version).Text(), '\n')
 	if err := durable.WriteFile(filepath.Join(dir, formatFile), text); err != nil {
-		return fmt.Errorf("note the format of the data: %w", err)
+		return fmt.Errorf("record the format of the data: %w", err)
 	}
 	return nil
 }

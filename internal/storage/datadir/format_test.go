@@ -22,14 +22,14 @@ func TestFormat(t *testing.T) {
 		"of this format":        {file: `{"format":1,"version":"v1"}`, want: `{"format":1,"version":"v1"}`},
 		"of a later one": {
 			file: `{"format":2,"version":"v9.8.7"}`, want: `{"format":2,"version":"v9.8.7"}`, newer: true,
-			wantError: "was written by bowsprit v9.8.7 in format 2, and this program knows formats up to 1: " +
+			wantError: "was written by bowsprit v9.8.7 in format 2, and this version reads formats up to 1: " +
 				"start that version or a later one, or restore",
 		},
 		"of one without a name": {
 			file: `{"format":7}`, want: `{"format":7}`, newer: true, wantError: "was written by a later version in format 7",
 		},
-		"damaged": {file: "{", want: "{", wantError: "says nothing of a format"},
-		"empty":   {file: "{}", want: "{}", wantError: "says nothing of a format"},
+		"damaged": {file: "{", want: "{", wantError: "contains no format"},
+		"empty":   {file: "{}", want: "{}", wantError: "contains no format"},
 	} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, formatFile)

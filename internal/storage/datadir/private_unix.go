@@ -78,7 +78,7 @@ func keepPrivate(dir string) error {
 			return fmt.Errorf("cannot be read: %w", err)
 		}
 		if len(entries) > 0 || !mine {
-			return fmt.Errorf("may be written by every user (mode %#o), so that keys in it may be anybody's: "+
+			return fmt.Errorf("may be written by every user (mode %#o), so its keys may have been replaced: "+
 				"check its contents and make it private with chmod 700, or choose another --data-dir", mode)
 		}
 	}

@@ -42,8 +42,8 @@ type Config struct {
 	Server string
 	// Kind returns the resource of a prefix, false if there is none.
 	Kind func(prefix string) (schema.GroupResource, bool)
-	// Instead returns the prefix of the resource whose providers apply to values that the file does not name: values
-	// with sensitive fields. "" means none. Optional.
+	// Instead returns the prefix of the resource with the providers for values that the file does not name: values with
+	// sensitive fields. "" means none. Optional.
 	Instead func(prefix string) string
 	// Path returns the key in etcd, which is the authenticated data of values.
 	Path func(key string) string
@@ -140,7 +140,7 @@ func (e *Encryption) Covers(prefix string) bool {
 	return e.transformer(e.current.Load(), prefix) != nil
 }
 
-// Instead returns the prefix whose providers apply to objects with sensitive fields below another prefix that the file
+// Instead returns the prefix with the providers for objects with sensitive fields below another prefix that the file
 // does not cover; "" means none.
 func (e *Encryption) Instead(prefix string) string {
 	if e.config.Instead == nil {

@@ -137,15 +137,15 @@ func TestHostilePluginV1(t *testing.T) {
 	} {
 		spoil()
 		p.answer.Store(&answer)
-		check := func(what string, out []byte, err error) {
+		check := func(desc string, out []byte, err error) {
 			t.Helper()
 			if err == nil {
-				t.Errorf("%s: %s: %d bytes", name, what, len(out))
+				t.Errorf("%s: %s: %d bytes", name, desc, len(out))
 				return
 			}
 			text := err.Error()
 			if len(text) > 4<<10 || strings.Contains(text, "hunter2") || strings.Contains(text, "\x1b") {
-				t.Errorf("%s: %s: %d bytes: %.200q", name, what, len(text), text)
+				t.Errorf("%s: %s: %d bytes: %.200q", name, desc, len(text), text)
 			}
 		}
 		plain, err := e.Decrypt("secrets", "secrets/a", stored)

@@ -36,7 +36,7 @@ func (e *Encryption) Run(ctx context.Context, changed func(ctx context.Context, 
 		}
 		if text := err.Error(); text != refused && ctx.Err() == nil {
 			refused = text
-			e.config.Log.Error("new encryption configuration refused, the old one stays in force; tried again every 10 "+
+			e.config.Log.Error("new encryption configuration refused, the old one stays in force; retried every 10 "+
 				"seconds", "file", e.config.File, "error", err)
 		}
 	}
@@ -62,7 +62,7 @@ func (e *Encryption) Reload(
 	}
 	now := e.current.Load()
 	encryptionmetrics.RecordEncryptionConfigAutomaticReloadSuccess(e.config.Server, now.hash)
-	e.config.Log.Info("new encryption configuration in force; stored objects are read again, and encrypted anew at their "+
+	e.config.Log.Info("new encryption configuration in force; stored objects are read again, and re-encrypted at their "+
 		"next write", "file", e.config.File)
 	changed(ctx, func(prefix string) bool { return e.reads(old, prefix) || e.reads(now, prefix) })
 	return nil

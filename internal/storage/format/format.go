@@ -34,7 +34,7 @@ var ErrNewer = errors.New("the data is of a newer format")
 // Parse reads a mark.
 func Parse(data []byte) (m Mark, err error) {
 	if err := json.Unmarshal(data, &m); err != nil || m.Format < 1 {
-		return Mark{}, fmt.Errorf("%q says nothing of a format", data)
+		return Mark{}, fmt.Errorf("%q contains no format", data)
 	}
 	return m, nil
 }
@@ -52,7 +52,7 @@ func (m Mark) Text() []byte {
 }
 
 // Known returns ErrNewer if this program does not know the format. The argument describes the data.
-func (m Mark) Known(what string) error {
+func (m Mark) Known(noun string) error {
 	if m.Format <= Current {
 		return nil
 	}
@@ -60,6 +60,6 @@ func (m Mark) Known(what string) error {
 	if m.Version != "" {
 		by, start = "bowsprit "+m.Version, "that version or a later one"
 	}
-	return fmt.Errorf("%w: %s was written by %s in format %d, and this program knows formats up to %d: start %s", ErrNewer,
-		what, by, m.Format, Current, start)
+	return fmt.Errorf("%w: %s was written by %s in format %d, and this version reads formats up to %d: start %s", ErrNewer,
+		noun, by, m.Format, Current, start)
 }

@@ -79,7 +79,7 @@ func (s *Store) tryMark(ctx context.Context) (bool, error) {
 		Success: []*etcdserverpb.RequestOp{put(s.formatKey(), format.Of(s.mark.version).Text(), 0)},
 	})
 	if err != nil {
-		return false, fmt.Errorf("note the format of the data in etcd: %w", err)
+		return false, fmt.Errorf("record the format of the data in etcd: %w", err)
 	}
 	if swap.Succeeded {
 		s.mark.revision.Store(swap.Header.Revision)

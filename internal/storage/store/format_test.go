@@ -42,9 +42,9 @@ func TestMarkFormat(t *testing.T) {
 		for _, test := range []struct{ there, want, wantError string }{
 			{"", `{"format":1,"version":"v2"}`, ""},
 			{`{"format":1,"version":"v1"}`, `{"format":1,"version":"v1"}`, ""},
-			{newer, newer, "the data in etcd below /registry/ was written by bowsprit v99 in format 99, and this program " +
-				"knows formats up to 1: start that version or a later one"},
-			{"{}", "{}", "says nothing of a format"},
+			{newer, newer, "the data in etcd below /registry/ was written by bowsprit v99 in format 99, and this version " +
+				"reads formats up to 1: start that version or a later one"},
+			{"{}", "{}", "contains no format"},
 		} {
 			if test.there != "" {
 				putMark(t, s, mark, test.there)

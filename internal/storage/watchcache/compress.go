@@ -19,7 +19,7 @@ const (
 	// packAbove is the minimum size in bytes of an object worth compressing, in a packed collection.
 	packAbove = 4 << 10
 	// packEvery is the interval of the compressor's rounds; it compresses entries that were not read for a whole round.
-	// alikeEvery is the interval for families, which are large and fast to unpack.
+	// alikeEvery is the interval for packed kinds, which are large and fast to unpack.
 	packEvery  = 10 * time.Second
 	alikeEvery = 250 * time.Millisecond
 	// giveBack is the number of bytes newly packed in one round that triggers returning memory to the system, for
@@ -28,10 +28,10 @@ const (
 )
 
 // compressed holds the bytes of an entry, compressed while they are not read. It serves definitions, which are large,
-// numerous and read only when a schema is compiled or a client lists them, and families of many similar objects.
+// numerous and read only when a schema is compiled or a client lists them, and kinds with many similar objects.
 // Reading the bytes keeps them unpacked until they are cold again.
 type compressed struct {
-	family *family                // &compressor.alone if packed by itself
+	packer *deltaPacker           // &compressor.alone if packed by itself
 	raw    atomic.Pointer[[]byte] // nil while packed
 	packed atomic.Pointer[packed] // nil before the first packing; kept afterwards
 	size   uint32                 // of the bytes
@@ -56,7 +56,7 @@ func (p *compressed) open(e *Entry) []byte {
 	}
 	raw := p.unpack()
 	if p.raw.CompareAndSwap(nil, &raw) {
-		p.family.compressor.add(e)
+		p.packer.compressor.add(e)
 	}
 	return raw
 }
@@ -93,9 +93,9 @@ func (p *compressed) unpack() []byte {
 
 // compressor compresses cold entries. It runs in View.Run's goroutine.
 type compressor struct {
-	prefixes []string           // collections with entries packed one by one
-	families map[string]*family // collections with similar entries, by prefix
-	alone    family             // for entries packed one by one
+	prefixes []string                // collections with entries packed one by one
+	packers  map[string]*deltaPacker // collections with similar entries, by prefix
+	alone    deltaPacker             // for entries packed one by one
 
 	mu           sync.Mutex
 	fresh, alike []*Entry // unpacked since the last round
@@ -104,10 +104,10 @@ type compressor struct {
 // newCompressor returns a compressor for the collections in prefixes, with entries packed one by one, and in alike,
 // with entries packed against each other.
 func newCompressor(prefixes, alike []string) *compressor {
-	p := &compressor{prefixes: prefixes, families: map[string]*family{}}
+	p := &compressor{prefixes: prefixes, packers: map[string]*deltaPacker{}}
 	p.alone.compressor = p
 	for _, prefix := range alike {
-		p.families[prefix] = &family{compressor: p}
+		p.packers[prefix] = &deltaPacker{compressor: p}
 	}
 	return p
 }
@@ -115,7 +115,7 @@ func newCompressor(prefixes, alike []string) *compressor {
 // take hands an entry of the collection under prefix to the compressor, before the entry is published. prev is the
 // entry that it replaces, or nil.
 func (p *compressor) take(prefix string, e, prev *Entry) {
-	of := p.families[prefix]
+	of := p.packers[prefix]
 	switch {
 	case of != nil && len(e.json) >= alikeAbove && len(e.json) <= delta.Most:
 	case of == nil && len(e.json) >= packAbove && slices.Contains(p.prefixes, prefix):
@@ -126,7 +126,7 @@ func (p *compressor) take(prefix string, e, prev *Entry) {
 		of = &p.alone
 	}
 	raw := e.json
-	e.compressed = &compressed{family: of, size: uint32(len(raw))}
+	e.compressed = &compressed{packer: of, size: uint32(len(raw))}
 	e.compressed.raw.Store(&raw)
 	e.compressed.warm.Store(true)
 	e.json = nil
@@ -141,7 +141,7 @@ func (p *compressor) take(prefix string, e, prev *Entry) {
 func (p *compressor) add(e *Entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if e.compressed.family != &p.alone {
+	if e.compressed.packer != &p.alone {
 		p.alike = append(p.alike, e)
 	} else {
 		p.fresh = append(p.fresh, e)
@@ -149,7 +149,7 @@ func (p *compressor) add(e *Entry) {
 }
 
 func (p *compressor) run(ctx context.Context) {
-	if len(p.prefixes)+len(p.families) == 0 {
+	if len(p.prefixes)+len(p.packers) == 0 {
 		return
 	}
 	tick, often := time.NewTicker(packEvery), time.NewTicker(alikeEvery)
@@ -183,8 +183,8 @@ func (p *compressor) round(open []*Entry, since *[]*Entry) []*Entry {
 		}
 		if c.packed.Load() == nil {
 			var now *packed
-			if raw := *c.raw.Load(); c.family != &p.alone {
-				now = c.family.pack(raw)
+			if raw := *c.raw.Load(); c.packer != &p.alone {
+				now = c.packer.pack(raw)
 			} else {
 				now = &packed{data: w.pack(raw)}
 			}
@@ -193,8 +193,8 @@ func (p *compressor) round(open []*Entry, since *[]*Entry) []*Entry {
 		}
 		c.raw.Store(nil)
 		e.encoded.forget() // usually the same bytes
-		if c.family == &p.alone {
-			e.fields.Store(nil) // in a family they are small compared with the cost of finding them again
+		if c.packer == &p.alone {
+			e.fields.Store(nil) // packed against a base, they are small compared with the cost of finding them again
 		}
 		return true
 	})

@@ -21,7 +21,7 @@ type slot struct {
 	data atomic.Pointer[[]byte]
 }
 
-func (s *slots) known(key any) []byte {
+func (s *slots) cached(key any) []byte {
 	for at := s.head.Load(); at != nil; at = at.next {
 		if at.key == key {
 			if data := at.data.Load(); data != nil {

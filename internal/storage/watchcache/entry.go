@@ -117,7 +117,7 @@ func (e *Entry) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
 }
 
 // Cached returns the bytes cached by Encoded for this key, or nil.
-func (e *Entry) Cached(key any) []byte { return e.encoded.known(key) }
+func (e *Entry) Cached(key any) []byte { return e.encoded.cached(key) }
 
 // Kept returns the last argument of Keep, or nil. It is also nil once another entry has replaced this one.
 func (e *Entry) Kept() any {

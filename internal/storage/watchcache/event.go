@@ -37,7 +37,7 @@ func (e *Event) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
 }
 
 // Cached is like Entry.Cached.
-func (e *Event) Cached(key any) []byte { return e.encoded.known(key) }
+func (e *Event) Cached(key any) []byte { return e.encoded.cached(key) }
 
 // size estimates the memory that the event holds in the history, without the previous state, which usually belongs to
 // the previous event.

@@ -30,7 +30,7 @@ func (v *View) healEvery(ctx context.Context) {
 				continue
 			}
 			if err := c.Heal(ctx); err != nil && ctx.Err() == nil {
-				v.log.Debug("another look at unreadable objects failed", "collection", c.prefix, "error", err)
+				v.log.Debug("unreadable objects cannot be read again; retried later", "collection", c.prefix, "error", err)
 			}
 		}
 	}
@@ -132,6 +132,6 @@ func (c *Collection) replaceEqual(found []*Entry) {
 	if lost > 0 {
 		v.warnAll(c)
 	}
-	v.tell(healed)
+	v.notify(healed)
 	v.notifier.notify([]*Collection{c})
 }

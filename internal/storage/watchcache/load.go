@@ -56,7 +56,7 @@ func (v *View) list(ctx context.Context) error {
 		})
 	}
 	for batch := range slices.Chunk(events, pageSize) {
-		v.tell(batch)
+		v.notify(batch)
 	}
 	v.advance(rev)
 	v.notifier.notify(v.Collections())
@@ -158,7 +158,7 @@ func (v *View) parse(p *page, in *interner) {
 	for i, r := range p.records {
 		prefix, rest, ok := split(r.Key)
 		if !ok {
-			v.log.Debug("key in the store is not that of an object", "key", r.Key)
+			v.log.Debug("key in the store does not belong to an object", "key", r.Key)
 			continue
 		}
 		e := v.entry(prefix, rest, r, in)

@@ -29,7 +29,7 @@ type sleeper struct {
 	woken chan struct{} // closed by the goroutine that removes it from parked
 	at    uint64        // the event that woke it; valid once woken is closed
 	from  uint64        // the first event that it has not received
-	place int           // index in its list, -1 when removed
+	index int           // index in its list, -1 when removed
 }
 
 // park puts s to sleep. It returns false, without doing so, if a matching event may exist already.
@@ -51,7 +51,7 @@ func (c *Collection) park(s *sleeper, value func(*Entry) string) bool {
 		by = &sleepersBy{value: value, of: map[string][]*sleeper{}}
 		all.by[s.name] = by
 	}
-	s.place = len(by.of[s.value])
+	s.index = len(by.of[s.value])
 	by.of[s.value] = append(by.of[s.value], s)
 	all.count.Add(1)
 	// The view reads count after it has added an event, and park reads events after it has raised count: one sees the
@@ -68,7 +68,7 @@ func (c *Collection) unpark(s *sleeper) uint64 {
 	all := &c.parked
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if s.place < 0 {
+	if s.index < 0 {
 		return max(s.at, s.from)
 	}
 	all.takeLocked(s)
@@ -79,14 +79,14 @@ func (all *parked) takeLocked(s *sleeper) {
 	by := all.by[s.name]
 	list := by.of[s.value]
 	last := list[len(list)-1]
-	list[s.place], last.place = last, s.place
+	list[s.index], last.index = last, s.index
 	list[len(list)-1] = nil
 	if list = list[:len(list)-1]; len(list) > 0 {
 		by.of[s.value] = list
 	} else if delete(by.of, s.value); len(by.of) == 0 {
 		delete(all.by, s.name)
 	}
-	s.place = -1
+	s.index = -1
 	all.count.Add(-1)
 }
 

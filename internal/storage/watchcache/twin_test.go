@@ -322,8 +322,8 @@ func TestTwin(t *testing.T) {
 		}
 	}
 	v := newView(s)
-	var told []*Event
-	v.Subscribe(func(events []*Event) { told = append(told, events...) })
+	var received []*Event
+	v.Subscribe(func(events []*Event) { received = append(received, events...) })
 	run(t, v)
 	start := v.Revision()
 	if start != tw.latest {
@@ -384,13 +384,13 @@ func TestTwin(t *testing.T) {
 	watchers.Wait()
 	close(done)
 	readers.Wait()
-	for i, e := range told {
-		if i > 0 && e.Revision <= told[i-1].Revision {
-			t.Errorf("subscriber got %d after %d", e.Revision, told[i-1].Revision)
+	for i, e := range received {
+		if i > 0 && e.Revision <= received[i-1].Revision {
+			t.Errorf("subscriber got %d after %d", e.Revision, received[i-1].Revision)
 		}
 	}
-	if len(told) != ops {
-		t.Errorf("subscriber got %d events, want %d", len(told), ops)
+	if len(received) != ops {
+		t.Errorf("subscriber got %d events, want %d", len(received), ops)
 	}
 	// A second view loads the state that the first has followed.
 	again := newView(s)

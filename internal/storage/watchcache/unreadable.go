@@ -65,7 +65,7 @@ func (v *View) entry(prefix, rest string, r store.Record, in *interner) *Entry {
 
 func (v *View) unreadable(prefix, rest string, r store.Record, err *ReadError) *Entry {
 	if v.foreign != nil && v.foreign(prefix) {
-		v.log.Debug("value in the store is not that of an object that is served", "key", r.Key)
+		v.log.Debug("value in the store does not belong to a served object", "key", r.Key)
 		return nil
 	}
 	e := &Entry{key: rest, Name: rest, Revision: r.Revision, Created: r.Created, rare: &rare{unreadable: err}}

@@ -31,13 +31,13 @@ func (l *lock) decrypt(_, _ string, value []byte) ([]byte, error) {
 
 func encrypted(key string, n int) []byte { return append([]byte("enc:"), object(key, n)...) }
 
-// heard records the events of a subscriber that depends on readable objects.
-type heard struct {
+// eventLog records the events of a subscriber that depends on readable objects.
+type eventLog struct {
 	mu  sync.Mutex
 	log []string
 }
 
-func (h *heard) observe(events []*Event) {
+func (h *eventLog) observe(events []*Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, ev := range events {
@@ -51,7 +51,7 @@ func (h *heard) observe(events []*Event) {
 	}
 }
 
-func (h *heard) take() string {
+func (h *eventLog) take() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	defer func() { h.log = nil }()
@@ -71,8 +71,8 @@ func TestUnreadable(t *testing.T) {
 	good := create(t, s, "pods/ns/good", 1)
 	var log logtest.Log
 	v := New(s, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-	told := &heard{}
-	v.Subscribe(told.observe)
+	received := &eventLog{}
+	v.Subscribe(received.observe)
 	run(t, v)
 	pods := v.Collection("pods")
 	if all := pods.Snapshot(); all.Len() != 4 || all.Unreadable() != 3 || all.Get("ns", "good").Unreadable() != nil {
@@ -81,7 +81,7 @@ func TestUnreadable(t *testing.T) {
 	if strings.Count(log.String(), "cannot be read") != 1 || !strings.Contains(log.String(), "objects=3") {
 		t.Errorf("log: %s", log.String())
 	}
-	if got := told.take(); got != "ADDED ns/good u1<-" {
+	if got := received.take(); got != "ADDED ns/good u1<-" {
 		t.Errorf("at load: %s", got)
 	}
 	w, err := pods.Watch(v.Revision())
@@ -108,7 +108,7 @@ func TestUnreadable(t *testing.T) {
 	if n := pods.Snapshot().Unreadable(); n != 4 {
 		t.Errorf("%d unreadable", n)
 	}
-	if got := told.take(); got != "" {
+	if got := received.take(); got != "" {
 		t.Errorf("what goes by what can be read hears %s", got)
 	}
 	again, err := s.Update(ctx, "pods/ns/good", object("good", 2), bad)
@@ -118,7 +118,7 @@ func TestUnreadable(t *testing.T) {
 	if events, _, err := w.Next(ctx); err != nil || events[0].Type != Modified {
 		t.Errorf("%s, %v", describe(events), err)
 	}
-	if got := told.take(); got != "MODIFIED ns/good u2<u1" {
+	if got := received.take(); got != "MODIFIED ns/good u2<u1" {
 		t.Errorf("readable again: %s", got)
 	}
 	if n := pods.Snapshot().Unreadable(); n != 3 {
@@ -141,7 +141,7 @@ func TestUnreadable(t *testing.T) {
 	if err := v.WaitFor(ctx, remove(t, s, "pods/ns/empty", r.Revision)); err != nil {
 		t.Fatal(err)
 	}
-	if got := told.take(); got != "DELETED ns/good u2<u2; DELETED ns/empty <" {
+	if got := received.take(); got != "DELETED ns/good u2<u2; DELETED ns/empty <" {
 		t.Errorf("deleted: %s", got)
 	}
 }
@@ -161,8 +161,8 @@ func TestHeal(t *testing.T) {
 	cipher := &lock{}
 	cipher.closed.Store(true)
 	v := New(s, Options{Log: slog.New(slog.DiscardHandler), Decrypt: cipher.decrypt})
-	told := &heard{}
-	v.Subscribe(told.observe)
+	received := &eventLog{}
+	v.Subscribe(received.observe)
 	run(t, v)
 	secrets := v.Collection("secrets")
 	total := healOneByOne + 20
@@ -186,7 +186,7 @@ func TestHeal(t *testing.T) {
 	if err := secrets.Heal(ctx, "ns/s007", "ns/none"); err != nil || secrets.Snapshot().Unreadable() != total-1 {
 		t.Errorf("%v, %d unreadable", err, secrets.Snapshot().Unreadable())
 	}
-	if got := told.take(); got != "ADDED ns/s007 u7<-" {
+	if got := received.take(); got != "ADDED ns/s007 u7<-" {
 		t.Errorf("told %s", got)
 	}
 	if _, _, err := w.Poll(); !errors.Is(err, ErrExpired) {
@@ -195,7 +195,7 @@ func TestHeal(t *testing.T) {
 	if err := secrets.Heal(ctx); err != nil || secrets.Snapshot().Unreadable() != 0 {
 		t.Errorf("%v, %d unreadable", err, secrets.Snapshot().Unreadable())
 	}
-	if got := strings.Count(told.take(), "ADDED"); got != total-1 {
+	if got := strings.Count(received.take(), "ADDED"); got != total-1 {
 		t.Errorf("%d told", got)
 	}
 
@@ -213,7 +213,7 @@ func TestHeal(t *testing.T) {
 	if e := secrets.Snapshot().Get("ns", "s001"); e.LastReadable() != before || e.UID != "u1" {
 		t.Errorf("%+v", e)
 	}
-	if _, _, err := w.Poll(); err != nil || told.take() != "" {
+	if _, _, err := w.Poll(); err != nil || received.take() != "" {
 		t.Errorf("loss of a key ends watches: %v", err)
 	}
 	if err := secrets.Heal(canceled()); err == nil {

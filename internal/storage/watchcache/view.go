@@ -162,7 +162,7 @@ func (v *View) Run(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			v.log.Warn("list of the store failed; it is tried again", "error", err)
+			v.log.Warn("list of the store failed; retried", "error", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Second):
@@ -211,7 +211,7 @@ func (v *View) apply(b store.WatchBatch) {
 	for _, c := range v.dirty {
 		c.publish()
 	}
-	v.tell(v.events)
+	v.notify(v.events)
 	v.advance(b.Revision)
 	v.notifier.notify(v.dirty)
 	for _, c := range v.dirty {
@@ -226,7 +226,7 @@ func (v *View) apply(b store.WatchBatch) {
 func (v *View) change(s *store.Event) *Event {
 	prefix, rest, ok := split(s.Key)
 	if !ok {
-		v.log.Debug("key in the store is not that of an object", "key", s.Key)
+		v.log.Debug("key in the store does not belong to an object", "key", s.Key)
 		return nil
 	}
 	c := v.Collection(prefix)
@@ -267,7 +267,7 @@ func (c *Collection) publish() {
 	})
 }
 
-func (v *View) tell(events []*Event) {
+func (v *View) notify(events []*Event) {
 	if len(events) == 0 {
 		return
 	}

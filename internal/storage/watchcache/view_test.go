@@ -260,21 +260,21 @@ func TestRelist(t *testing.T) {
 	gone := create(t, s, "namespaces/gone", 1)
 	v := newView(s)
 	var mu sync.Mutex
-	var told []*Event
+	var received []*Event
 	v.Subscribe(func(events []*Event) {
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, events...)
+		received = append(received, events...)
 	})
 	if err := v.Load(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := describe(told),
+	if got, want := describe(received),
 		fmt.Sprintf("ADDED a.b/cs/n/changed@%d ADDED a.b/cs/n/same@%d ADDED namespaces/gone@%d", changed, same,
 			gone); got != want {
 		t.Errorf("load: %s", got)
 	}
-	told = nil
+	received = nil
 	c := v.Collection("a.b/cs")
 	kept := c.Snapshot().Get("n", "same")
 	w, err := c.Watch(v.Revision())
@@ -298,7 +298,7 @@ func TestRelist(t *testing.T) {
 		t.Fatal(err)
 	}
 	mu.Lock()
-	if got, want := describe(told),
+	if got, want := describe(received),
 		fmt.Sprintf("MODIFIED a.b/cs/n/changed@%d DELETED namespaces/gone@%d ADDED c.d/es/new@%d", changed, last,
 			last); got != want {
 		t.Errorf("differences:\n got %s\nwant %s", got, want)

@@ -103,7 +103,7 @@ func (c *Cluster) Until(gvr schema.GroupVersionResource, namespace, want string)
 
 // When waits for a condition on all objects of a resource, by name.
 func (c *Cluster) When(
-	gvr schema.GroupVersionResource, namespace, what string, true_ func(map[string]*unstructured.Unstructured) bool,
+	gvr schema.GroupVersionResource, namespace, desc string, true_ func(map[string]*unstructured.Unstructured) bool,
 ) {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), Patience)
@@ -136,7 +136,7 @@ func (c *Cluster) When(
 			return
 		}
 	}
-	c.Fatalf("%s in %q: waited for %s, have %v", gvr.Resource, namespace, what, have)
+	c.Fatalf("%s in %q: waited for %s, have %v", gvr.Resource, namespace, desc, have)
 }
 
 // Definition returns a definition of a kind of stable.example.com.

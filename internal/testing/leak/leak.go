@@ -15,9 +15,9 @@ func HeapInUse() int64 {
 	return int64(m.HeapInuse)
 }
 
-// Settle waits until a figure is within its bound, and fails t after two minutes. The parameter what names the figure,
-// such as "goroutines".
-func Settle(t *testing.T, what string, figure func() (now, most int64)) {
+// Settle waits until a figure is within its bound, and fails t after two minutes. noun names the figure, such as
+// "goroutines".
+func Settle(t *testing.T, noun string, figure func() (now, most int64)) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -27,7 +27,7 @@ func Settle(t *testing.T, what string, figure func() (now, most int64)) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Errorf("%d %s are left, of at most %d", now, what, most)
+			t.Errorf("%d %s are left, of at most %d", now, noun, most)
 			return
 		}
 	}

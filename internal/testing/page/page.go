@@ -46,7 +46,7 @@ func Blocks(page string) []Block {
 
 var space = regexp.MustCompile(`[ \t]+`)
 
-// missingLine returns the first line of want that is in no line of got after those before.
+// missingLine returns the first line of want that got does not have after the preceding lines.
 func missingLine(got, want string) string {
 	lines := bytes.Split(space.ReplaceAll([]byte(got), []byte(" ")), []byte("\n"))
 	for _, w := range strings.Split(strings.TrimSuffix(want, "\n"), "\n") {

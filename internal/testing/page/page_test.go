@@ -18,7 +18,7 @@ func TestMissingLine(t *testing.T) {
 	}
 }
 
-// A page's files, its commands, and those in another terminal, which has printed its last line when the next begin.
+// A page's files, its commands, and commands in another terminal, which has printed its last line when the next begin.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "page.md")

@@ -102,7 +102,7 @@ func (s *spread) makeRevision(ctx context.Context, data []byte, number int64) (*
 		*now.Status.CollisionCount++
 		return nil
 	})
-	return nil, errors.Join(counted, fmt.Errorf("its hash is taken, and it gets another: %w", err))
+	return nil, errors.Join(counted, fmt.Errorf("its hash is taken, another one is used: %w", err))
 }
 
 // keepOne returns the newest of revisions of the same template; the others are deleted, and their pods become its.

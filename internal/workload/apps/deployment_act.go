@@ -74,7 +74,7 @@ func (r *rollout) collide(ctx context.Context, taken error) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("its hash is taken, and it gets another: %w", taken)
+	return fmt.Errorf("its hash is taken, another one is used: %w", taken)
 }
 
 // failMake records why there is no ReplicaSet.

@@ -98,8 +98,8 @@ func (s *suite) ready(name string, replicas int64) {
 		})
 }
 
-// says waits until an autoscaler has a condition.
-func (s *suite) says(name, condition string) (out *unstructured.Unstructured) {
+// withCondition waits until an autoscaler has a condition.
+func (s *suite) withCondition(name, condition string) (out *unstructured.Unstructured) {
 	s.Helper()
 	s.When(autoscalers, "default", name+": "+condition, func(all map[string]*unstructured.Unstructured) bool {
 		out = all[name]
@@ -151,7 +151,7 @@ func TestDeployment(t *testing.T) {
 	s.Create(autoscalers, autoscaler("apps/v1", "Deployment", "web", half()))
 	s.reports("web", "SuccessfulRescale", "New size: 4; reason: "+tooMuch)
 	s.ready("web", 4)
-	a := s.says("web", "AbleToScale=True SucceededRescale")
+	a := s.withCondition("web", "AbleToScale=True SucceededRescale")
 	if status(a, "currentReplicas") != 2 || status(a, "desiredReplicas") != 4 {
 		t.Errorf("%v", a.Object["status"])
 	}
@@ -172,13 +172,13 @@ func TestDeployment(t *testing.T) {
 	}
 	s.use("web", "100m")
 	s.clock.Advance(time.Minute)
-	s.says("web", "AbleToScale=True ScaleDownStabilized")
+	s.withCondition("web", "AbleToScale=True ScaleDownStabilized")
 	s.ready("web", 4)
 	s.clock.Advance(6 * time.Minute)
 	s.reports("web", "SuccessfulRescale", "New size: 1; reason: All metrics below target")
 	s.ready("web", 1)
 	s.clock.Advance(time.Minute)
-	a = s.says("web", "AbleToScale=True ReadyForNewScale")
+	a = s.withCondition("web", "AbleToScale=True ReadyForNewScale")
 	if status(a, "currentReplicas") != 1 {
 		t.Errorf("%v", a.Object["status"])
 	}
@@ -196,7 +196,7 @@ func TestBounds(t *testing.T) {
 	}
 	s.reports("many", "SuccessfulRescale", "New size: 10; reason: Current number of replicas above Spec.MaxReplicas")
 	s.reports("few", "SuccessfulRescale", "New size: 3; reason: Current number of replicas below Spec.MinReplicas")
-	s.says("none", "ScalingActive=False ScalingDisabled")
+	s.withCondition("none", "ScalingActive=False ScalingDisabled")
 	s.ready("many", 10)
 	s.ready("few", 3)
 	s.ready("none", 0)
@@ -216,7 +216,7 @@ func TestBehavior(t *testing.T) {
 	}}, "spec", "behavior")
 	s.Create(autoscalers, a)
 	s.reports("web", "SuccessfulRescale", "New size: 3; reason: memory resource above target")
-	s.says("web", "ScalingLimited=True ScaleUpLimit")
+	s.withCondition("web", "ScalingLimited=True ScaleUpLimit")
 	s.ready("web", 3)
 	s.clock.Advance(61 * time.Second)
 	s.reports("web", "SuccessfulRescale", "New size: 5; reason: memory resource above target")
@@ -258,14 +258,14 @@ func TestFailures(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Create(autoscalers, autoscaler("apps/v1", "Deployment", c.name, u.Object["metric"]))
-		s.says(c.name, "ScalingActive=False "+c.condition)
+		s.withCondition(c.name, "ScalingActive=False "+c.condition)
 		s.reports(c.name, c.condition, c.message)
 		s.reports(c.name, "FailedComputeMetricsReplicas",
 			"invalid metrics (1 invalid out of 1), first error is: "+c.whole+c.message)
 	}
 	s.Create(autoscalers, autoscaler("apps/v1", "Deployment", "missing", half()))
 	s.reports("missing", "FailedGetScale", `deployments.apps "missing" not found`)
-	s.says("missing", "AbleToScale=False FailedGetScale")
+	s.withCondition("missing", "AbleToScale=False FailedGetScale")
 	s.Create(autoscalers, autoscaler("batch/v1", "Deployment", "odd", half()))
 	s.reports("odd", "FailedGetScale", `no matches for kind "Deployment" in group "batch"`)
 	s.Create(autoscalers, autoscaler("batch/v1", "CronJob", "cron", half()))
@@ -279,16 +279,16 @@ func TestAmbiguous(t *testing.T) {
 	s.ready("web", 1)
 	s.clock.Advance(time.Minute)
 	s.Create(autoscalers, autoscaler("apps/v1", "Deployment", "web", half()))
-	s.says("web", "ScalingActive=True ValidMetricFound")
+	s.withCondition("web", "ScalingActive=True ValidMetricFound")
 	second := autoscaler("apps/v1", "Deployment", "web", half())
 	second.SetName("again")
 	s.Create(autoscalers, second)
-	a := s.says("again", "ScalingActive=False AmbiguousSelector")
+	a := s.withCondition("again", "ScalingActive=False AmbiguousSelector")
 	s.reports("again", "AmbiguousSelector",
 		"pods by selector app=web are controlled by multiple HPAs: [default/again default/web]")
 	s.Delete(autoscalers, a, "")
 	s.clock.Advance(time.Minute)
-	s.says("web", "ScalingActive=True ValidMetricFound")
+	s.withCondition("web", "ScalingActive=True ValidMetricFound")
 }
 
 // TestCustom checks that any kind with a scale may be a target, unless its scale has no selector.
@@ -339,8 +339,8 @@ func TestCustom(t *testing.T) {
 		t.Errorf("who has scaled it: %s", fields)
 	}
 	s.reports("bare", "SelectorRequired", "selector is required")
-	s.says("bare", "ScalingActive=False InvalidSelector")
-	s.says("bad", "ScalingActive=False InvalidSelector")
+	s.withCondition("bare", "ScalingActive=False InvalidSelector")
+	s.withCondition("bad", "ScalingActive=False InvalidSelector")
 }
 
 // owners returns the managers of a fleet's fields, with their subresources.

@@ -7,11 +7,11 @@ import (
 
 // history is the recent proposals for a target, and the recent changes of its replicas.
 type history struct {
-	proposed []moment // replicas
-	done     []moment // changes of the number of replicas
+	proposed []sample // replicas
+	done     []sample // changes of the number of replicas
 }
 
-type moment struct {
+type sample struct {
 	n  int32
 	at time.Time
 }
@@ -19,7 +19,7 @@ type moment struct {
 // begin records the replicas of a target at its first reconcile.
 func (h *history) begin(current int32, now time.Time) {
 	if h.proposed == nil {
-		h.proposed = []moment{{current, now}}
+		h.proposed = []sample{{current, now}}
 	}
 }
 
@@ -28,12 +28,12 @@ func (h *history) begin(current int32, now time.Time) {
 func (h *history) settle(l limits, desired int32, now time.Time) (int32, verdict, verdict) {
 	able := verdict{true, "ReadyForNewScale", "recommended size matches current size"}
 	since := now.Add(-downWindow)
-	h.proposed = slices.DeleteFunc(h.proposed, func(m moment) bool { return m.at.Before(since) })
+	h.proposed = slices.DeleteFunc(h.proposed, func(m sample) bool { return m.at.Before(since) })
 	steady := desired
 	for _, m := range h.proposed {
 		steady = max(steady, m.n)
 	}
-	h.proposed = append(h.proposed, moment{desired, now})
+	h.proposed = append(h.proposed, sample{desired, now})
 	if steady != desired {
 		able = steadyDown
 	}
@@ -65,8 +65,8 @@ func (h *history) settleBy(r rules, l limits, desired int32, now time.Time) (int
 	}
 	steady := min(max(l.current, low), high)
 	h.proposed = slices.DeleteFunc(h.proposed,
-		func(m moment) bool { return m.at.Before(upSince) && m.at.Before(downSince) })
-	h.proposed = append(h.proposed, moment{desired, now})
+		func(m sample) bool { return m.at.Before(upSince) && m.at.Before(downSince) })
+	h.proposed = append(h.proposed, sample{desired, now})
 	if steady != desired {
 		if able = steadyDown; desired >= l.current {
 			able = steadyUp
@@ -80,8 +80,8 @@ func (h *history) settleBy(r rules, l limits, desired int32, now time.Time) (int
 // scaled records a change of a target's replicas, and drops changes older than the period of every policy.
 func (h *history) scaled(r rules, by int32, now time.Time) {
 	since := now.Add(-max(longest(r.up.Policies), longest(r.down.Policies)))
-	h.done = slices.DeleteFunc(h.done, func(m moment) bool { return m.at.Before(since) })
-	h.done = append(h.done, moment{by, now})
+	h.done = slices.DeleteFunc(h.done, func(m sample) bool { return m.at.Before(since) })
+	h.done = append(h.done, sample{by, now})
 }
 
 // change returns by how many replicas a target was scaled after a time.

@@ -53,7 +53,7 @@ func TestPolicies(t *testing.T) {
 		name    string
 		edit    func(up, down *scaling)
 		limits  limits
-		done    []moment
+		done    []sample
 		desired int32
 		want    string
 	}{
@@ -72,9 +72,9 @@ func TestPolicies(t *testing.T) {
 		{"more than there may be", func(up, _ *scaling) { up.Policies = few }, limits{1, 13, 10}, nil, 14,
 			"13 TooManyReplicas"},
 		{"after a step up", func(up, _ *scaling) { up.Policies = few }, ten,
-			[]moment{{4, noon.Add(-30 * time.Second)}, {3, noon.Add(-2 * time.Minute)}}, 40, "10 ScaleUpLimit"},
+			[]sample{{4, noon.Add(-30 * time.Second)}, {3, noon.Add(-2 * time.Minute)}}, 40, "10 ScaleUpLimit"},
 		{"after a step down", func(up, _ *scaling) { up.Policies = few }, ten,
-			[]moment{{-4, noon.Add(-30 * time.Second)}}, 40, "21 ScaleUpLimit"},
+			[]sample{{-4, noon.Add(-30 * time.Second)}}, 40, "21 ScaleUpLimit"},
 		{"a part of few rounds up", func(up, _ *scaling) {
 			up.Policies = []autoscalingv2.HPAScalingPolicy{policy(percent, 10, 60)}
 		}, limits{1, 50, 1}, nil, 4, "2 ScaleUpLimit"},

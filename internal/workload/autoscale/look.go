@@ -175,24 +175,24 @@ func (l *look) propose(ctx context.Context, target *autoscalingv1.Scale) (
 
 // selector returns the selector of the target's pods, or an error if it is unknown or another autoscaler selects some
 // of them.
-func (l *look) selector(ctx context.Context, said string) (labels.Selector, error) {
+func (l *look) selector(ctx context.Context, text string) (labels.Selector, error) {
 	refuse := func(event, reason, message string, err error) (labels.Selector, error) {
 		l.warn(ctx, event, err)
 		l.condition(autoscalingv2.ScalingActive, false, reason, "%s", message)
 		return nil, err
 	}
-	if said == "" {
+	if text == "" {
 		return refuse("SelectorRequired", "InvalidSelector", "the HPA target's scale is missing a selector",
 			errors.New("selector is required"))
 	}
-	selector, err := labels.Parse(said)
+	selector, err := labels.Parse(text)
 	if err != nil {
 		err = fmt.Errorf("couldn't convert selector into a corresponding internal selector object: %w", err)
 		return refuse("InvalidSelector", "InvalidSelector", err.Error(), err)
 	}
 	pods := cluster.Pods.Selected(l.index, l.hpa.Namespace, selector)
 	if all := l.selecting(l, selector, pods); len(all) > 1 {
-		err := fmt.Errorf("pods by selector %v are controlled by multiple HPAs: %v", said, all)
+		err := fmt.Errorf("pods by selector %v are controlled by multiple HPAs: %v", text, all)
 		return refuse("AmbiguousSelector", "AmbiguousSelector", err.Error(), err)
 	}
 	return selector, nil

@@ -98,9 +98,9 @@ func (l *look) resource(
 		resource: name, container: container, replicas: target.Spec.Replicas,
 		tolerance: toleranceOf(&l.hpa.Spec), now: l.now,
 	}
-	what := "utilization"
+	kind := "utilization"
 	if to.AverageValue != nil {
-		what = "usage"
+		kind = "usage"
 	} else if to.AverageUtilization == nil {
 		return nil, nil, errors.New("invalid resource metric source: neither an average utilization target nor an " +
 			"average value (usage) target was set")
@@ -119,7 +119,7 @@ func (l *look) resource(
 	}
 	if !measured {
 		return nil, nil, fmt.Errorf("failed to get %s %s: unable to get metrics for resource %s: "+
-			"no metrics returned from resource metrics API", name, what, name)
+			"no metrics returned from resource metrics API", name, kind, name)
 	}
 	if to.AverageValue != nil {
 		replicas, each, err := w.byValue(to.AverageValue.MilliValue())
@@ -133,11 +133,11 @@ func (l *look) resource(
 	if err != nil {
 		return nil, nil, fmt.Errorf("failed to get %s utilization: %w", name, err)
 	}
-	whose := "resource"
+	source := "resource"
 	if container != "" {
-		whose = "container resource"
+		source = "container resource"
 	}
-	return &finding{replicas: replicas, name: fmt.Sprintf("%s %s utilization (percentage of request)", name, whose)},
+	return &finding{replicas: replicas, name: fmt.Sprintf("%s %s utilization (percentage of request)", name, source)},
 		&autoscalingv2.MetricValueStatus{AverageUtilization: &percent, AverageValue: quantity(name, each)}, nil
 }
 

@@ -80,9 +80,9 @@ func (c *crons) until(name string, want ...string) {
 }
 
 // when waits for a condition on the status of a CronJob.
-func (c *crons) when(name, what string, is func(status map[string]any) bool) {
+func (c *crons) when(name, desc string, is func(status map[string]any) bool) {
 	c.Helper()
-	c.When(cronJobs, "default", what, func(all map[string]*unstructured.Unstructured) bool {
+	c.When(cronJobs, "default", desc, func(all map[string]*unstructured.Unstructured) bool {
 		status, _, _ := unstructured.NestedMap(all[name].Object, "status")
 		return is(status)
 	})

@@ -64,9 +64,9 @@ func complete(job *batchv1.Job, succeeded, running int32) bool {
 }
 
 // fresh returns the pods that ended is true of, that the Job counts, and that the status does not have.
-func (l *look) fresh(known []types.UID, ended func(*corev1.Pod) bool) []*corev1.Pod {
+func (l *look) fresh(counted []types.UID, ended func(*corev1.Pod) bool) []*corev1.Pod {
 	return replica.Where(l.pods, func(p *corev1.Pod) bool {
-		return tracked(p) && !slices.Contains(known, p.UID) &&
+		return tracked(p) && !slices.Contains(counted, p.UID) &&
 			(!indexed(l.Job) || indexIn(p, l.completions()) != noIndex) && ended(p)
 	})
 }

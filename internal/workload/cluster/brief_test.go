@@ -112,7 +112,7 @@ func TestCount(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := &owned{of: map[string]keeper{}, by: map[keeper][]*watchcache.Entry{}}
+			c := &owned{of: map[string]ownerKey{}, by: map[ownerKey][]*watchcache.Entry{}}
 			for at := range slices.Chunk(slices.Concat(pods, test.more), 3) {
 				name := fmt.Sprint("p", len(c.of))
 				e, err := watchcache.NewEntry("default/"+name, fmt.Appendf(nil,

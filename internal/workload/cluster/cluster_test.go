@@ -59,9 +59,9 @@ func TestKindsAreServed(t *testing.T) {
 func check[T any, P interface {
 	*T
 	metav1.Object
-}](t *testing.T, known map[catalog.GroupResource]*catalog.Resource, k cluster.Kind[T, P]) {
+}](t *testing.T, served map[catalog.GroupResource]*catalog.Resource, k cluster.Kind[T, P]) {
 	t.Helper()
-	r := known[catalog.GroupResource{Group: k.Group, Resource: k.Resource}]
+	r := served[catalog.GroupResource{Group: k.Group, Resource: k.Resource}]
 	if r == nil || r.Kind != k.Kind || r.Prefix != k.Prefix || r.Version(k.Version) == nil {
 		t.Errorf("%+v is %+v", k, r)
 	}

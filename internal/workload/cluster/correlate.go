@@ -96,11 +96,11 @@ func (c *correlator) spend(from origin, now time.Time) bool {
 }
 
 // recall returns the cached value of a key, and creates it if there is none.
-func recall[T any](from *lru.Cache, of key) (kept *T, found bool) {
-	if kept, found := from.Get(of); found {
-		return kept.(*T), true
+func recall[T any](from *lru.Cache, of key) (cached *T, found bool) {
+	if cached, found := from.Get(of); found {
+		return cached.(*T), true
 	}
-	kept = new(T)
-	from.Add(of, kept)
-	return kept, false
+	cached = new(T)
+	from.Add(of, cached)
+	return cached, false
 }

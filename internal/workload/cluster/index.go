@@ -26,12 +26,12 @@ type Index struct {
 
 // owned is the index of a collection: the owner of each object by its key, and each owner's objects, sorted by name.
 type owned struct {
-	of map[string]keeper
-	by map[keeper][]*watchcache.Entry
+	of map[string]ownerKey
+	by map[ownerKey][]*watchcache.Entry
 }
 
-// keeper is a controller, of uid "" in the place of none.
-type keeper struct{ namespace, uid string }
+// ownerKey is a controller, of uid "" in the place of none.
+type ownerKey struct{ namespace, uid string }
 
 // Shared creates one Index for all controllers of a server, and the Addresses of its pods. Its zero value is ready.
 type Shared struct {
@@ -63,7 +63,7 @@ func (s *Shared) Of(h *part.Host) *Index {
 func newIndex(h *part.Host) *Index {
 	x := &Index{host: h, collections: map[string]*owned{}}
 	for _, prefix := range []string{Pods.Prefix, ReplicaSets.Prefix, Jobs.Prefix, ControllerRevisions.Prefix} {
-		x.collections[prefix] = &owned{of: map[string]keeper{}, by: map[keeper][]*watchcache.Entry{}}
+		x.collections[prefix] = &owned{of: map[string]ownerKey{}, by: map[ownerKey][]*watchcache.Entry{}}
 	}
 	h.View.Subscribe(x.observe)
 	return x
@@ -89,11 +89,11 @@ func (x *Index) observe(events []*watchcache.Event) {
 	}
 }
 
-func keeperOf(e *watchcache.Entry) keeper { return keeper{e.Namespace, Owner(e).UID} }
+func keeperOf(e *watchcache.Entry) ownerKey { return ownerKey{e.Namespace, Owner(e).UID} }
 
 func byName(e *watchcache.Entry, name string) int { return strings.Compare(e.Name, name) }
 
-func (c *owned) remove(o keeper, e *watchcache.Entry) {
+func (c *owned) remove(o ownerKey, e *watchcache.Entry) {
 	delete(c.of, e.Key())
 	at, there := slices.BinarySearchFunc(c.by[o], e.Name, byName)
 	if !there {
@@ -120,8 +120,8 @@ func (x *Index) entries(prefix, namespace, uid string, orphans bool) []*watchcac
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	c := x.collections[prefix]
-	out := slices.Clone(c.by[keeper{namespace, uid}])
-	if more := c.by[keeper{namespace: namespace}]; orphans && len(more) > 0 {
+	out := slices.Clone(c.by[ownerKey{namespace, uid}])
+	if more := c.by[ownerKey{namespace: namespace}]; orphans && len(more) > 0 {
 		out = append(out, more...)
 		slices.SortFunc(out, func(a, b *watchcache.Entry) int { return strings.Compare(a.Name, b.Name) })
 	}
@@ -133,7 +133,7 @@ func (x *Index) entries(prefix, namespace, uid string, orphans bool) []*watchcac
 func (x *Index) Rest(prefix, namespace, uid string) time.Duration {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return time.Duration(len(x.collections[prefix].by[keeper{namespace, uid}])) * 5 * time.Microsecond
+	return time.Duration(len(x.collections[prefix].by[ownerKey{namespace, uid}])) * 5 * time.Microsecond
 }
 
 // RestOf is Rest for the pods of an owner, by the prefix of its collection and its key.

@@ -71,8 +71,8 @@ func TestTopology(t *testing.T) {
 	for _, test := range []struct {
 		shares map[string]float64
 		zones  []string
-		want   []string
-		says   string
+		hints  []string
+		want   string
 	}{
 		{map[string]float64{"a": 0.5, "b": 0.5}, []string{"a", "b"}, []string{"a", "b"}, "TopologyAwareHintsEnabled: " +
 			"Topology Aware Hints has been enabled, addressType: IPv4"},
@@ -92,11 +92,11 @@ func TestTopology(t *testing.T) {
 		svc.Annotations = map[string]string{corev1.AnnotationTopologyMode: "Auto"}
 		c, h := changes{create: []*discoveryv1.EndpointSlice{ready(test.zones...)}}, hints{shares: test.shares}
 		h.give(svc, &c, nil, discoveryv1.AddressTypeIPv4)
-		if got := hinted(c.create[0]); !slices.Equal(got, test.want) {
-			t.Errorf("%v of %v: %v, want %v", test.zones, test.shares, got, test.want)
+		if got := hinted(c.create[0]); !slices.Equal(got, test.hints) {
+			t.Errorf("%v of %v: %v, want %v", test.zones, test.shares, got, test.hints)
 		}
-		if got := h.reports[0].reason + ": " + h.reports[0].message; got != test.says {
-			t.Errorf("%v of %v: %s\nwant %s", test.zones, test.shares, got, test.says)
+		if got := h.reports[0].reason + ": " + h.reports[0].message; got != test.want {
+			t.Errorf("%v of %v: %s\nwant %s", test.zones, test.shares, got, test.want)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // the memory of a service with many ports do not multiply by its pods.
 type ports struct {
 	svc   *corev1.Service
-	known map[string]*portList // by the numbers of the service's ports
+	lists map[string]*portList // by the numbers of the service's ports
 }
 
 // portList is a list of ports in Kubernetes' order.
@@ -38,7 +38,7 @@ func (s *ports) of(p *corev1.Pod) *portList {
 		}
 		numbers = binary.LittleEndian.AppendUint32(numbers, uint32(n))
 	}
-	if known := s.known[string(numbers)]; known != nil {
+	if known := s.lists[string(numbers)]; known != nil {
 		return known
 	}
 	out := &portList{list: []discoveryv1.EndpointPort{}}
@@ -52,7 +52,7 @@ func (s *ports) of(p *corev1.Pod) *portList {
 	}
 	byHash(out.list)
 	out.key = portsKey(out.list)
-	s.known[string(numbers)] = out
+	s.lists[string(numbers)] = out
 	return out
 }
 

@@ -80,7 +80,7 @@ func TestPortsShared(t *testing.T) {
 	known := newPorts(svc)
 	first := known.of(pod(80))
 	if len(first.list) != 300 || known.of(pod(80)) != first {
-		t.Errorf("%d ports, and %d lists", len(first.list), len(known.known))
+		t.Errorf("%d ports, and %d lists", len(first.list), len(known.lists))
 	}
 	if other := known.of(pod(81)); other == first || other.key == first.key {
 		t.Error("pods of other ports have the same list")

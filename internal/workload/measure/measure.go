@@ -62,15 +62,15 @@ func OfPod(pod *corev1.Pod) (out []Container) {
 	return out
 }
 
-// said is the parsed value of an annotation.
-type said struct {
+// assigned is the parsed value of an annotation.
+type assigned struct {
 	named map[string]resource.Quantity // by container
 	all   resource.Quantity            // for other containers
 }
 
 // read reads an annotation: the first value for a container counts. A value that cannot be read is left out.
-func read(annotation string, otherwise resource.Quantity) said {
-	s := said{named: map[string]resource.Quantity{}, all: otherwise}
+func read(annotation string, otherwise resource.Quantity) assigned {
+	s := assigned{named: map[string]resource.Quantity{}, all: otherwise}
 	for one := range strings.SplitSeq(annotation, ",") {
 		name, value, named := strings.Cut(one, "=")
 		if !named {
@@ -93,7 +93,7 @@ func read(annotation string, otherwise resource.Quantity) said {
 	return s
 }
 
-func (s *said) of(container string) resource.Quantity {
+func (s *assigned) of(container string) resource.Quantity {
 	if q, ok := s.named[container]; ok {
 		return q
 	}

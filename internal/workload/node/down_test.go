@@ -55,7 +55,7 @@ func startMoved(t *testing.T) *moved {
 }
 
 // until waits until f returns "", and advances the clock by step before each attempt.
-func (m *moved) until(what string, step time.Duration, f func() string) {
+func (m *moved) until(desc string, step time.Duration, f func() string) {
 	m.Helper()
 	deadline := time.After(controltest.Patience)
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -69,7 +69,7 @@ func (m *moved) until(what string, step time.Duration, f func() string) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			m.Fatalf("waited for %s: %s", what, why)
+			m.Fatalf("waited for %s: %s", desc, why)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func Part(s Settings, stages cluster.Stages) part.Part {
 			}},
 			cluster.Loop(lifecycleController, 1, func(c *cluster.Cluster) control.Reconciler {
 				l := newLifecycle(c)
-				l.known = &sync.Map{}
+				l.states = &sync.Map{}
 				return l
 			}),
 			cluster.Loop(evictionController, 1, func(c *cluster.Cluster) control.Reconciler {

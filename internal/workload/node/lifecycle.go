@@ -32,8 +32,8 @@ const (
 // Lease is briefly outdated.
 type lifecycle struct {
 	*cluster.Cluster
-	// known holds the uids of reported nodes, by name; nil if nodes are not reported.
-	known *sync.Map
+	// states holds the uids of reported nodes, by name; nil if nodes are not reported.
+	states *sync.Map
 }
 
 func newLifecycle(c *cluster.Cluster) *lifecycle {
@@ -50,18 +50,18 @@ func (l *lifecycle) Observe(ev *watchcache.Event, need func(string)) {
 
 // meet records an event about a new node, or about a removed one if uid is "". After a restart all nodes are new.
 func (l *lifecycle) meet(ctx context.Context, name, uid string) {
-	if l.known == nil {
+	if l.states == nil {
 		return
 	}
 	about := corev1.ObjectReference{APIVersion: "v1", Kind: cluster.Nodes.Kind, Name: name}
 	if uid != "" {
-		if _, met := l.known.LoadOrStore(name, uid); !met {
+		if _, met := l.states.LoadOrStore(name, uid); !met {
 			about.UID = types.UID(uid)
 			l.Normal(ctx, about, "RegisteredNode", "Node %s event: Registered Node %s in Controller", name, name)
 		}
 		return
 	}
-	if was, met := l.known.LoadAndDelete(name); met {
+	if was, met := l.states.LoadAndDelete(name); met {
 		about.UID = types.UID(was.(string))
 		l.Normal(ctx, about, "RemovingNode", "Node %s event: Removing Node %s from Controller", name, name)
 	}
@@ -113,15 +113,15 @@ func (l *lifecycle) Reconcile(ctx context.Context, name string) error {
 
 // silence reports whether a node's kubelet has been silent for too long, and if not, how long it may be yet.
 func (l *lifecycle) silence(n *corev1.Node) (silent bool, left time.Duration) {
-	heard, patience := n.CreationTimestamp.Time, startup
-	if c := condition(n, corev1.NodeReady); c != nil && c.LastHeartbeatTime.After(heard) {
-		heard, patience = c.LastHeartbeatTime.Time, grace
+	lastSeen, patience := n.CreationTimestamp.Time, startup
+	if c := condition(n, corev1.NodeReady); c != nil && c.LastHeartbeatTime.After(lastSeen) {
+		lastSeen, patience = c.LastHeartbeatTime.Time, grace
 	}
 	if lease := cluster.Leases.Get(l.Cluster, corev1.NamespaceNodeLease, n.Name); lease != nil &&
-		lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(heard) {
-		heard, patience = lease.Spec.RenewTime.Time, grace
+		lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(lastSeen) {
+		lastSeen, patience = lease.Spec.RenewTime.Time, grace
 	}
-	left = patience - l.Since(heard)
+	left = patience - l.Since(lastSeen)
 	return left <= 0, left
 }
 

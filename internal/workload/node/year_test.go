@@ -192,7 +192,7 @@ func (m *moved) checkNodes(since time.Time) {
 // checkKeys connects anew, with the certificates and with a token from before the clock was moved.
 func (m *moved) checkKeys(token string) {
 	m.Helper()
-	for what, change := range map[string]func(*rest.Config){
+	for name, change := range map[string]func(*rest.Config){
 		"the certificates": func(*rest.Config) {},
 		"a token": func(c *rest.Config) {
 			c.CertFile, c.KeyFile, c.CertData, c.KeyData = "", "", nil, nil
@@ -211,7 +211,7 @@ func (m *moved) checkKeys(token string) {
 		}
 		if _, err := client.AuthenticationV1().SelfSubjectReviews().Create(m.Context(),
 			&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{}); err != nil {
-			m.Errorf("with %s: %v", what, err)
+			m.Errorf("with %s: %v", name, err)
 		}
 	}
 }

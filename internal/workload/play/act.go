@@ -199,25 +199,25 @@ func (p *player) call(ctx context.Context, w write) (*verb.Call, error) {
 	if w.subresource != "" && !w.of.HasSubresource(v, w.subresource) && (w.subresource != "scale" || v.Scale == nil) {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s have no subresource %s", w.of.Qualified(), w.subresource))
 	}
-	who := p.User
-	what := &request.Info{
+	u := p.User
+	info := &request.Info{
 		Verb: w.verb, IsResource: true, APIPrefix: "apis", Group: w.of.Group, Version: w.version,
 		Namespace: w.namespace, Resource: w.of.Plural, Subresource: w.subresource, Name: w.name,
 	}
 	if w.as != nil {
 		var asked *request.Info
-		who, asked = another(w.as.Username)
+		u, asked = another(w.as.Username)
 		if err := authz.Require(ctx, p.Authorizer, p.User, asked); err != nil {
 			return nil, err
 		}
 	}
 	kind := schema.GroupKind{Group: w.of.Group, Kind: w.of.Kind}
 	if w.as != nil || w.always || kind != cluster.PodKind && kind != cluster.NodeKind {
-		if err := authz.Require(ctx, p.Authorizer, who, what); err != nil {
+		if err := authz.Require(ctx, p.Authorizer, u, info); err != nil {
 			return nil, err
 		}
 	}
-	call, err := p.Verbs.Call(catalog.GroupResource{Group: w.of.Group, Resource: w.of.Plural}, w.namespace, w.name, who)
+	call, err := p.Verbs.Call(catalog.GroupResource{Group: w.of.Group, Resource: w.of.Plural}, w.namespace, w.name, u)
 	if err != nil {
 		return nil, err
 	}
@@ -226,14 +226,14 @@ func (p *player) call(ctx context.Context, w write) (*verb.Call, error) {
 
 // another returns a user by name, and the request attributes of impersonating that user.
 func another(name string) (user.Info, *request.Info) {
-	who := &user.DefaultInfo{Name: name, Groups: []string{user.AllAuthenticated}}
+	u := &user.DefaultInfo{Name: name, Groups: []string{user.AllAuthenticated}}
 	asked := &request.Info{Verb: "impersonate", IsResource: true, Resource: "users", Name: name}
 	if account, ok := strings.CutPrefix(name, "system:serviceaccount:"); ok {
 		namespace, account, _ := strings.Cut(account, ":")
-		who.Groups = append(who.Groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+		u.Groups = append(u.Groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
 		asked.Resource, asked.Namespace, asked.Name = "serviceaccounts", namespace, account
 	}
-	return who, asked
+	return u, asked
 }
 
 // reference returns how events name an object.

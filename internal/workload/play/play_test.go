@@ -96,11 +96,11 @@ func (c *cluster) pod(name, label, annotations string) {
 
 // until waits for a state of an object.
 func (c *cluster) until(
-	gvr schema.GroupVersionResource, namespace, name, what string, is func(*unstructured.Unstructured) bool,
+	gvr schema.GroupVersionResource, namespace, name, desc string, is func(*unstructured.Unstructured) bool,
 ) *unstructured.Unstructured {
 	c.Helper()
 	var found *unstructured.Unstructured
-	c.When(gvr, namespace, name+": "+what, func(all objects) bool {
+	c.When(gvr, namespace, name+": "+desc, func(all objects) bool {
 		found = all[name]
 		return found != nil && is(found)
 	})

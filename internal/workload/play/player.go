@@ -44,10 +44,10 @@ type player struct {
 	addresses *cluster.Addresses
 	need      func(string)
 
-	mu    sync.Mutex
-	jobs  map[string]*job // by object key
-	shown *set            // all objects have been looked at with this set
-	said  map[string]bool // failures that are already in the log
+	mu     sync.Mutex
+	jobs   map[string]*job // by object key
+	shown  *set            // all objects have been looked at with this set
+	logged map[string]bool // failures that are already in the log
 }
 
 // job is the Stage chosen for an object in one state. Only the worker that looks at the object uses it.
@@ -65,7 +65,7 @@ type job struct {
 func newPlayer(h *part.Host, s *Stages, a *cluster.Addresses) *player {
 	return &player{
 		Cluster: cluster.Kwok(h), stages: s, addresses: a, jobs: map[string]*job{}, shown: s.now.Load(),
-		said: map[string]bool{},
+		logged: map[string]bool{},
 	}
 }
 
@@ -118,7 +118,7 @@ func (p *player) Reconcile(ctx context.Context, key string) error {
 	prefix, name, _ := strings.Cut(key, "|")
 	switch {
 	case prefix == "" && name != "":
-		return p.say(ctx, name)
+		return p.reportStatus(ctx, name)
 	case prefix == "":
 		p.lookAtAll()
 		return nil
@@ -153,7 +153,7 @@ func (p *player) lookAtAll() {
 	same := p.shown == s
 	p.shown = s
 	if !same {
-		clear(p.said)
+		clear(p.logged)
 		clear(p.jobs)
 	}
 	p.mu.Unlock()

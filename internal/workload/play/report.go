@@ -25,8 +25,8 @@ const saidMost = 1000
 // log logs the errors of Stages for an object. A failure that many objects share is logged for the first one only.
 func (p *player) log(t target, err error) {
 	p.mu.Lock()
-	known := p.said[err.Error()] || len(p.said) >= saidMost
-	p.said[err.Error()] = true
+	known := p.logged[err.Error()] || len(p.logged) >= saidMost
+	p.logged[err.Error()] = true
 	p.mu.Unlock()
 	if !known {
 		p.Log.Warn("a stage cannot be evaluated; the object goes on without it", "kind", t.of.Kind,
@@ -53,9 +53,9 @@ func (p *player) report(ctx context.Context, t target, s *stage.Stage, err error
 // accepted is the condition of Stages that clients have created.
 const accepted = "Accepted"
 
-// say writes to the status of a client's Stage whether it is usable. If not, say also records an event and logs the
-// error.
-func (p *player) say(ctx context.Context, name string) error {
+// reportStatus writes to the status of a client's Stage whether it is usable. If not, it also records an event and logs
+// the error.
+func (p *player) reportStatus(ctx context.Context, name string) error {
 	e, why, ok := p.stages.verdict(name)
 	if !ok || e.Deleting {
 		return nil

@@ -38,10 +38,10 @@ type Stages struct {
 	// unread is set while changed Stages are not yet compiled.
 	unread atomic.Bool
 
-	mu      sync.Mutex
-	changed map[string]*watchcache.Entry // by name; nil for deleted Stages
-	objects map[string]*read             // Stages of clients
-	told    []func()                     // called when the set has changed
+	mu        sync.Mutex
+	changed   map[string]*watchcache.Entry // by name; nil for deleted Stages
+	objects   map[string]*read             // Stages of clients
+	listeners []func()                     // called when the set has changed
 }
 
 // read is a Stage that a client has created.
@@ -64,7 +64,7 @@ func (s *Stages) Replace(kind schema.GroupKind) bool { return s.current().replac
 
 // OnChange registers f, which is called when the Stages may have changed. f must not block. Call it before the loops
 // start.
-func (s *Stages) OnChange(f func()) { s.told = append(s.told, f) }
+func (s *Stages) OnChange(f func()) { s.listeners = append(s.listeners, f) }
 
 // observe records a change of a client's Stage. It runs in the view's goroutine.
 func (s *Stages) observe(ev *watchcache.Event) {
@@ -89,7 +89,7 @@ func (s *Stages) compile() {
 	if !s.readChanged() {
 		return
 	}
-	for _, tell := range s.told {
+	for _, tell := range s.listeners {
 		tell()
 	}
 }

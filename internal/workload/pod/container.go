@@ -70,7 +70,8 @@ func (l *life) finish(c *corev1.Container, s *corev1.ContainerStatus, k kind) {
 	running := s.State.Running != nil
 	if k != ephemeral { // ephemeral containers do not count for readiness
 		s.Started = &running
-		s.Ready = running && !l.wish.unready(c.Name) && k != initContainer || k == initContainer && succeeded(s.State)
+		s.Ready = running && !l.schedule.unready(c.Name) && k != initContainer ||
+			k == initContainer && succeeded(s.State)
 	}
 	if running || s.State.Terminated != nil {
 		s.ImageID = c.Image

@@ -30,15 +30,15 @@ var errDeleted = errors.New("the pod is being deleted")
 
 // life is a pod at a time.
 type life struct {
-	pod  *corev1.Pod
-	now  time.Time
-	wish wish
+	pod      *corev1.Pod
+	now      time.Time
+	schedule schedule
 	step
 }
 
 // next returns the next step of a pod on a healthy node.
 func next(pod *corev1.Pod, now time.Time) step {
-	l := &life{pod: pod, now: now, wish: wishOf(pod), step: step{status: pod.Status.DeepCopy()}}
+	l := &life{pod: pod, now: now, schedule: scheduleOf(pod), step: step{status: pod.Status.DeepCopy()}}
 	switch {
 	case pod.DeletionTimestamp != nil:
 		l.end()
@@ -68,7 +68,7 @@ func (l *life) live() {
 		}
 		l.again(left)
 	}
-	if left := s.StartTime.Add(l.wish.startDelay).Sub(l.now); left > 0 {
+	if left := s.StartTime.Add(l.schedule.startDelay).Sub(l.now); left > 0 {
 		l.again(left)
 		l.containers(func(*corev1.Container, *corev1.ContainerStatus, kind) corev1.ContainerState {
 			if len(l.pod.Spec.InitContainers) > 0 {
@@ -97,7 +97,7 @@ func (l *life) advance(c *corev1.Container, was *corev1.ContainerStatus, k kind)
 		return state
 	case state.Running != nil:
 		return l.run(c, was, k)
-	case l.wish.pullFailure(c.Name):
+	case l.schedule.pullFailure(c.Name):
 		return l.pull(c, state)
 	case state.Waiting != nil && state.Waiting.Reason == crashLoop:
 		if left := backOff(was.RestartCount) - l.now.Sub(finishedAt(was)); left > 0 {
@@ -109,12 +109,12 @@ func (l *life) advance(c *corev1.Container, was *corev1.ContainerStatus, k kind)
 	if k != ephemeral && l.initializing(c) {
 		return waiting("PodInitializing", "")
 	}
-	l.say(c, corev1.EventTypeNormal, "Pulled",
+	l.recordEvent(c, corev1.EventTypeNormal, "Pulled",
 		"Container image %q already present on machine and can be accessed by the pod", c.Image)
-	l.say(c, corev1.EventTypeNormal, "Created", "Container created")
-	l.say(c, corev1.EventTypeNormal, "Started", "Container started")
+	l.recordEvent(c, corev1.EventTypeNormal, "Created", "Container created")
+	l.recordEvent(c, corev1.EventTypeNormal, "Started", "Container started")
 	at := metav1.Time{Time: l.now}
-	how := l.wish.ending(c, k)
+	how := l.schedule.ending(c, k)
 	if k == initContainer && how == (ending{ends: true}) {
 		return terminated(0, at, at)
 	}
@@ -141,7 +141,7 @@ func (l *life) initializing(c *corev1.Container) bool {
 // run returns the next state of a running container, which may end.
 func (l *life) run(c *corev1.Container, was *corev1.ContainerStatus, k kind) corev1.ContainerState {
 	since := was.State.Running.StartedAt
-	how := l.wish.ending(c, k)
+	how := l.schedule.ending(c, k)
 	if !how.ends {
 		return was.State
 	}
@@ -156,7 +156,7 @@ func (l *life) run(c *corev1.Container, was *corev1.ContainerStatus, k kind) cor
 	end.Terminated.ContainerID = was.ContainerID
 	was.LastTerminationState = end
 	pause := backOff(was.RestartCount)
-	l.say(c, corev1.EventTypeWarning, "BackOff", "Back-off restarting failed container %s in pod %s_%s(%s)",
+	l.recordEvent(c, corev1.EventTypeWarning, "BackOff", "Back-off restarting failed container %s in pod %s_%s(%s)",
 		c.Name, l.pod.Name, l.pod.Namespace, l.pod.UID)
 	l.again(pause)
 	return waiting(crashLoop, fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
@@ -190,12 +190,12 @@ func (l *life) pull(c *corev1.Container, state corev1.ContainerState) corev1.Con
 	why := fmt.Sprintf("failed to resolve image %q: not found", c.Image)
 	if state.Waiting != nil && state.Waiting.Reason == "ErrImagePull" {
 		text := fmt.Sprintf("Back-off pulling image %q", c.Image)
-		l.say(c, corev1.EventTypeNormal, "BackOff", "%s", text)
+		l.recordEvent(c, corev1.EventTypeNormal, "BackOff", "%s", text)
 		return waiting("ImagePullBackOff", text+": ErrImagePull: "+why)
 	}
-	l.say(c, corev1.EventTypeNormal, "Pulling", "Pulling image %q", c.Image)
-	l.say(c, corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %s", c.Image, why)
-	l.say(c, corev1.EventTypeWarning, "Failed", "Error: ErrImagePull")
+	l.recordEvent(c, corev1.EventTypeNormal, "Pulling", "Pulling image %q", c.Image)
+	l.recordEvent(c, corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %s", c.Image, why)
+	l.recordEvent(c, corev1.EventTypeWarning, "Failed", "Error: ErrImagePull")
 	l.again(1)
 	return waiting("ErrImagePull", why)
 }
@@ -207,9 +207,9 @@ func (l *life) end() {
 	if s := l.pod.DeletionGracePeriodSeconds; s != nil {
 		grace = cluster.Seconds(*s)
 	}
-	if left := asked.Add(-grace).Add(min(grace, l.wish.stopTime)).Sub(l.now); left > 0 && !over(l.pod) {
+	if left := asked.Add(-grace).Add(min(grace, l.schedule.stopTime)).Sub(l.now); left > 0 && !over(l.pod) {
 		for i := range l.pod.Spec.Containers {
-			l.say(&l.pod.Spec.Containers[i], corev1.EventTypeNormal, "Killing", "Stopping container %s",
+			l.recordEvent(&l.pod.Spec.Containers[i], corev1.EventTypeNormal, "Killing", "Stopping container %s",
 				l.pod.Spec.Containers[i].Name)
 		}
 		l.again(left)
@@ -230,11 +230,11 @@ func (l *life) end() {
 				Message: "The container could not be located when the pod was terminated",
 			}}
 		}
-		if l.wish.stopTime == 0 {
-			l.say(c, corev1.EventTypeNormal, "Killing", "Stopping container %s", c.Name)
+		if l.schedule.stopTime == 0 {
+			l.recordEvent(c, corev1.EventTypeNormal, "Killing", "Stopping container %s", c.Name)
 		}
 		code := int32(0)
-		if l.wish.ending(c, k).ends { // it was interrupted
+		if l.schedule.ending(c, k).ends { // it was interrupted
 			code = 143
 		}
 		return terminated(code, was.State.Running.StartedAt, at)
@@ -260,7 +260,7 @@ func (l *life) exceed() {
 	}})
 }
 
-func (l *life) say(c *corev1.Container, kind, reason, format string, args ...any) {
+func (l *life) recordEvent(c *corev1.Container, kind, reason, format string, args ...any) {
 	l.events = append(l.events, event{
 		Event:     cluster.Event{Type: kind, Reason: reason, Message: fmt.Sprintf(format, args...)},
 		container: c.Name,

@@ -58,7 +58,7 @@ func create(t *testing.T, c *kubernetes.Clientset, p *corev1.Pod) (*corev1.Pod, 
 }
 
 // until waits for a state of the pod that a watch is about, or with none for its end.
-func until(t *testing.T, w watch.Interface, what string, is func(*corev1.Pod) bool) *corev1.Pod {
+func until(t *testing.T, w watch.Interface, desc string, is func(*corev1.Pod) bool) *corev1.Pod {
 	t.Helper()
 	timeout := time.After(controltest.Patience)
 	var last *corev1.Pod
@@ -73,7 +73,7 @@ func until(t *testing.T, w watch.Interface, what string, is func(*corev1.Pod) bo
 				return pod
 			}
 		case <-timeout:
-			t.Fatalf("waited for %s; the pod is %+v", what, last)
+			t.Fatalf("waited for %s; the pod is %+v", desc, last)
 		}
 	}
 }

@@ -19,12 +19,12 @@ type reader struct {
 	run       run
 	options   *corev1.PodLogOptions
 
-	told   chan struct{} // signals changes of the pod; nil if the log is not followed
-	seen   int           // number of log lines already processed
-	ready  []byte        // bytes to return from Read
-	left   int64         // remaining byte limit; negative means no limit
-	atEnd  bool
-	closed bool
+	notified chan struct{} // signals changes of the pod; nil if the log is not followed
+	seen     int           // number of log lines already processed
+	ready    []byte        // bytes to return from Read
+	left     int64         // remaining byte limit; negative means no limit
+	atEnd    bool
+	closed   bool
 }
 
 func (l *Logs) open(
@@ -35,12 +35,12 @@ func (l *Logs) open(
 		out.left = *o.LimitBytes
 	}
 	if o.Follow && r.ended.IsZero() {
-		out.told = l.join(key(pod))
+		out.notified = l.join(key(pod))
 	}
 	first, _ := written(pod, container, r, l.cluster.Now())
 	out.add(wanted(first, o, l.cluster.Now()))
 	out.seen = len(first)
-	out.atEnd = out.atEnd || out.told == nil
+	out.atEnd = out.atEnd || out.notified == nil
 	return out
 }
 
@@ -104,14 +104,14 @@ func (r *reader) more() error {
 		return nil
 	}
 	if next > 0 {
-		stop := r.logs.cluster.AfterFunc(next, func() { tell(r.told) })
+		stop := r.logs.cluster.AfterFunc(next, func() { notify(r.notified) })
 		defer stop()
 		if !r.logs.cluster.Now().Before(now.Add(next)) { // the clock was moved meanwhile
 			return nil
 		}
 	}
 	select {
-	case <-r.told:
+	case <-r.notified:
 		return nil
 	case <-r.ctx.Done():
 		return r.ctx.Err()
@@ -120,9 +120,9 @@ func (r *reader) more() error {
 
 // Close implements io.Closer.
 func (r *reader) Close() error {
-	if r.told != nil && !r.closed {
+	if r.notified != nil && !r.closed {
 		r.closed = true
-		r.logs.leave(key(r.pod), r.told)
+		r.logs.leave(key(r.pod), r.notified)
 	}
 	return nil
 }

@@ -94,13 +94,13 @@ func (l *Logs) observe(events []*watchcache.Event) {
 			continue
 		}
 		for follower := range l.followers[ev.Entry.Key()] {
-			tell(follower)
+			notify(follower)
 		}
 	}
 }
 
-// tell wakes a follower. Its channel holds one signal, which is enough.
-func tell(follower chan struct{}) {
+// notify wakes a follower. Its channel holds one signal, which is enough.
+func notify(follower chan struct{}) {
 	select {
 	case follower <- struct{}{}:
 	default:
@@ -108,7 +108,7 @@ func tell(follower chan struct{}) {
 }
 
 func (l *Logs) join(key string) chan struct{} {
-	told := make(chan struct{}, 1)
+	follower := make(chan struct{}, 1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.followers == nil {
@@ -117,14 +117,14 @@ func (l *Logs) join(key string) chan struct{} {
 	if l.followers[key] == nil {
 		l.followers[key] = map[chan struct{}]bool{}
 	}
-	l.followers[key][told] = true
-	return told
+	l.followers[key][follower] = true
+	return follower
 }
 
-func (l *Logs) leave(key string, told chan struct{}) {
+func (l *Logs) leave(key string, follower chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.followers[key], told)
+	delete(l.followers[key], follower)
 	if len(l.followers[key]) == 0 {
 		delete(l.followers, key)
 	}

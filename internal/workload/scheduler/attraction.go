@@ -13,10 +13,10 @@ const mustWeight = 1
 // there is none.
 func (r *round) attraction(nodes []*nodeInfo) []int64 {
 	sums := map[domain]int64{}
-	if len(r.pod.wishes) > 0 {
+	if len(r.pod.preferences) > 0 {
 		for _, other := range r.pods {
 			if at := r.nodes[other.node].node; at != nil {
-				r.attract(sums, r.pod.wishes, other, at)
+				r.attract(sums, r.pod.preferences, other, at)
 			}
 		}
 	}
@@ -26,9 +26,9 @@ func (r *round) attraction(nodes []*nodeInfo) []int64 {
 			continue
 		}
 		for _, t := range other.near {
-			r.attract(sums, []wish{{t, mustWeight}}, r.pod, at)
+			r.attract(sums, []preference{{t, mustWeight}}, r.pod, at)
 		}
-		r.attract(sums, other.wishes, r.pod, at)
+		r.attract(sums, other.preferences, r.pod, at)
 	}
 	if len(sums) == 0 {
 		return nil
@@ -48,9 +48,9 @@ func (r *round) attraction(nodes []*nodeInfo) []int64 {
 	return stretched(out)
 }
 
-// attract adds the weights of the wishes that match a pod to the sums of the node's domains.
-func (r *round) attract(sums map[domain]int64, wishes []wish, p *podInfo, at *corev1.Node) {
-	for _, w := range wishes {
+// attract adds the weights of the preferences that match a pod to the sums of the node's domains.
+func (r *round) attract(sums map[domain]int64, preferences []preference, p *podInfo, at *corev1.Node) {
+	for _, w := range preferences {
 		if value, ok := at.Labels[w.key]; ok && w.matches(p, r.labelsOf) {
 			sums[domain{w.key, value}] += w.weight
 		}

@@ -65,28 +65,28 @@ type podInfo struct {
 	requests                   amounts
 	assumed                    compute // requests, with defaults for containers without requests
 	started                    int64   // start time in nanoseconds; math.MaxInt64 if it has not started
-	*wishful
+	*constraints
 }
 
-// wishful holds the fields that few pods have, or that only pods without a node need.
-type wishful struct {
-	spec       *corev1.PodSpec // nil for a pod on a node, like peers
-	near, away []*term         // required affinity and anti-affinity to pods
-	wishes     []wish          // preferred affinity and anti-affinity
-	ports      []port
-	claims     []string
-	ephemeral  []string        // claims of ephemeral volumes, which are created for it
-	volumes    *volumes        // of its claims, during the decision; may be nil
-	peers      labels.Selector // pods to spread it from by default; nil means none
-	nominee    string          // the nominated node
+// constraints holds the fields that few pods have, or that only pods without a node need.
+type constraints struct {
+	spec        *corev1.PodSpec // nil for a pod on a node, like peers
+	near, away  []*term         // required affinity and anti-affinity to pods
+	preferences []preference    // preferred affinity and anti-affinity
+	ports       []port
+	claims      []string
+	ephemeral   []string        // claims of ephemeral volumes, which are created for it
+	volumes     *volumes        // of its claims, during the decision; may be nil
+	peers       labels.Selector // pods to spread it from by default; nil means none
+	nominee     string          // the nominated node
 }
 
 // wishless is shared by the thousands of pods on nodes that have none of these fields.
-var wishless wishful
+var wishless constraints
 
 // settled returns the fields that matter for a pod on a node, without the ones that only its decision needs.
-func (w *wishful) settled() *wishful {
-	if len(w.near)+len(w.away)+len(w.wishes)+len(w.ports)+len(w.claims) == 0 {
+func (w *constraints) settled() *constraints {
+	if len(w.near)+len(w.away)+len(w.preferences)+len(w.ports)+len(w.claims) == 0 {
 		return &wishless
 	}
 	w.spec, w.peers = nil, nil
@@ -151,13 +151,13 @@ var leastRequests = corev1.ResourceList{
 func digest(pod *corev1.Pod) *podInfo {
 	p := &podInfo{
 		namespace: pod.Namespace, name: pod.Name, uid: string(pod.UID), generation: pod.Generation, labels: pod.Labels,
-		requests: amountsOf(quota.PodRequests(pod)),
-		assumed:  computeOf(quota.AssumedRequests(pod, leastRequests)),
-		deleting: pod.DeletionTimestamp != nil,
-		wishful:  &wishful{spec: &pod.Spec, nominee: pod.Status.NominatedNodeName},
+		requests:    amountsOf(quota.PodRequests(pod)),
+		assumed:     computeOf(quota.AssumedRequests(pod, leastRequests)),
+		deleting:    pod.DeletionTimestamp != nil,
+		constraints: &constraints{spec: &pod.Spec, nominee: pod.Status.NominatedNodeName},
 	}
 	p.look(pod)
-	p.near, p.away, p.wishes = termsOf(p, pod.Spec.Affinity)
+	p.near, p.away, p.preferences = termsOf(p, pod.Spec.Affinity)
 	p.requests[corev1.ResourcePods] = 1
 	if pod.Spec.Priority != nil {
 		p.priority = *pod.Spec.Priority
@@ -241,7 +241,7 @@ func (m *model) add(p *podInfo, node string) {
 	key := p.key()
 	m.remove(key)
 	delete(m.nominated, key)
-	p.wishful, p.node = p.settled(), node
+	p.constraints, p.node = p.settled(), node
 	if maps.Equal(p.requests, m.lately) {
 		p.requests = m.lately
 	}
@@ -257,7 +257,7 @@ func (m *model) add(p *podInfo, node string) {
 	if len(p.away) > 0 {
 		m.repelling[key] = p
 	}
-	if len(p.near)+len(p.wishes) > 0 {
+	if len(p.near)+len(p.preferences) > 0 {
 		m.attracting[key] = p
 	}
 	m.note(p, 1)

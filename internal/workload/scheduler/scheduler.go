@@ -209,7 +209,7 @@ func (s *scheduler) keep(key string, had *podInfo, has *volumes, why string) (no
 	}
 	all, broken := false, true
 	if i := s.model.nodes[promised.node]; why == "" && has != nil && i != nil && i.node != nil {
-		all, broken = has.kept(promised.node)
+		all, broken = has.satisfied(promised.node)
 		broken = broken || all && len(has.check(i.node)) > 0
 	}
 	switch {

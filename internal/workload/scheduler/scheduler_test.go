@@ -225,14 +225,14 @@ func TestDecisions(t *testing.T) {
 			if c.change != nil {
 				c.change(m)
 			}
-			if got := say(m.decide(c.pod, func(string) map[string]string { return nil })); got != c.want {
+			if got := describe(m.decide(c.pod, func(string) map[string]string { return nil })); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
 	}
 }
 
-func say(d decision) string {
+func describe(d decision) string {
 	if d.node != "" {
 		return d.node
 	}
@@ -260,16 +260,16 @@ func TestNominated(t *testing.T) {
 	none := func(string) map[string]string { return nil }
 	want := "0/1 nodes are available: 1 Insufficient cpu." + noClaims + "0/1 nodes are available: " +
 		"1 No preemption victims found for incoming pod."
-	if got := say(m.decide(pod("late", "2"), none)); got != want {
+	if got := describe(m.decide(pod("late", "2"), none)); got != want {
 		t.Errorf("a less important pod: %s", got)
 	}
-	if got := say(m.decide(pod("small", "1"), none)); got != "c" {
+	if got := describe(m.decide(pod("small", "1"), none)); got != "c" {
 		t.Errorf("a pod that fits beside it: %s", got)
 	}
-	if got := say(m.decide(pod("urgent", "2", priority(20)), none)); got != "c" {
+	if got := describe(m.decide(pod("urgent", "2", priority(20)), none)); got != "c" {
 		t.Errorf("a more important pod: %s", got)
 	}
-	if got := say(m.decide(first, none)); got != "c" {
+	if got := describe(m.decide(first, none)); got != "c" {
 		t.Errorf("the pod itself: %s", got)
 	}
 }

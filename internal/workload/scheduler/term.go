@@ -16,27 +16,27 @@ type term struct {
 	byLabel    labels.Selector // of namespaces; nil selects none
 }
 
-// wish is a preferred term with its weight, which is negative for anti-affinity.
-type wish struct {
+// preference is a preferred term with its weight, which is negative for anti-affinity.
+type preference struct {
 	*term
 	weight int64
 }
 
 // termsOf returns the affinity terms of a pod.
-func termsOf(p *podInfo, a *corev1.Affinity) (near, away []*term, wishes []wish) {
+func termsOf(p *podInfo, a *corev1.Affinity) (near, away []*term, preferences []preference) {
 	if a != nil && a.PodAffinity != nil {
 		near = newTerms(p, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 		for _, t := range a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
-			wishes = append(wishes, wish{newTerm(&t.PodAffinityTerm, p), int64(t.Weight)})
+			preferences = append(preferences, preference{newTerm(&t.PodAffinityTerm, p), int64(t.Weight)})
 		}
 	}
 	if a != nil && a.PodAntiAffinity != nil {
 		away = newTerms(p, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 		for _, t := range a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
-			wishes = append(wishes, wish{newTerm(&t.PodAffinityTerm, p), -int64(t.Weight)})
+			preferences = append(preferences, preference{newTerm(&t.PodAffinityTerm, p), -int64(t.Weight)})
 		}
 	}
-	return near, away, wishes
+	return near, away, preferences
 }
 
 func newTerms(p *podInfo, all []corev1.PodAffinityTerm) (out []*term) {

@@ -279,8 +279,8 @@ type promise struct {
 // bindingTime is how long a pod waits for its claims to be bound, kube-scheduler's bindTimeoutSeconds.
 const bindingTime = 10 * time.Minute
 
-// kept reports the progress of a promise: whether all claims are bound, and whether one cannot be bound any more.
-func (v *volumes) kept(node string) (all, broken bool) {
+// satisfied reports the progress of a promise: whether all claims are bound, and whether one cannot be bound any more.
+func (v *volumes) satisfied(node string) (all, broken bool) {
 	for _, claim := range v.open {
 		if selected, ok := claim.Annotations[helper.AnnSelectedNode]; ok && selected != node {
 			return false, true

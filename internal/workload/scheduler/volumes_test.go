@@ -123,7 +123,7 @@ func TestPromise(t *testing.T) {
 		{"reserved", volumes{open: claims{open("c", "local")}, all: disks{reserved}}, false, false},
 		{"not reserved", volumes{open: claims{open("e", "local")}, all: disks{reserved}}, false, true},
 	} {
-		if all, broken := c.volumes.kept("a"); all != c.all || broken != c.broken {
+		if all, broken := c.volumes.satisfied("a"); all != c.all || broken != c.broken {
 			t.Errorf("%s: %v, %v", c.name, all, broken)
 		}
 	}

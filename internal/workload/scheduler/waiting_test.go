@@ -9,12 +9,12 @@ import (
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWaiting()
-	want := func(what string, keys ...string) {
+	want := func(desc string, keys ...string) {
 		t.Helper()
 		var got []string
 		w.each(func(key string) { got = append(got, key) })
 		if !slices.Equal(got, keys) {
-			t.Errorf("%s: %q, want %q", what, got, keys)
+			t.Errorf("%s: %q, want %q", desc, got, keys)
 		}
 	}
 	for _, p := range []struct {

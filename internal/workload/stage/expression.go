@@ -95,18 +95,18 @@ func (c *condition) matches(ctx context.Context, o *Object) (bool, error) {
 	}
 	switch c.operator {
 	case "In":
-		return slices.ContainsFunc(found, c.listed), nil
+		return slices.ContainsFunc(found, c.isList), nil
 	case "NotIn":
-		return !slices.ContainsFunc(found, c.listed), nil
+		return !slices.ContainsFunc(found, c.isList), nil
 	case "Exists":
 		return len(found) > 0, nil
 	}
 	return len(found) == 0, nil
 }
 
-// listed reports whether a value is among the values of the condition. kwok compares strings, booleans and jq's
+// isList reports whether a value is among the values of the condition. kwok compares strings, booleans and jq's
 // numbers.
-func (c *condition) listed(v any) bool {
+func (c *condition) isList(v any) bool {
 	switch v := v.(type) {
 	case string:
 		return slices.Contains(c.values, v)

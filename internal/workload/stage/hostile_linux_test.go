@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// limitMemory has the process die when it holds more than 1 GB. What is only reserved does not count.
+// limitMemory makes the process die when it holds more than 1 GB. Reserved memory does not count.
 func limitMemory(t *testing.T) {
 	t.Helper()
 	const most, data = 1 << 30, 2 // RLIMIT_DATA

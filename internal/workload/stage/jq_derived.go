@@ -44,7 +44,7 @@ func derivedName(name string) string {
 	return fmt.Sprintf("_derived_%s%c", word, name[len(name)-1])
 }
 
-// derive adds the definition of a derived function to those of the expression, after the definitions that it needs.
+// derive adds the definition of a derived function to the expression, after the definitions that it needs.
 func (b *binder) derive(name string) error {
 	if b.has[name] {
 		return nil

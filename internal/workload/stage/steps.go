@@ -74,9 +74,9 @@ func isKubernetes(group string) bool {
 	return len(group) > len(suffix) && group[len(group)-len(suffix):] == suffix && group != Group
 }
 
-func (d *patchSpec) check(known ...string) error {
-	if d.Type != nil && !slices.Contains(known, *d.Type) {
-		return fmt.Errorf("type: %q is unknown: use one of %q", *d.Type, known)
+func (d *patchSpec) check(fields ...string) error {
+	if d.Type != nil && !slices.Contains(fields, *d.Type) {
+		return fmt.Errorf("type: %q is unknown: use one of %q", *d.Type, fields)
 	}
 	if d.Impersonation != nil && d.Impersonation.Username == "" {
 		return errors.New("impersonation.username: missing")

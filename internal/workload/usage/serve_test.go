@@ -55,8 +55,8 @@ func start(s *controltest.Cluster, namespace, name, cpu string) {
 	s.Fatalf("%s does not run", name)
 }
 
-// list returns the names, and the fields in what, of a list of metrics.
-func list(s *controltest.Cluster, gvr schema.GroupVersionResource, namespace, selector string, what ...string) string {
+// list returns the names of a list of metrics, with the field at path.
+func list(s *controltest.Cluster, gvr schema.GroupVersionResource, namespace, selector string, path ...string) string {
 	s.Helper()
 	all, err := s.In(gvr, namespace).List(s.Context(), metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
@@ -64,7 +64,7 @@ func list(s *controltest.Cluster, gvr schema.GroupVersionResource, namespace, se
 	}
 	out := ""
 	for i := range all.Items {
-		value, _, _ := unstructured.NestedFieldNoCopy(all.Items[i].Object, what...)
+		value, _, _ := unstructured.NestedFieldNoCopy(all.Items[i].Object, path...)
 		out += fmt.Sprintf("%s/%s %v;", all.Items[i].GetNamespace(), all.Items[i].GetName(), value)
 	}
 	return out

@@ -89,7 +89,7 @@ func (a *Agent) Run(ctx, drain context.Context) {
 		case err == nil:
 			pause = a.config.Interval
 		case ctx.Err() == nil:
-			a.config.Log.Warn("Konnectivity server cannot be reached; it is tried again", "server", a.config.Server,
+			a.config.Log.Warn("Konnectivity server cannot be reached; retried", "server", a.config.Server,
 				"in", pause, "error", foreign.Error(err))
 		}
 		wait := time.NewTimer(pause + rand.N(pause/10+1))
@@ -140,7 +140,7 @@ func (a *Agent) connect(ctx context.Context, all *sync.WaitGroup) error {
 		err := s.serve()
 		a.forget(s)
 		if ctx.Err() == nil {
-			a.config.Log.Warn("the connection to a Konnectivity server is over; it is made again", "server", s.server,
+			a.config.Log.Warn("the connection to a Konnectivity server ended; the agent reconnects", "server", s.server,
 				"error", foreign.Error(err))
 		}
 	})
@@ -207,7 +207,7 @@ func (a *Agent) open(ctx context.Context) (_ *session, servers int, err error) {
 		return nil, 0, err
 	}
 	if servers < 0 || servers > maxServers || len(id[0]) > maxID {
-		return nil, 0, fmt.Errorf("the server says that there are %d servers, and has an ID of %d bytes; an agent takes %d "+
+		return nil, 0, fmt.Errorf("the server reports %d servers and an ID of %d bytes; an agent accepts %d "+
 			"and %d at most", servers, len(id[0]), maxServers, maxID)
 	}
 	s.server = foreign.Text(id[0])
@@ -239,7 +239,7 @@ func (a *Agent) drain(cancel func()) {
 		all = append(all, s)
 	}
 	a.mu.Unlock()
-	a.config.Log.Info("draining: connections that there are may end", "servers", len(all))
+	a.config.Log.Info("draining: waiting for open connections to end", "servers", len(all))
 	for _, s := range all {
 		_ = s.send(konnectivity.Drain())
 		s.whenIdle()

@@ -200,7 +200,7 @@ const (
 var (
 	// errNoAgent has upstream's text.
 	errNoAgent = errors.New("No agent available") //lint:ignore ST1005 upstream's text
-	errAddress = fmt.Errorf("the address is longer than the %d bytes that it may have", maxAddress)
+	errAddress = fmt.Errorf("the address exceeds the limit of %d bytes", maxAddress)
 )
 
 // dial requests a connection from an agent. An error is the agent's, errNoAgent, or the end of ctx.

@@ -56,7 +56,7 @@ type activations struct {
 
 func newActivations(b *branch, c *compiledRules, v, old any, done <-chan struct{}) (a activations) {
 	a.plain.done, a.optional.done = done, done
-	p := place{b.node, b.resource || b.node.Embedded}
+	p := typedNode{b.node, b.resource || b.node.Embedded}
 	a.plain.self = valueOf(v, p)
 	a.optional.self = a.plain.self
 	if !c.usesOldSelf {

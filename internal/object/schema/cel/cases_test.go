@@ -143,13 +143,13 @@ func TestCases(t *testing.T) {
 }
 
 // expect compares one expectation, or updates it with -update.
-func expect(t *testing.T, what string, want *[]string, got []string) {
+func expect(t *testing.T, desc string, want *[]string, got []string) {
 	t.Helper()
 	if *update {
 		*want = got
 	}
 	if !slices.Equal(got, *want) {
-		t.Errorf("%s:\ngot  %q\nwant %q", what, got, *want)
+		t.Errorf("%s:\ngot  %q\nwant %q", desc, got, *want)
 	}
 }
 

@@ -95,7 +95,7 @@ type site struct {
 	ruled   bool    // the node or one above has rules: its type is part of their types
 	repeats *uint64 // maximum number of values of the node in an object; nil: the schema sets no bound
 
-	typed  place
+	typed  typedNode
 	err    error
 	looked bool
 }
@@ -147,20 +147,20 @@ func (s *site) childrenPerValue() *uint64 {
 	return &most
 }
 
-// place returns the place of s for the types of its rules: as part of the enclosing type, if rules above use it.
-func (s *site) place() (place, error) {
+// typedNode returns the node of s for the types of its rules: as part of the enclosing type, if rules above use it.
+func (s *site) typedNode() (typedNode, error) {
 	if !s.looked {
 		s.looked = true
-		s.typed, s.err = s.findPlace()
+		s.typed, s.err = s.findTypedNode()
 	}
 	return s.typed, s.err
 }
 
-func (s *site) findPlace() (place, error) {
+func (s *site) findTypedNode() (typedNode, error) {
 	if s.parent != nil && s.parent.ruled {
-		above, err := s.parent.place()
+		above, err := s.parent.typedNode()
 		if err != nil {
-			return place{}, err
+			return typedNode{}, err
 		}
 		switch s.step.keyword {
 		case "properties":
@@ -172,9 +172,9 @@ func (s *site) findPlace() (place, error) {
 		}
 	}
 	if !visible(s.node) {
-		return place{}, errors.New("unable to convert structural schema to CEL declarations")
+		return typedNode{}, errors.New("unable to convert structural schema to CEL declarations")
 	}
-	return place{s.node, s.parent == nil || s.node.Embedded}, nil
+	return typedNode{s.node, s.parent == nil || s.node.Embedded}, nil
 }
 
 // visit checks the rules of s and below. fixed is the path of the first enclosing list or map with old values that
@@ -217,7 +217,7 @@ func (c *check) rules(s *site, fixed *site) {
 		return
 	}
 	path = path.Child("x-kubernetes-validations")
-	self, err := s.place()
+	self, err := s.typedNode()
 	switch {
 	case err != nil:
 		c.add(field.InternalError(path,
@@ -314,9 +314,9 @@ func internalRule(r *apiextensionsv1.ValidationRule) apiextensions.ValidationRul
 }
 
 // cost checks the cost of one expression and adds it to the schema's.
-func (c *check) cost(path *field.Path, what string, cost uint64) {
+func (c *check) cost(path *field.Path, noun string, cost uint64) {
 	if cost > ruleCostLimit && !c.options.SuppressPerExpressionCost {
-		c.add(field.Forbidden(path, tooExpensive(what, cost, ruleCostLimit)))
+		c.add(field.Forbidden(path, tooExpensive(noun, cost, ruleCostLimit)))
 	}
 	if c.sum > math.MaxUint64-cost {
 		c.sum = math.MaxUint64
@@ -353,7 +353,7 @@ func (c *check) total(path *field.Path) {
 			schemaCostLimit)))
 }
 
-func tooExpensive(what string, cost, limit uint64) string {
+func tooExpensive(noun string, cost, limit uint64) string {
 	factor := float64(cost) / float64(limit)
 	times := fmt.Sprintf("%.1fx", factor)
 	switch {
@@ -363,7 +363,7 @@ func tooExpensive(what string, cost, limit uint64) string {
 		times = fmt.Sprintf("%fx", factor) // not "1.0x"
 	}
 	return fmt.Sprintf(
-		"%s exceeds budget by factor of %s (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)", what, times)
+		"%s exceeds budget by factor of %s (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)", noun, times)
 }
 
 func (c *check) add(err *field.Error) { c.errs = append(c.errs, err) }

@@ -160,7 +160,7 @@ func TestManyRules(t *testing.T) {
 	wide.XValidations = apiextensionsv1.ValidationRules{{Rule: "has(self.a)"},
 		{Rule: "has(self.a.a) && self.a.a == 'x'"}}
 	root := compileSpec(t, &wide)
-	s := newScope(place{node: root.Properties["spec"]}, wide.XValidations)
+	s := newScope(typedNode{node: root.Properties["spec"]}, wide.XValidations)
 	for _, r := range wide.XValidations {
 		if _, err := s.compile(storedExpressions(), r.Rule, false, ruleRole); err != nil {
 			t.Fatal(err)

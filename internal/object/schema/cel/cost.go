@@ -21,7 +21,7 @@ var keyNode = &schema.Node{Type: "string"}
 
 // sizes estimates sizes of values from the bounds in the schema.
 type sizes struct {
-	self place
+	self typedNode
 }
 
 var _ checker.CostEstimator = sizes{}
@@ -44,7 +44,7 @@ func (s sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 			if !p.isMap() || p.node.IntOrString {
 				return nil
 			}
-			p = place{node: keyNode}
+			p = typedNode{node: keyNode}
 		default:
 			if p, ok = p.field(name); !ok {
 				return nil
@@ -64,7 +64,7 @@ func (sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNod
 
 // estimate returns the highest cost that a checked expression can have on values at self, in the largest possible
 // request.
-func (e *environment) estimate(ast *cel.Ast, self place) (uint64, error) {
+func (e *environment) estimate(ast *cel.Ast, self typedNode) (uint64, error) {
 	c, err := e.env.EstimateCost(ast, &library.CostEstimator{SizeEstimator: sizes{self}})
 	return c.Max, err
 }

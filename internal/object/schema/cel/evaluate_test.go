@@ -169,15 +169,15 @@ func TestValuesAreViews(t *testing.T) {
 func TestMaxCost(t *testing.T) {
 	base := load[*apiextensionsv1.JSONSchemaProps](t, "schema.yaml")
 	objects := load[[]map[string]any](t, "objects.yaml")
-	compile := func(place, rule string) *Rules {
+	compile := func(position, rule string) *Rules {
 		props := base.DeepCopy()
 		rules := apiextensionsv1.ValidationRules{{Rule: rule}}
-		if place == "" {
+		if position == "" {
 			props.XValidations = rules
 		} else {
-			p := props.Properties[place]
+			p := props.Properties[position]
 			p.XValidations = rules
-			props.Properties[place] = p
+			props.Properties[position] = p
 		}
 		s, err := schema.Compile(props, schema.Options{})
 		if err != nil {
@@ -197,9 +197,9 @@ func TestMaxCost(t *testing.T) {
 			t.Errorf("%s: charged %d, costs %d", rule, charged, cost)
 		}
 	}
-	for place, rules := range load[map[string][]any](t, "rules.yaml") {
+	for position, rules := range load[map[string][]any](t, "rules.yaml") {
 		for _, rule := range rules {
-			if r := compile("", fmt.Sprint(rule)); strings.Trim(place, "~") == "" && r != nil {
+			if r := compile("", fmt.Sprint(rule)); strings.Trim(position, "~") == "" && r != nil {
 				for _, obj := range objects {
 					compare(r, fmt.Sprint(rule), obj, objects[1])
 				}
@@ -224,7 +224,7 @@ func TestUncounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	self := place{node: s.Root().Properties["spec"]}
+	self := typedNode{node: s.Root().Properties["spec"]}
 	for rule, want := range map[string]bool{
 		"!('*' in self.strs || 'a' in self.strs) || has(self.deep.a.b)":                  true,
 		"self.map2.all(a, self.map2.exists_one(b, a.name == b.name))":                    true,
@@ -263,7 +263,7 @@ func BenchmarkCompile(b *testing.B) {
 	env := storedExpressions()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := newScope(place{node: node}, node.Rules).compile(env, node.Rules[0].Rule, false,
+		if _, err := newScope(typedNode{node: node}, node.Rules).compile(env, node.Rules[0].Rule, false,
 			ruleRole); err != nil {
 			b.Fatal(err)
 		}

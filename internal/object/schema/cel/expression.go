@@ -22,7 +22,7 @@ const (
 // scope holds the types of self and oldSelf for compiling the rules of one place. It belongs to one goroutine and is
 // dropped afterwards.
 type scope struct {
-	self     place
+	self     typedNode
 	name     string // name of self's type, if it is an object
 	declared typeSet
 	checkers map[checkerKey]*checker.Env
@@ -37,7 +37,7 @@ type checkerKey struct {
 //
 // The names of types must not be predictable for rules; kube-apiserver derives them from the clock. Here they are
 // derived from the text of the rules, which no rule can predict but tests can.
-func newScope(self place, rules apiextensionsv1.ValidationRules) *scope {
+func newScope(self typedNode, rules apiextensionsv1.ValidationRules) *scope {
 	h := fnv.New32a()
 	for i := range rules {
 		h.Write([]byte(rules[i].Rule))

@@ -28,7 +28,7 @@ func TestLoopsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := place{node: s.Root()}
+	at := typedNode{node: s.Root()}
 	for _, source := range []string{
 		"self.list.all(a, a < 1)", "self.list.exists(a, a > 1)", "self.list.map(a, a + 1).size() > 0",
 		"self.list.filter(a, a > 1).size() == 0", "self.list.exists_one(a, a > 1)",

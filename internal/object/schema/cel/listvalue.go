@@ -14,7 +14,7 @@ import (
 // list is an atomic list.
 type list struct {
 	elements []any
-	item     place
+	item     typedNode
 }
 
 var (

@@ -40,9 +40,9 @@ func New(node *schema.Node, resource bool) *Rules {
 	}
 	r := &Rules{node: node, resource: resource}
 	r.tree = sync.OnceValue(func() *branch {
-		p, ok := place{node, resource}, visible(node)
+		p, ok := typedNode{node, resource}, visible(node)
 		if !ok {
-			p = place{}
+			p = typedNode{}
 		}
 		return newBranch(node, node, resource, p)
 	})
@@ -68,7 +68,7 @@ func hasRules(n *schema.Node) bool {
 type branch struct {
 	node     *schema.Node
 	resource bool
-	typed    place // node for types; the zero place if its type is unknown
+	typed    typedNode // node for types; zero if its type is unknown
 
 	rules    apiextensionsv1.ValidationRules // of node, or of a branch of its allOf
 	compiled func() (*compiledRules, error)  // compiles on first use
@@ -114,7 +114,7 @@ type evaluable struct {
 
 // newBranch returns the branch of node with the rules of rules: node itself, or a branch of its allOf. It returns nil
 // if there are no rules.
-func newBranch(rules, node *schema.Node, resource bool, typed place) *branch {
+func newBranch(rules, node *schema.Node, resource bool, typed typedNode) *branch {
 	b := &branch{node: node, resource: resource, typed: typed, rules: rules.Rules}
 	if rules.Items != nil && node.Items != nil {
 		b.items = newBranch(rules.Items, node.Items, node.Items.Embedded, typed.elemOrNone())
@@ -158,25 +158,25 @@ func sortedNames(properties map[string]*schema.Node) []string {
 	return names
 }
 
-// elemOrNone is elem, or the zero place if that is unknown.
-func (p place) elemOrNone() place {
+// elemOrNone is elem, or the zero node if that is unknown.
+func (p typedNode) elemOrNone() typedNode {
 	if p.node == nil {
-		return place{}
+		return typedNode{}
 	}
 	e, _ := p.elem()
 	return e
 }
 
-// typeOf returns the place of a property of p for the property's own rules. Properties of unknown types are left out; a
+// typeOf returns the node of a property of p for the property's own rules. Properties of unknown types are left out; a
 // property whose name is invalid in expressions still has its own rules.
-func (p place) typeOf(name string, child *schema.Node) (place, bool) {
+func (p typedNode) typeOf(name string, child *schema.Node) (typedNode, bool) {
 	if _, ok := apiservercel.Escape(name); ok {
 		if p.node == nil || p.node.IntOrString || p.node.Type != "object" || p.isMap() {
-			return place{}, false
+			return typedNode{}, false
 		}
 		return p.child(name)
 	}
-	return place{child, child.Embedded}, visible(child)
+	return typedNode{child, child.Embedded}, visible(child)
 }
 
 var errNoType = errors.New("failed to convert to declType for CEL validation rules")

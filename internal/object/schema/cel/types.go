@@ -8,9 +8,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// place is a node as rules see it: at the root of a resource, apiVersion, kind and some of metadata exist whether the
-// schema declares them or not.
-type place struct {
+// typedNode is a node as rules see it: at the root of a resource, apiVersion, kind and some of metadata exist whether
+// the schema declares them or not.
+type typedNode struct {
 	node     *schema.Node
 	resource bool
 }
@@ -24,7 +24,7 @@ var (
 )
 
 // property returns the node of a property, by its name in the object, or nil.
-func (p place) property(name string) *schema.Node {
+func (p typedNode) property(name string) *schema.Node {
 	if p.resource && (name == "metadata" || name == "kind" || name == "apiVersion") && !declaresMetadata(p.node) {
 		if name == "metadata" {
 			return metadataNode
@@ -43,7 +43,7 @@ func declaresMetadata(n *schema.Node) bool {
 }
 
 // isMap reports whether an object is a map for rules: without declared properties but with a schema for its values.
-func (p place) isMap() bool { return p.node.Type == "object" && p.node.AdditionalProperties != nil }
+func (p typedNode) isMap() bool { return p.node.Type == "object" && p.node.AdditionalProperties != nil }
 
 // visible reports whether rules can use values of the node. Data of unknown types is hidden, and so is every list or
 // map of such data.
@@ -65,32 +65,32 @@ func visible(n *schema.Node) bool {
 	return false
 }
 
-// field returns the place of a field by the name that expressions use for it (escaped).
-func (p place) field(escaped string) (place, bool) {
+// field returns the node of a field by the name that expressions use for it (escaped).
+func (p typedNode) field(escaped string) (typedNode, bool) {
 	if p.node.IntOrString || p.node.Type != "object" || p.isMap() {
-		return place{}, false
+		return typedNode{}, false
 	}
 	name, ok := apiservercel.Unescape(escaped)
 	if !ok {
-		return place{}, false
+		return typedNode{}, false
 	}
 	if again, ok := apiservercel.Escape(name); !ok || again != escaped {
-		return place{}, false
+		return typedNode{}, false
 	}
 	return p.child(name)
 }
 
 // child is field for a name as it occurs in the object.
-func (p place) child(name string) (place, bool) {
+func (p typedNode) child(name string) (typedNode, bool) {
 	n := p.property(name)
 	if !visible(n) {
-		return place{}, false
+		return typedNode{}, false
 	}
-	return place{n, n.Embedded}, true
+	return typedNode{n, n.Embedded}, true
 }
 
-// elem returns the place of the elements of a list or map.
-func (p place) elem() (place, bool) {
+// elem returns the node of the elements of a list or map.
+func (p typedNode) elem() (typedNode, bool) {
 	n := p.node.AdditionalProperties
 	if p.node.Type == "array" {
 		n = p.node.Items
@@ -98,13 +98,13 @@ func (p place) elem() (place, bool) {
 		n = nil
 	}
 	if n == nil || p.node.IntOrString {
-		return place{}, false
+		return typedNode{}, false
 	}
-	return place{n, n.Embedded}, true
+	return typedNode{n, n.Embedded}, true
 }
 
 // minSize returns the smallest number of bytes that a value at p can have in JSON.
-func (p place) minSize() int64 {
+func (p typedNode) minSize() int64 {
 	n := p.node
 	if n.IntOrString {
 		return 1
@@ -121,7 +121,7 @@ func (p place) minSize() int64 {
 			}
 			c := p.property(name)
 			if visible(c) && c.Default == nil {
-				size += int64(len(name)) + place{c, c.Embedded}.minSize() + 4
+				size += int64(len(name)) + typedNode{c, c.Embedded}.minSize() + 4
 			}
 		}
 		return size
@@ -153,7 +153,7 @@ func repeated(names []string, name string) bool {
 }
 
 // maxElements returns the largest number of elements (bytes of a string) that a value at p can have in a request.
-func (p place) maxElements() uint64 {
+func (p typedNode) maxElements() uint64 {
 	const request = celconfig.MaxRequestSizeBytes
 	n := p.node
 	if n.IntOrString {
@@ -212,10 +212,10 @@ func atLeastZero(v int64) uint64 { return uint64(max(v, 0)) }
 
 // typeSet maps names to the object types in one scope's expressions, because the type checker identifies objects by
 // name. One goroutine fills it while it checks expressions.
-type typeSet map[string]place
+type typeSet map[string]typedNode
 
-// declare returns the CEL type of a visible place. name is its name if it is an object.
-func (s typeSet) declare(p place, name string) *types.Type {
+// declare returns the CEL type of a visible node. name is its name if it is an object.
+func (s typeSet) declare(p typedNode, name string) *types.Type {
 	n := p.node
 	if n.IntOrString {
 		return types.DynType

@@ -22,7 +22,7 @@ import (
 //
 // Kubernetes' counterpart is k8s.io/apiserver/pkg/cel/common. There every access of a field rebuilds the schema of the
 // whole object, and every name goes through a regular expression; that took most of the time of a rule.
-func valueOf(v any, p place) ref.Val {
+func valueOf(v any, p typedNode) ref.Val {
 	n := p.node
 	if v == nil {
 		if n.Nullable {
@@ -45,7 +45,7 @@ func valueOf(v any, p place) ref.Val {
 		if !ok {
 			return types.NewErr("invalid data, expected a map for the provided schema with type=object")
 		}
-		return &object{value: m, place: p, fields: p.resource || len(n.Properties) > 0}
+		return &object{value: m, node: p, fields: p.resource || len(n.Properties) > 0}
 	case "array":
 		return listOf(v, n)
 	case "string":
@@ -84,7 +84,7 @@ func listOf(v any, n *schema.Node) ref.Val {
 	if n.Items == nil {
 		return types.NewErr("invalid array type, expected Items with a non-empty Schema")
 	}
-	plain := list{elements: l, item: place{n.Items, n.Items.Embedded}}
+	plain := list{elements: l, item: typedNode{n.Items, n.Items.Embedded}}
 	switch n.ListType {
 	case "", "atomic":
 		return &plain
@@ -157,22 +157,22 @@ func (o *opaque) Value() any     { return o.v }
 // object is an object with declared fields, a map, or an object without known fields.
 type object struct {
 	value  map[string]any
-	place  place
+	node   typedNode
 	fields bool // keys are field names: escaped, and absent when null
 }
 
 var _ traits.Mapper = (*object)(nil)
 
-// known returns the place of the value at key, if expressions can use it.
-func (o *object) known(key string) (place, bool) {
-	n := o.place.node.AdditionalProperties
+// member returns the node of the value at key, if expressions can use it.
+func (o *object) member(key string) (typedNode, bool) {
+	n := o.node.node.AdditionalProperties
 	if o.fields {
-		n = o.place.property(key)
+		n = o.node.property(key)
 	}
 	if n == nil {
-		return place{}, false
+		return typedNode{}, false
 	}
-	return place{n, n.Embedded}, true
+	return typedNode{n, n.Embedded}, true
 }
 
 func (o *object) Find(key ref.Val) (ref.Val, bool) {
@@ -190,7 +190,7 @@ func (o *object) Find(key ref.Val) (ref.Val, bool) {
 	if !ok || v == nil && o.fields {
 		return nil, false
 	}
-	p, ok := o.known(k)
+	p, ok := o.member(k)
 	if !ok {
 		return nil, false
 	}
@@ -217,7 +217,7 @@ func (o *object) Contains(key ref.Val) ref.Val {
 func (o *object) Iterator() traits.Iterator {
 	keys := make([]string, 0, len(o.value))
 	for k := range o.value {
-		if _, ok := o.known(k); ok {
+		if _, ok := o.member(k); ok {
 			if o.fields {
 				if escaped, ok := apiservercel.Escape(k); ok {
 					k = escaped
@@ -254,7 +254,7 @@ func (o *object) Equal(other ref.Val) ref.Val {
 		return types.False
 	}
 	for key, value := range o.value {
-		if _, ok := o.known(key); !ok {
+		if _, ok := o.member(key); !ok {
 			// Unknown fields are compared as they are.
 			unknown, ok := other.(*object)
 			if !ok {

@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// TestFamilyLearns checks that a family's base learns the parts common to most objects even if the first objects lack
+// TestDeltaPackerLearns checks that the base learns the parts common to most objects even if the first objects lack
 // them, like the first states of a pod.
-func TestFamilyLearns(t *testing.T) {
+func TestDeltaPackerLearns(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	later := make([]byte, 700)
 	for i := range later {
 		later[i] = 'a' + byte(random.IntN(26))
 	}
-	f := family{}
+	f := deltaPacker{}
 	f.pack(realistic("first", 3000))
 	for i := range 2 * renewEvery {
 		raw := append(realistic(fmt.Sprint("pod", i), 3000), later...)

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// alikeAbove is the minimum size in bytes of an object worth packing, in a family.
+	// alikeAbove is the minimum size in bytes of an object worth packing against a base.
 	alikeAbove = 400
 	// alikeEnough and alikeLarge are the expected compression factors of small and large objects; an object that
 	// compresses worse is added to the base. In between, alikeMost bytes are acceptable.
@@ -20,9 +20,9 @@ const (
 	baseBits = 12
 )
 
-// family packs similar objects of a collection, such as events, or the pods of many sets, against a base: earlier
+// deltaPacker packs similar objects of a collection, such as events, or the pods of many sets, against a base: earlier
 // objects that did not compress well. The fields after compressor belong to its goroutine.
-type family struct {
+type deltaPacker struct {
 	compressor *compressor
 
 	base     *delta.Base
@@ -31,7 +31,7 @@ type family struct {
 	buffer   []byte
 }
 
-func (f *family) pack(raw []byte) *packed {
+func (f *deltaPacker) pack(raw []byte) *packed {
 	if f.base != nil {
 		f.since++
 		f.buffer = f.base.Pack(f.buffer[:0], raw)
@@ -49,7 +49,7 @@ func (f *family) pack(raw []byte) *packed {
 func enough(size int) int { return max(size/alikeLarge, min(size/alikeEnough, alikeMost)) }
 
 // renew adds an object to the base, or starts a new base with it if the base is full.
-func (f *family) renew(raw []byte) {
+func (f *deltaPacker) renew(raw []byte) {
 	text := bytes.Clone(raw)
 	if f.base != nil && len(f.base.Text())+len(raw) <= delta.Most {
 		text = slices.Concat(f.base.Text(), raw)

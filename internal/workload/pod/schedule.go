@@ -26,8 +26,8 @@ func ofContainer(key, container string) string {
 	return name + "." + domain + "/" + container
 }
 
-// wish is the course that a pod's annotations ask for.
-type wish struct {
+// schedule is the course of a pod according to its annotations.
+type schedule struct {
 	startDelay, stopTime time.Duration
 	all                  ending // of containers that are neither init containers nor sidecars
 	own                  func(container string) ending
@@ -42,7 +42,7 @@ type ending struct {
 }
 
 // ending returns how a container ends.
-func (w *wish) ending(c *corev1.Container, k kind) ending {
+func (w *schedule) ending(c *corev1.Container, k kind) ending {
 	if own := w.own(c.Name); own.ends {
 		return own
 	}
@@ -55,8 +55,8 @@ func (w *wish) ending(c *corev1.Container, k kind) ending {
 	return ending{}
 }
 
-// wishOf reads the annotations of a pod. Invalid values are ignored.
-func wishOf(pod *corev1.Pod) wish {
+// scheduleOf reads the annotations of a pod. Invalid values are ignored.
+func scheduleOf(pod *corev1.Pod) schedule {
 	text := func(key string) string { return pod.Annotations[key] }
 	span := func(key string) (time.Duration, bool) {
 		d, err := time.ParseDuration(text(key))
@@ -66,7 +66,7 @@ func wishOf(pod *corev1.Pod) wish {
 		value := text(key)
 		return func(container string) bool { return value == "true" || value != "" && value == container }
 	}
-	w := wish{pullFailure: which(pullFailure), unready: which(unready)}
+	w := schedule{pullFailure: which(pullFailure), unready: which(unready)}
 	w.startDelay, _ = span(startDelay)
 	w.stopTime, _ = span(stopTime)
 	end := func(exitCode, runTime string) (e ending) {
