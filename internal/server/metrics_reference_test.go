@@ -59,9 +59,9 @@ egressSelections: [{name: cluster, connection: {proxyProtocol: Direct}}]
 }
 
 var (
-	described = regexp.MustCompile(`fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)",.* constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
-	rows      = regexp.MustCompile("(?m)^\\| `([a-z0-9_:]+)` \\|")
-	ofProcess = regexp.MustCompile(`^(go|process)_`)
+	metricFamily = regexp.MustCompile(`fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)",.* constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
+	rows         = regexp.MustCompile("(?m)^\\| `([a-z0-9_:]+)` \\|")
+	ofProcess    = regexp.MustCompile(`^(go|process)_`)
 
 	ofMetrics = regexp.MustCompile(`(?m)^# HELP ((?:registered|disabled|hidden|cardinality)_[a-z_]+) (?:\[[A-Z]+\] )?(.*)$`)
 )
@@ -111,7 +111,7 @@ func metricRows(t *testing.T, r *running, levels map[string]string, page string)
 	}()
 	done := map[string]bool{}
 	for d := range descs {
-		m := described.FindStringSubmatch(d.String())
+		m := metricFamily.FindStringSubmatch(d.String())
 		if m == nil {
 			t.Fatalf("not understood: %s", d)
 		}

@@ -107,9 +107,9 @@ func startAllowing(t *testing.T) (*httptest.Server, func() []string) {
 }
 
 // sendTraced sends a request with headers, "Name: value".
-func sendTraced(t *testing.T, who *rest.Config, method, url, body string, headers ...string) {
+func sendTraced(t *testing.T, config *rest.Config, method, url, body string, headers ...string) {
 	t.Helper()
-	transport, err := rest.TransportFor(who)
+	transport, err := rest.TransportFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}

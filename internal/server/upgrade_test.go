@@ -45,8 +45,8 @@ func TestUpgrade(t *testing.T) {
 					t.Fatalf("%s: %v", path, err)
 				}
 				objects[path] = then
-				if what := lost(then, client.do("GET", path, "", http.StatusOK), ""); what != "" {
-					t.Errorf("%s: %s", path, what)
+				if lostAt := lost(then, client.do("GET", path, "", http.StatusOK), ""); lostAt != "" {
+					t.Errorf("%s: %s", path, lostAt)
 				}
 			}
 			writeAfterUpgrade(t, client, objects)
@@ -89,8 +89,8 @@ func lost(older, newer any, path string) string {
 	switch {
 	case isMap && stillMap:
 		for key, value := range a {
-			if what := lost(value, b[key], path+"."+key); what != "" {
-				return what
+			if lostAt := lost(value, b[key], path+"."+key); lostAt != "" {
+				return lostAt
 			}
 		}
 		return ""
@@ -103,8 +103,8 @@ func lost(older, newer any, path string) string {
 		return fmt.Sprintf("%s was %v, and is %v", path, older, newer)
 	}
 	for i := range x {
-		if what := lost(x[i], y[i], fmt.Sprintf("%s[%d]", path, i)); what != "" {
-			return what
+		if lostAt := lost(x[i], y[i], fmt.Sprintf("%s[%d]", path, i)); lostAt != "" {
+			return lostAt
 		}
 	}
 	return ""

@@ -27,7 +27,7 @@ func (c *Admission) settings() []Setting {
 		},
 		{
 			Name:  "admission-control-config-file",
-			Help:  "file with an AdmissionConfiguration: credentials for webhooks, resources that are limited without a quota, levels of PodSecurity (default: none)",
+			Help:  "file with an AdmissionConfiguration: credentials for webhooks, resources that need a quota, levels of PodSecurity (default: none)",
 			Value: &c.ConfigFile,
 		},
 	}
@@ -37,7 +37,7 @@ func (c *Admission) validate(p *problems) {
 	known := AdmissionPlugins()
 	for _, own := range c.Plugins {
 		if own.Name == "" || slices.Contains(known, own.Name) {
-			p.add("Admission.Plugins: each needs a name of its own, which %q is not", own.Name)
+			p.add("Admission.Plugins: each needs a unique name, and %q is taken or empty", own.Name)
 		}
 		known = append(known, own.Name)
 	}

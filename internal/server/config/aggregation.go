@@ -42,7 +42,7 @@ func (c *Aggregation) settings(command Command) []Setting {
 	return []Setting{
 		{
 			Name:  "proxy-client-cert-file",
-			Help:  "client certificate that aggregated servers see, PEM (default: an own one)",
+			Help:  "client certificate for requests to aggregated servers, PEM (default: a generated one)",
 			Value: &c.ProxyClientCertFile,
 		},
 		{
@@ -51,7 +51,7 @@ func (c *Aggregation) settings(command Command) []Setting {
 		},
 		{
 			Name:  "enable-aggregator-routing",
-			Help:  "send requests for aggregated APIs to the endpoints of their services, and not to cluster IPs",
+			Help:  "send requests for aggregated APIs to the endpoints of their services instead of cluster IPs",
 			Value: &c.Routing,
 		},
 		{
@@ -61,15 +61,15 @@ func (c *Aggregation) settings(command Command) []Setting {
 		},
 		{
 			Name:  "peer-ca-file",
-			Help:  "authorities of the certificates of other servers that share the etcd, PEM: send them requests for what they serve and this one does not",
+			Help:  "authorities of the certificates of other servers on the same etcd, PEM: forward requests to them for resources that this server does not serve",
 			Value: &c.PeerCAFile,
 		},
 		{
-			Name: "peer-advertise-ip", Help: "address at which those reach this one (default: --advertise-address)",
+			Name: "peer-advertise-ip", Help: "address of this server for the other servers (default: --advertise-address)",
 			Value: &c.PeerAdvertiseIP,
 		},
 		{
-			Name: "peer-advertise-port", Help: "port at which those reach this one (default: --secure-port)",
+			Name: "peer-advertise-port", Help: "port of this server for the other servers (default: --secure-port)",
 			Value: &c.PeerAdvertisePort,
 		},
 	}
@@ -88,14 +88,14 @@ func (c *Aggregation) validate(p *problems, today bool) {
 		}
 	}
 	if c.PeerCAFile != "" && c.ProxyClientCertFile == "" {
-		p.add("--peer-ca-file needs --proxy-client-cert-file and --proxy-client-key-file, by which the other servers " +
-			"believe this one who sends a request")
+		p.add("--peer-ca-file needs --proxy-client-cert-file and --proxy-client-key-file, with which this server " +
+			"authenticates to the other servers")
 	}
 	if _, err := netip.ParseAddr(c.PeerAdvertiseIP); c.PeerAdvertiseIP != "" && err != nil {
-		p.add("--peer-advertise-ip %q is no IP address", c.PeerAdvertiseIP)
+		p.add("--peer-advertise-ip %q is not an IP address", c.PeerAdvertiseIP)
 	}
 	n, err := strconv.ParseUint(c.PeerAdvertisePort, 10, 16)
 	if c.PeerAdvertisePort != "" && (err != nil || n == 0) {
-		p.add("--peer-advertise-port %q is no port: use one from 1 to 65535", c.PeerAdvertisePort)
+		p.add("--peer-advertise-port %q is not a port: use one from 1 to 65535", c.PeerAdvertisePort)
 	}
 }

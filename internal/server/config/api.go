@@ -50,14 +50,14 @@ func (c *API) settings(command Command, all *Config) []Setting {
 	if command == Serve { // users need a special permission; otherwise only etcd can remove such an object
 		c.UnsafeMalformedObjectDeletion = true
 	}
-	help := "kube-apiserver's feature gates that mean something here, Name=true|false: "
+	help := "kube-apiserver's feature gates with an effect here, Name=true|false: "
 	if command == KubeAPIServer {
-		help = "kube-apiserver's feature gates, Name=true|false; those that mean something here: "
+		help = "kube-apiserver's feature gates, Name=true|false; the gates with an effect here: "
 	}
 	return []Setting{
 		{Name: "feature-gates", Help: help + strings.Join(slices.Sorted(maps.Keys(gates)), ", "), Value: gates},
 		{Name: "runtime-config", Value: &c.RuntimeConfig,
-			Help: `built-in kinds to switch on or off, key=true|false: group/version ("v1" for the core group), group/version/resource, or api/all, api/ga, api/beta, api/alpha for all such versions`},
+			Help: `built-in kinds to enable or disable, key=true|false: group/version ("v1" for the core group), group/version/resource, or api/all, api/ga, api/beta, api/alpha for all such versions`},
 	}
 }
 

@@ -62,15 +62,15 @@ type AuditWebhook struct {
 type AuditBatch struct {
 	// BufferSize bounds the waiting events, 10,000 by default; the server drops and counts further ones.
 	BufferSize int
-	// MaxSize is how many events go at a time; 400 for the webhook and 1 for the log if zero.
+	// MaxSize is maximum number of events in a batch; 400 for the webhook and 1 for the log if zero.
 	MaxSize int
 	// MaxWait is how long the first event of a batch waits for more; 30 seconds for the webhook if zero.
 	MaxWait time.Duration
 	// ThrottleEnable has batches held back that come too fast; nil is true for the webhook alone.
 	ThrottleEnable *bool
-	// ThrottleQPS is how many batches a second may go; 10 for the webhook if zero.
+	// ThrottleQPS is maximum number of batches per second; 10 for the webhook if zero.
 	ThrottleQPS float32
-	// ThrottleBurst is how many batches may go at once; 15 for the webhook if zero.
+	// ThrottleBurst is maximum number of batches in a burst; 15 for the webhook if zero.
 	ThrottleBurst int
 }
 
@@ -140,7 +140,7 @@ func (c *Audit) settings() []Setting {
 	all := []Setting{
 		{
 			Name:  "audit-policy-file",
-			Help:  "file of a Policy of audit.k8s.io/v1: what is recorded of which requests (default: nothing)",
+			Help:  "file with an audit Policy (audit.k8s.io/v1), which selects the recorded requests (default: none)",
 			Value: &c.PolicyFile,
 		},
 		{
@@ -150,7 +150,7 @@ func (c *Audit) settings() []Setting {
 		},
 		{
 			Name:  "audit-webhook-config-file",
-			Help:  "kubeconfig that says where recorded events are posted to (default: nowhere)",
+			Help:  "kubeconfig of the webhook that receives recorded events (default: none)",
 			Value: &c.WebhookConfigFile,
 		},
 	}
@@ -188,7 +188,7 @@ func (c *AuditLog) settings() []Setting {
 func (c *AuditWebhook) settings() []Setting {
 	all := []Setting{
 		{
-			Name: "audit-webhook-version", Help: "group and version of the events that are posted", Value: &c.Version,
+			Name: "audit-webhook-version", Help: "group and version of the posted events", Value: &c.Version,
 			Default: auditVersion, Form: Explicit,
 		},
 		{
@@ -213,27 +213,27 @@ func (c *AuditBatch) settings(backend string, by AuditBatch) []Setting {
 	name := "audit-" + backend + "-batch-"
 	return []Setting{
 		{
-			Name: name + "buffer-size", Help: "how many events may wait; what comes then is dropped and counted",
+			Name: name + "buffer-size", Help: "maximum number of waiting events; further events are dropped and counted",
 			Value: &c.BufferSize, Default: by.BufferSize, Form: Explicit,
 		},
 		{
-			Name: name + "max-size", Help: "how many events go at a time", Value: &c.MaxSize,
+			Name: name + "max-size", Help: "maximum number of events in a batch", Value: &c.MaxSize,
 			Default: by.MaxSize, Form: Explicit,
 		},
 		{
-			Name: name + "max-wait", Help: "how long an event waits for more to go with it", Value: &c.MaxWait,
+			Name: name + "max-wait", Help: "how long an event waits for a batch to fill", Value: &c.MaxWait,
 			Default: by.MaxWait,
 		},
 		{
-			Name: name + "throttle-enable", Help: "hold back batches that come too fast", Value: c.ThrottleEnable,
+			Name: name + "throttle-enable", Help: "limit the rate of batches", Value: c.ThrottleEnable,
 			Default: *by.ThrottleEnable,
 		},
 		{
-			Name: name + "throttle-qps", Help: "how many batches a second may go", Value: &c.ThrottleQPS,
+			Name: name + "throttle-qps", Help: "maximum number of batches per second", Value: &c.ThrottleQPS,
 			Default: by.ThrottleQPS, Form: Explicit,
 		},
 		{
-			Name: name + "throttle-burst", Help: "how many batches may go at once", Value: &c.ThrottleBurst,
+			Name: name + "throttle-burst", Help: "maximum number of batches in a burst", Value: &c.ThrottleBurst,
 			Default: by.ThrottleBurst, Form: Explicit,
 		},
 	}
@@ -242,13 +242,13 @@ func (c *AuditBatch) settings(backend string, by AuditBatch) []Setting {
 func (c *AuditTruncate) settings(backend string) []Setting {
 	name := "audit-" + backend + "-truncate-"
 	return []Setting{
-		{Name: name + "enabled", Help: "leave requests and answers out of events that are too large", Value: &c.Enabled},
+		{Name: name + "enabled", Help: "omit requests and responses from events that are too large", Value: &c.Enabled},
 		{
-			Name: name + "max-batch-size", Help: "bytes of a batch, which is divided if it is larger",
+			Name: name + "max-batch-size", Help: "maximum size of a batch in bytes; larger ones are divided",
 			Value: &c.MaxBatchSize, Default: defaultAuditMaxBatchSize, Form: Explicit,
 		},
 		{
-			Name: name + "max-event-size", Help: "bytes of an event", Value: &c.MaxEventSize,
+			Name: name + "max-event-size", Help: "maximum size of an event in bytes", Value: &c.MaxEventSize,
 			Default: defaultAuditMaxEventSize, Form: Explicit,
 		},
 	}

@@ -87,11 +87,11 @@ func (c *Authentication) setDefaults() {
 
 func (c *Authentication) settings() []Setting {
 	return slices.Concat([]Setting{{
-		Name: "client-ca-file", Help: "further authorities whose client certificates are believed, PEM",
+		Name: "client-ca-file", Help: "further authorities of client certificates, PEM",
 		Value: &c.ClientCAFile,
 	}}, c.RequestHeader.settings(), c.tokenSettings(), c.OIDC.settings(), []Setting{{
 		Name:  "anonymous-auth",
-		Help:  "answer requests without a certificate or token, as from system:anonymous; not with the mode AlwaysAllow",
+		Help:  "accept requests without a certificate or token, as from system:anonymous; not with the mode AlwaysAllow",
 		Value: &c.Anonymous,
 	}})
 }
@@ -105,24 +105,24 @@ func (c *RequestHeader) settings() []Setting {
 		},
 		{
 			Name:  "requestheader-allowed-names",
-			Help:  "common names of the certificates of front proxies (default: all that the authorities signed)",
+			Help:  "allowed common names in the certificates of front proxies (default: any)",
 			Value: &c.AllowedNames,
 		},
 		{
-			Name: "requestheader-username-headers", Help: "headers of front proxies with the user, as X-Remote-User",
+			Name: "requestheader-username-headers", Help: "headers of front proxies with the user, such as X-Remote-User",
 			Value: &c.UsernameHeaders,
 		},
 		{
-			Name: "requestheader-uid-headers", Help: "headers of front proxies with the UID, as X-Remote-Uid",
+			Name: "requestheader-uid-headers", Help: "headers of front proxies with the UID, such as X-Remote-Uid",
 			Value: &c.UIDHeaders,
 		},
 		{
-			Name: "requestheader-group-headers", Help: "headers of front proxies with groups, as X-Remote-Group",
+			Name: "requestheader-group-headers", Help: "headers of front proxies with groups, such as X-Remote-Group",
 			Value: &c.GroupHeaders,
 		},
 		{
 			Name:  "requestheader-extra-headers-prefix",
-			Help:  "beginnings of headers of front proxies with more about the user, as X-Remote-Extra-",
+			Help:  "prefixes of headers of front proxies with extra fields of the user, such as X-Remote-Extra-",
 			Value: &c.ExtraHeadersPrefix,
 		},
 	}
@@ -141,19 +141,19 @@ func (c *Authentication) tokenSettings() []Setting {
 		},
 		{
 			Name:  "authentication-config",
-			Help:  "AuthenticationConfiguration: issuers of tokens, and which anonymous requests there may be",
+			Help:  "file with an AuthenticationConfiguration: issuers of tokens, and allowed anonymous requests",
 			Value: &c.ConfigFile,
 		},
 		{
 			Name: "authentication-token-webhook-config-file",
-			Help: "where the webhook is that knows bearer tokens, in the format of a kubeconfig", Value: &c.Webhook.ConfigFile,
+			Help: "address of the webhook for bearer tokens, in the format of a kubeconfig", Value: &c.Webhook.ConfigFile,
 		},
 		{
-			Name: "authentication-token-webhook-version", Help: "version of TokenReview that the webhook is asked in",
+			Name: "authentication-token-webhook-version", Help: "version of TokenReview in requests to the webhook",
 			Value: &c.Webhook.Version, Default: defaultReviewVersion,
 		},
 		{
-			Name: "authentication-token-webhook-cache-ttl", Help: "how long answers of the webhook are kept; 0 not at all",
+			Name: "authentication-token-webhook-cache-ttl", Help: "how long responses of the webhook are cached; 0 disables the cache",
 			Value: &c.Webhook.CacheTTL, Default: defaultTokenTTL, Form: Bounded,
 		},
 	}
@@ -162,7 +162,7 @@ func (c *Authentication) tokenSettings() []Setting {
 func (c *OIDC) settings() []Setting {
 	return []Setting{
 		{Name: "oidc-issuer-url", Help: "issuer of tokens by OpenID Connect, https://...", Value: &c.IssuerURL},
-		{Name: "oidc-client-id", Help: "audience that the issuer's tokens must have", Value: &c.ClientID},
+		{Name: "oidc-client-id", Help: "required audience of the issuer's tokens", Value: &c.ClientID},
 		{Name: "oidc-ca-file", Help: "authorities of the issuer's certificate, PEM (default: the host's)", Value: &c.CAFile},
 		{
 			Name: "oidc-username-claim", Help: "claim that is the user's name", Value: &c.UsernameClaim,
@@ -170,17 +170,17 @@ func (c *OIDC) settings() []Setting {
 		},
 		{
 			Name:  "oidc-username-prefix",
-			Help:  "what goes before the user's name; - for nothing (default: the issuer and #, but for the claim email)",
+			Help:  "prefix of user names; - for none (default: the issuer and #, except for the claim email)",
 			Value: &c.UsernamePrefix,
 		},
 		{Name: "oidc-groups-claim", Help: "claim that lists the user's groups", Value: &c.GroupsClaim},
-		{Name: "oidc-groups-prefix", Help: "what goes before each group", Value: &c.GroupsPrefix},
+		{Name: "oidc-groups-prefix", Help: "prefix of group names", Value: &c.GroupsPrefix},
 		{
 			Name: "oidc-signing-algs", Help: "algorithms of the issuer's signatures", Value: &c.SigningAlgs,
 			Default: []string{defaultSigningAlg},
 		},
 		{
-			Name: "oidc-required-claim", Help: "key=value: what tokens must say besides; may be repeated",
+			Name: "oidc-required-claim", Help: "key=value: claim that tokens must have; may be repeated",
 			Value: &c.RequiredClaims, Form: Repeated,
 		},
 	}
@@ -226,7 +226,7 @@ func (c *RequestHeader) validate(p *problems) {
 func ProxyWarnings(c *RequestHeader) []string {
 	var all []string
 	for _, list := range []struct {
-		flag, what, standard string
+		flag, name, standard string
 		values               []string
 	}{
 		{"--requestheader-username-headers", "header", "X-Remote-User", c.UsernameHeaders},
@@ -234,7 +234,7 @@ func ProxyWarnings(c *RequestHeader) []string {
 		{"--requestheader-extra-headers-prefix", "header prefix", "X-Remote-Extra-", c.ExtraHeadersPrefix},
 	} {
 		if len(list.values) > 0 && !hasFold(list.values, list.standard) {
-			all = append(all, list.flag+" is set without specifying the standard "+list.standard+" "+list.what+
+			all = append(all, list.flag+" is set without specifying the standard "+list.standard+" "+list.name+
 				" - API aggregation will not work")
 		}
 	}

@@ -60,7 +60,7 @@ func (c *Authorization) settings() []Setting {
 	return []Setting{
 		{
 			Name: "authorization-mode",
-			Help: "who decides what users may do, in this order: " + strings.Join(modes.All(), ", "),
+			Help: "authorization modes, in order: " + strings.Join(modes.All(), ", "),
 			// The default depends on the command, and is empty with --authorization-config.
 			Value: &c.Modes,
 		},
@@ -70,20 +70,20 @@ func (c *Authorization) settings() []Setting {
 		},
 		{
 			Name: "authorization-webhook-config-file",
-			Help: "where the webhook of the mode Webhook is, in the format of a kubeconfig", Value: &c.WebhookConfigFile,
+			Help: "address of the webhook of the mode Webhook, in the format of a kubeconfig", Value: &c.WebhookConfigFile,
 		},
 		{
-			Name: "authorization-webhook-version", Help: "version of SubjectAccessReview that the webhook is asked in",
+			Name: "authorization-webhook-version", Help: "version of SubjectAccessReview in requests to the webhook",
 			Value: &c.WebhookVersion, Default: defaultReviewVersion,
 		},
 		{
 			Name: "authorization-webhook-cache-authorized-ttl",
-			Help: "how long to keep what the webhook allowed, 0 for not at all", Value: &c.WebhookCacheAuthorizedTTL,
+			Help: "how long to cache requests that the webhook allowed; 0 disables the cache", Value: &c.WebhookCacheAuthorizedTTL,
 			Default: defaultAuthorizedTTL, Form: Bounded,
 		},
 		{
 			Name:  "authorization-webhook-cache-unauthorized-ttl",
-			Help:  "how long to keep what the webhook did not allow, 0 for not at all",
+			Help:  "how long to cache requests that the webhook did not allow; 0 disables the cache",
 			Value: &c.WebhookCacheUnauthorizedTTL, Default: defaultUnauthorizedTTL, Form: Bounded,
 		},
 		{

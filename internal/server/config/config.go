@@ -157,7 +157,7 @@ func (c *Config) Settings(command Command) []Setting {
 		c.Listen.settings(command),
 		[]Setting{{
 			Name:  "write-kubeconfig",
-			Help:  "kubeconfig to add the administrator's context to, besides <data-dir>/kubeconfig; what else it holds stays",
+			Help:  "further kubeconfig, beside <data-dir>/kubeconfig, to add the administrator's context to; the rest of the file is kept",
 			Value: &c.Kubeconfig, Only: Serve,
 		}},
 		c.Etcd.settings(command),

@@ -31,16 +31,16 @@ func (c *Coordination) settings() []Setting {
 	return []Setting{
 		{
 			Name:  "coordinated-leadership-lease-duration",
-			Help:  "with CoordinatedLeaderElection and several servers: how long to wait for the one that elects before another does it",
+			Help:  "with CoordinatedLeaderElection and several servers: how long a silent leader of the election is kept",
 			Value: &c.LeaseDuration, Default: defaultLeaseDuration,
 		},
 		{
 			Name:  "coordinated-leadership-renew-deadline",
-			Help:  "after how long the one that elects gives up, if it cannot tell the others that it is there",
+			Help:  "how long the leader of the election tries to renew its lease before it gives up",
 			Value: &c.RenewDeadline, Default: defaultRenewDeadline,
 		},
 		{
-			Name: "coordinated-leadership-retry-period", Help: "how often it tells them",
+			Name: "coordinated-leadership-retry-period", Help: "how often it renews the lease",
 			Value: &c.RetryPeriod, Default: defaultRetryPeriod,
 		},
 	}

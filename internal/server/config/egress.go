@@ -12,7 +12,7 @@ type Egress struct {
 func (c *Egress) settings() []Setting {
 	return []Setting{{
 		Name: "egress-selector-config-file",
-		Help: "EgressSelectorConfiguration, which says through which proxies the server reaches the cluster, the control" +
+		Help: "EgressSelectorConfiguration, with the proxies by which the server reaches the cluster, the control" +
 			" plane and etcd",
 		Value: &c.ConfigFile,
 	}}

@@ -27,17 +27,17 @@ func (c *Emulation) settings() []Setting {
 		},
 		{
 			Name:  "min-compatibility-version",
-			Help:  "oldest release that must be able to read what is stored and to run its expressions, 1.33 to --emulated-version (default the one before that)",
+			Help:  "oldest release that must be able to read stored objects and run their expressions, 1.33 to --emulated-version (default the release before that)",
 			Value: &c.MinCompatibility,
 		},
 		{
 			Name:  "emulation-forward-compatible",
-			Help:  "serve what --emulated-version has in newer stable versions too",
+			Help:  "also serve newer stable versions of the resources of --emulated-version",
 			Value: &c.ForwardCompatible,
 		},
 		{
 			Name:  "runtime-config-emulation-forward-compatible",
-			Help:  "serve what --runtime-config names even if it came after --emulated-version, instead of not starting",
+			Help:  "serve resources of --runtime-config that are newer than --emulated-version, instead of refusing to start",
 			Value: &c.RuntimeConfigForwardCompatible,
 		},
 	}

@@ -21,7 +21,7 @@ func (c *Encryption) settings() []Setting {
 		},
 		{
 			Name:  "encryption-provider-config-automatic-reload",
-			Help:  "read the file of --encryption-provider-config again when it changes; KMS plugins have one health check then",
+			Help:  "reload the file of --encryption-provider-config when it changes; KMS plugins then share one health check",
 			Value: &c.AutomaticReload,
 		},
 	}

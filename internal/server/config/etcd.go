@@ -66,11 +66,11 @@ func (c *Etcd) settings(command Command) []Setting {
 		{Name: "etcd-prefix", Help: "root of all keys in etcd", Value: &c.Prefix, Default: defaultEtcdPrefix},
 		{
 			Name:  "storage-media-type",
-			Help:  "what built-in kinds are stored in: " + strings.Join(convert.MediaTypes(), ", ") + stored,
+			Help:  "storage encoding of built-in kinds: " + strings.Join(convert.MediaTypes(), ", ") + stored,
 			Value: &c.StorageMediaType, Default: media,
 		},
 		{
-			Name: "quota-backend-bytes", Help: "how large the embedded etcd's database may grow (default 8 GiB)",
+			Name: "quota-backend-bytes", Help: "maximum size of the embedded etcd's database (default 8 GiB)",
 			Value: &c.QuotaBackendBytes, Only: Serve,
 		},
 		{

@@ -50,7 +50,7 @@ func Origins(patterns []string) ([]*regexp.Regexp, error) {
 			errs = append(errs,
 				errors.New("--cors-allowed-origins has an empty value: name an origin, as in '//example.com(:|$)'"))
 		case err != nil:
-			errs = append(errs, fmt.Errorf("--cors-allowed-origins %q is no regular expression: %w", pattern, err))
+			errs = append(errs, fmt.Errorf("--cors-allowed-origins %q is not a regular expression: %w", pattern, err))
 		case !strings.Contains(pattern, "^") && !strings.Contains(pattern, "//") || !strings.Contains(pattern, "$") &&
 			!strings.Contains(pattern, ":"):
 			errs = append(errs,

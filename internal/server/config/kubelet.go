@@ -18,7 +18,7 @@ type Kubelet struct {
 	AuthorityFile string
 	// Port is the port of kubelets without a port in their Node, 10250 by default.
 	Port uint
-	// AddressTypes are the types of addresses of a Node by which its kubelet is reached, the most wanted first:
+	// AddressTypes are the address types of a Node for its kubelet, in order of preference:
 	// Hostname, InternalDNS, InternalIP, ExternalDNS, ExternalIP if empty.
 	AddressTypes []string
 	// Timeout bounds how long connecting to a kubelet takes, 5 seconds if zero.
@@ -83,28 +83,28 @@ func (c *Kubelet) settings() []Setting {
 	return []Setting{
 		{
 			Name:  "kubelet-client-certificate",
-			Help:  "client certificate that kubelets see, PEM (default: an own one)",
+			Help:  "client certificate for requests to kubelets, PEM (default: a generated one)",
 			Value: &c.ClientCertFile,
 		},
 		{Name: "kubelet-client-key", Help: "key of --kubelet-client-certificate, PEM", Value: &c.ClientKeyFile},
 		{
 			Name:  "kubelet-certificate-authority",
-			Help:  "authorities of the serving certificates of kubelets, PEM (default: any certificate is believed)",
+			Help:  "authorities of the serving certificates of kubelets, PEM (default: any certificate is accepted)",
 			Value: &c.AuthorityFile,
 		},
 		{Name: "kubelet-port", Help: "port of kubelets, if the Node has none", Value: &c.Port, Default: defaultKubeletPort},
 		{
 			Name:  "kubelet-preferred-address-types",
-			Help:  "types of addresses of a Node by which its kubelet is reached, the most wanted first",
+			Help:  "address types of a Node for its kubelet, in order of preference",
 			Value: &c.AddressTypes, Default: defaultAddressTypes(),
 		},
 		{
-			Name: "kubelet-timeout", Help: "how long connecting to a kubelet may take",
+			Name: "kubelet-timeout", Help: "timeout for connecting to a kubelet",
 			Value: &c.Timeout, Default: defaultKubeletTimeout,
 		},
 		{
 			Name:  "max-connection-bytes-per-sec",
-			Help:  "how much one connection to a kubelet, pod or service carries in each direction, 0 for no limit",
+			Help:  "bytes per second of one connection to a kubelet, pod or service in each direction, 0 for no limit",
 			Value: &c.MaxBytesPerSecond,
 		},
 	}
@@ -115,7 +115,7 @@ func (c *Kubelet) validate(p *problems) {
 		p.add("--kubelet-client-certificate and --kubelet-client-key go together: give both or none")
 	}
 	if c.Port > 65535 {
-		p.add("--kubelet-port %d is no port: use one from 1 to 65535", c.Port)
+		p.add("--kubelet-port %d is not a port: use one from 1 to 65535", c.Port)
 	}
 	if c.Timeout < 0 {
 		p.add("--kubelet-timeout %s is negative: use a duration such as 5s", c.Timeout)

@@ -59,35 +59,35 @@ func (c *Limits) settings() []Setting {
 	}
 	return []Setting{
 		{
-			Name: "request-timeout", Help: "how long a request may take, but for watches and the like",
+			Name: "request-timeout", Help: "maximum duration of requests, except watches and other long-running ones",
 			Value: &c.RequestTimeout, Default: defaultRequestTimeout,
 		},
 		{
 			Name:  "min-request-timeout",
-			Help:  "shortest life of a watch whose client sets none, in seconds; up to as much again is added",
+			Help:  "minimum duration of watches without a timeout, in seconds; a random part of up to the same duration is added",
 			Value: &c.MinRequestTimeout, Default: defaultMinRequestTimeout, Form: Seconds,
 		},
 		{
 			Name: "enable-priority-and-fairness",
-			Help: "have FlowSchemas and PriorityLevelConfigurations say which requests run and which wait; " +
-				"without, only the numbers of reads and writes are limited (default true)",
+			Help: "schedule requests by FlowSchemas and PriorityLevelConfigurations; " +
+				"otherwise only the numbers of reads and writes are limited (default true)",
 			Value: &c.PriorityAndFairness,
 		},
 		{
 			Name: "max-requests-inflight",
-			Help: "how many reads may run at a time, 0 for no limit; with --enable-priority-and-fairness part of the " +
+			Help: "maximum number of concurrent reads, 0 for no limit; with --enable-priority-and-fairness part of the " +
 				"number of seats that requests share",
 			Value: &c.MaxRequestsInFlight, Default: defaultReads, Form: Bounded,
 		},
 		{
 			Name: "max-mutating-requests-inflight",
-			Help: "how many writes may run at a time, 0 for no limit; with --enable-priority-and-fairness part of the " +
+			Help: "maximum number of concurrent writes, 0 for no limit; with --enable-priority-and-fairness part of the " +
 				"number of seats that requests share",
 			Value: &c.MaxMutatingRequestsInFlight, Default: defaultWrites, Form: Bounded,
 		},
 		{
 			Name: "max-requests-memory", Only: Serve,
-			Help: "memory in MiB that large requests under way may take together, by estimate; others get 429 " +
+			Help: "estimated memory in MiB of all large running requests; further requests get 429 " +
 				"(default a quarter of the memory that the server may use, 320 to 1024)",
 			Value: &c.RequestMemory,
 		},
@@ -97,12 +97,12 @@ func (c *Limits) settings() []Setting {
 		},
 		{
 			Name:  "default-not-ready-toleration-seconds",
-			Help:  "how long pods stay on a node that is not ready, if they say nothing",
+			Help:  "default toleration of pods for a node that is not ready",
 			Value: c.NotReadyTolerationSeconds, Default: defaultTolerationSeconds,
 		},
 		{
 			Name:  "default-unreachable-toleration-seconds",
-			Help:  "how long pods stay on a node that cannot be reached, if they say nothing",
+			Help:  "default toleration of pods for a node that cannot be reached",
 			Value: c.UnreachableTolerationSeconds, Default: defaultTolerationSeconds,
 		},
 	}

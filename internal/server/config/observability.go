@@ -42,7 +42,7 @@ func (c *Observability) settings() []Setting {
 	return []Setting{
 		{
 			Name:  "allow-metric-labels",
-			Help:  `values that labels of metrics may have, "metric,label=value,value" in quotes for each; others are shown as unexpected`,
+			Help:  `allowed values of metric labels, "metric,label=value,value" in quotes for each; others are shown as unexpected`,
 			Value: &c.AllowMetricLabels, Form: Quoted,
 		},
 		{
@@ -50,20 +50,20 @@ func (c *Observability) settings() []Setting {
 			Help:  `YAML file of such values: a mapping of "metric,label" to "value,value"`,
 			Value: &c.AllowMetricLabelsManifest,
 		},
-		{Name: "disabled-metrics", Help: "names of metrics that are not shown", Value: &c.DisabledMetrics},
+		{Name: "disabled-metrics", Help: "names of metrics to hide", Value: &c.DisabledMetrics},
 		{
 			Name:  "show-hidden-metrics-for-version",
-			Help:  "the release before this one, as in 1.35, to show the metrics that this one hides because they are deprecated",
+			Help:  "previous release, such as 1.35, to show the deprecated metrics that this release hides",
 			Value: &c.ShowHiddenMetricsForVersion,
 		},
 		{
 			Name:  "tracing-config-file",
-			Help:  "TracingConfiguration, which says where OpenTelemetry traces are sent, and of how many requests",
+			Help:  "TracingConfiguration: endpoint and sampling rate of OpenTelemetry traces",
 			Value: &c.TracingConfigFile,
 		},
 		{Name: "profiling", Help: "serve profiles at /debug/pprof (default true)", Value: &c.Profiling},
 		{
-			Name: "contention-profiling", Help: "have the profiles of blocking and of locks filled, with --profiling",
+			Name: "contention-profiling", Help: "collect the block and mutex profiles, with --profiling",
 			Value: &c.ContentionProfiling,
 		},
 	}
@@ -86,7 +86,7 @@ const previousRelease = "1.35"
 func (c *Observability) validate(p *problems) {
 	for _, name := range c.DisabledMetrics {
 		if !metricPattern.MatchString(name) {
-			p.add("--disabled-metrics: %q is no name of a metric: it must match %q", name, metricPattern)
+			p.add("--disabled-metrics: %q is not the name of a metric: it must match %q", name, metricPattern)
 		}
 	}
 	if v := c.ShowHiddenMetricsForVersion; v != "" && v != previousRelease {

@@ -24,7 +24,7 @@ func TestObservabilityConfig(t *testing.T) {
 		{Observability{ShowHiddenMetricsForVersion: "1.35"}, ""},
 		{Observability{ShowHiddenMetricsForVersion: "1.34"}, "only the previous minor version is allowed"},
 		{Observability{DisabledMetrics: []string{"a_b"}}, ""},
-		{Observability{DisabledMetrics: []string{"a-b"}}, `"a-b" is no name of a metric`},
+		{Observability{DisabledMetrics: []string{"a-b"}}, `"a-b" is not the name of a metric`},
 		{Observability{AllowMetricLabels: map[string]string{"a,b": "c"}}, ""},
 		{Observability{AllowMetricLabels: map[string]string{"a": "c"}}, "must have the form metricName,labelName"},
 		{Observability{AllowMetricLabelsManifest: file("a,b: c,d\n")}, ""},

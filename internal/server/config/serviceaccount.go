@@ -30,30 +30,30 @@ func (c *ServiceAccounts) settings() []Setting {
 	return []Setting{
 		{
 			Name:  "service-account-issuer",
-			Help:  "issuer of service accounts' tokens; the first signs, all are believed",
+			Help:  "issuers of service account tokens; the first signs, all are accepted",
 			Value: &c.Issuers, Form: Repeated,
 		},
 		{
 			Name:  "service-account-signing-key-file",
-			Help:  "private key that signs service accounts' tokens, PEM (default: an own one)",
+			Help:  "private key that signs service account tokens, PEM (default: a generated one)",
 			Value: &c.SigningKeyFile,
 		},
 		{
 			Name:  "service-account-signing-endpoint",
-			Help:  "socket of a program that signs service accounts' tokens and has the keys, instead of files",
+			Help:  "socket of a program that signs service account tokens and holds the keys, instead of files",
 			Value: &c.SigningEndpoint,
 		},
 		{
-			Name: "service-account-key-file", Help: "keys whose service accounts' tokens are believed, PEM",
+			Name: "service-account-key-file", Help: "keys that verify service account tokens, PEM",
 			Value: &c.KeyFiles, Form: Repeated,
 		},
 		{
 			Name:  "service-account-jwks-uri",
-			Help:  "where others find the keys, instead of this server's /openid/v1/jwks",
+			Help:  "URL of the keys for other verifiers, instead of this server's /openid/v1/jwks",
 			Value: &c.JWKSURI,
 		},
 		{
-			Name: "service-account-max-token-expiration", Help: "longest life of a token that is asked for",
+			Name: "service-account-max-token-expiration", Help: "maximum lifetime of requested tokens",
 			Value: &c.MaxTokenExpiration,
 		},
 		{Name: "api-audiences", Help: "names of this server in tokens (default: the issuers)", Value: &c.Audiences},

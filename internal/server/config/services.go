@@ -39,11 +39,11 @@ func (c *Services) settings() []Setting {
 	return []Setting{
 		{
 			Name:  "service-cluster-ip-range",
-			Help:  "where services get their addresses from, a CIDR or two of both families (default " + defaultServiceRange + ")",
+			Help:  "addresses of services, a CIDR or one of each IP family (default " + defaultServiceRange + ")",
 			Value: &c.ClusterIPRange,
 		},
 		{
-			Name: "service-node-port-range", Help: "where services get their ports on nodes from",
+			Name: "service-node-port-range", Help: "node ports of services",
 			Value: &c.NodePortRange, Default: defaultNodePorts, Form: Ports,
 		},
 		{
@@ -59,11 +59,11 @@ func (c *Services) validate(p *problems) {
 	complete.setDefaults()
 	ranges, err := parseRanges(strings.Split(complete.ClusterIPRange, ","))
 	if err != nil {
-		p.add("--service-cluster-ip-range %q is no range of addresses (%w): use one such as 10.0.0.0/24",
+		p.add("--service-cluster-ip-range %q is not a range of addresses (%w): use one such as 10.0.0.0/24",
 			c.ClusterIPRange, err)
 	}
 	if _, err := parseNodePorts(complete.NodePortRange); err != nil {
-		p.add("--service-node-port-range %q is no range of ports: use one such as 30000-32767", c.NodePortRange)
+		p.add("--service-node-port-range %q is not a range of ports: use one such as 30000-32767", c.NodePortRange)
 	}
 	if c.AdvertiseAddress == "" {
 		return

@@ -79,13 +79,13 @@ func (c *Signing) settings() []Setting {
 	for _, s := range Signers(c) {
 		all = append(all, Setting{
 			Name:  s.Cert,
-			Help:  "authority for the signer " + s.Signer + " alone, PEM; signers without one are left to others then",
+			Help:  "authority for the signer " + s.Signer + " alone, PEM; signers without one are then left to other controllers",
 			Value: &s.Files.CertFile, Only: Serve,
 		}, Setting{Name: s.Key, Help: "its key, PEM", Value: &s.Files.KeyFile, Only: Serve})
 	}
 	return append(all, Setting{
 		Name:  "cluster-signing-duration",
-		Help:  "how long the certificates last at most",
+		Help:  "maximum lifetime of the certificates",
 		Value: &c.Duration, Default: defaultSigningDuration, Only: Serve,
 	})
 }
@@ -105,7 +105,7 @@ func (c *Signing) validate(p *problems) {
 		}
 	}
 	if single && c.AuthorityFiles != (AuthorityFiles{}) {
-		p.add("--cluster-signing-cert-file is for all signers, and there are files for single ones: give one of them")
+		p.add("--cluster-signing-cert-file is for all signers, and other flags name files for single ones: use one form")
 	}
 	if c.Duration < 0 {
 		p.add("--cluster-signing-duration %s is negative: use a duration such as 8760h", c.Duration)

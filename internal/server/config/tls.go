@@ -25,11 +25,11 @@ type TLS struct {
 
 func (c *TLS) settings() []Setting {
 	return []Setting{
-		{Name: "tls-cert-file", Help: "serving certificate, PEM (default: an own one)", Value: &c.CertFile},
+		{Name: "tls-cert-file", Help: "serving certificate, PEM (default: a generated one)", Value: &c.CertFile},
 		{Name: "tls-private-key-file", Help: "key of --tls-cert-file, PEM", Value: &c.PrivateKeyFile},
 		{
 			Name:  "tls-sni-cert-key",
-			Help:  "serving certificate for clients that ask for its names, or for those given: CERT,KEY[:NAME,...]",
+			Help:  "serving certificate for requests to its names or to the given names: CERT,KEY[:NAME,...]",
 			Value: &c.SNICertKeys, Form: Repeated,
 		},
 		{
@@ -74,7 +74,7 @@ func ParseTLS(c *TLS) (*tls.Config, error) {
 		if !ok {
 			errs = append(errs,
 				fmt.Errorf(
-					"--tls-min-version %q is no version: use VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13",
+					"--tls-min-version %q is not a version: use VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13",
 					c.MinVersion))
 		}
 		out.MinVersion = version

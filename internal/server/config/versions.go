@@ -29,7 +29,7 @@ type Conversion = func(ctx context.Context, objects []map[string]any, apiVersion
 func (c *Versions) settings() []Setting {
 	return []Setting{{
 		Name:  "migrate-storage-versions",
-		Help:  "store the objects of a custom kind anew by itself when its storage version changes",
+		Help:  "rewrite the stored objects of a custom kind automatically when its storage version changes",
 		Value: &c.MigrateStorage, Only: Serve,
 	}}
 }
@@ -49,15 +49,15 @@ func (c *Versions) validate(p *problems, all *Config) {
 	config := kinds.RuntimeConfig(all.API.RuntimeConfig)
 	switch emulate := Emulated(&all.Emulation); {
 	case !config.Serves(migrations, true):
-		p.add("--migrate-storage-versions needs %s, which --runtime-config switches off: leave out one of the two",
+		p.add("--migrate-storage-versions needs %s, which --runtime-config disables: remove one of the two",
 			migrations.GroupVersion())
 	case emulate.Emulates() && !emulate.Serves(config, migrations):
-		p.add("--migrate-storage-versions needs %s, which --emulated-version %s does not have: leave out one of the two",
+		p.add("--migrate-storage-versions needs %s, which --emulated-version %s does not have: remove one of the two",
 			migrations.GroupVersion(), emulate.Version)
 	}
 	if !Runs(&all.Controllers, storageMigration) {
 		p.add(
-			"--migrate-storage-versions needs the controller %s, which --controllers switches off: leave out one of the two",
+			"--migrate-storage-versions needs the controller %s, which --controllers disables: remove one of the two",
 			storageMigration)
 	}
 }

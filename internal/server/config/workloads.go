@@ -63,7 +63,7 @@ func (c *Workloads) setDefaults() {
 }
 
 func (c *Workloads) settings() []Setting {
-	help := "simulate workloads where nothing runs (nodes=3,cpu=16); keys: nodes, name, zones, cpu, memory, pods, stages"
+	help := "simulate nodes and pods without running containers (nodes=3,cpu=16); keys: nodes, name, zones, cpu, memory, pods, stages"
 	return []Setting{{Name: "simulate", Help: help, Value: &c.Simulate, Form: Quoted, Only: Serve}}
 }
 

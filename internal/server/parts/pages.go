@@ -174,7 +174,7 @@ func snapshots() part.Part {
 const snapshotPatience = time.Minute
 
 // mayReadAll returns a 403 unless the user may get every object of every kind.
-func mayReadAll(ctx context.Context, a authz.Authorizer, who user.Info) error {
-	return authz.Require(ctx, a, who,
+func mayReadAll(ctx context.Context, a authz.Authorizer, u user.Info) error {
+	return authz.Require(ctx, a, u,
 		&request.Info{IsResource: true, Verb: "get", Group: "*", Version: "*", Resource: "*"})
 }

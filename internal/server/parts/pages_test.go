@@ -18,8 +18,8 @@ import (
 // pathsOnly allows all paths and no resource, as a role for nonResourceURLs "*" does.
 type pathsOnly struct{ authz.AlwaysDeny }
 
-func (pathsOnly) Authorize(_ context.Context, _ user.Info, what *request.Info) (authz.Decision, error) {
-	if what.IsResource {
+func (pathsOnly) Authorize(_ context.Context, _ user.Info, info *request.Info) (authz.Decision, error) {
+	if info.IsResource {
 		return authz.Decision{}, nil
 	}
 	return authz.Decision{Verdict: authz.Allow}, nil

@@ -28,7 +28,7 @@ func TestSigningConfig(t *testing.T) {
 		{"all signers", config.Signing{AuthorityFiles: ca}, "", 4},
 		{"one signer", config.Signing{KubeletServing: ca, Duration: time.Hour}, "", 1},
 		{"both", config.Signing{AuthorityFiles: ca, LegacyUnknown: ca},
-			"--cluster-signing-cert-file is for all signers, and there are files for single ones: give one of them", 4},
+			"--cluster-signing-cert-file is for all signers, and other flags name files for single ones: use one form", 4},
 		{"no key", config.Signing{KubeletClient: config.AuthorityFiles{CertFile: ca.CertFile}},
 			"--cluster-signing-kubelet-client-cert-file and --cluster-signing-kubelet-client-key-file: give both, or none",
 			1},
