@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// only says which packages of ours may import a foreign path and what is below it. Tests are no exception, but where
-// one reads as a client does: what they need of etcd or of Kubernetes' servers belongs to test/oracle.
+// only lists the packages of ours that may import a foreign path or a package below it. Tests must comply too, except
+// tests in the role of a client: comparisons with etcd or Kubernetes' servers belong to test/oracle.
 var only = []struct {
 	foreign string
 	ours    []string // folders of ours, "." for all; empty: none
@@ -158,7 +158,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestNoInit(t *testing.T) {
-	// What a library does in its own initialization can only be set before that.
+	// The initialization of a library can only be configured before it runs.
 	const first = "cmd/bowsprit/translations/"
 	for _, f := range sources(t) {
 		if f.inits > 0 && !strings.HasPrefix(f.path, first) {

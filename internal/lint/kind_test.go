@@ -53,8 +53,8 @@ var namedKinds = map[string]map[string]string{
 	},
 }
 
-// TestCoreKnowsNoKind looks for names of built-in resources among the strings of the core: a kind is data there, and
-// what only some kinds have comes from their packages by tables.
+// TestCoreKnowsNoKind searches the string literals of the core for names of built-in resources: the core treats a kind
+// as data, and the packages of the kinds provide special behaviour by tables.
 func TestCoreKnowsNoKind(t *testing.T) {
 	resources := map[string]bool{}
 	for _, r := range kinds.Resources() {
@@ -89,7 +89,7 @@ func TestCoreKnowsNoKind(t *testing.T) {
 	}
 }
 
-// literals returns the values of the string literals of a file, without those of imports.
+// literals returns the values of the string literals of a file, except import paths.
 func literals(tree *ast.File) []string {
 	var out []string
 	for _, decl := range tree.Decls {

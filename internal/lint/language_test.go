@@ -20,10 +20,10 @@ import (
 )
 
 // Comments and pages use nouns and active verbs. A clause that begins with "what", "those" or "whose" usually hides
-// one. TestLanguage counts these words for each page, for the comments of each package, and for its texts: the string
-// literals of some words outside of tests, such as help, log lines and errors. Each of these is a room, and may have as
-// many for its length as goal allows. testdata/language.txt lists the rooms that have more, with
-// the number that each may have. The numbers only fall.
+// one. TestLanguage counts these words in rooms: each page, the comments of each package, its texts (string literals of
+// four words and more outside of tests, such as help, log lines and errors), and the comments of the scripts, manifests
+// and Makefile of each folder. Each room may have as many for its length as goal allows. testdata/language.txt lists
+// exceptions with their numbers, which only fall.
 //
 // After a move of code or comments between packages, -update counts all rooms again. It never raises the total.
 var updateLanguage = flag.Bool("update", false, "count the rooms of testdata/language.txt again")
@@ -34,7 +34,7 @@ const (
 )
 
 // goal is how many occurrences of each sort 1,000 words may have.
-var goal = struct{ what, those, other float64 }{what: 2, those: 0.5, other: 1}
+var goal = struct{ whats, those, other float64 }{whats: 2, those: 0.5, other: 1}
 
 // Words of the dialect. The third row counts for other.
 var (
@@ -46,30 +46,30 @@ var (
 
 // prose counts the words of one room.
 type prose struct {
-	words, what, those, other int
+	words, whats, those, other int
 }
 
 func (p *prose) add(text string) {
 	fields := strings.Fields(text)
 	p.words += len(fields)
 	text = strings.Join(fields, " ")
-	p.what += len(whatWord.FindAllString(text, -1))
+	p.whats += len(whatWord.FindAllString(text, -1))
 	p.those += len(thoseWord.FindAllString(text, -1))
 	p.other += len(otherWord.FindAllString(text, -1))
 }
 
-func (p *prose) dialect() int { return p.what + p.those + p.other }
+func (p *prose) dialect() int { return p.whats + p.those + p.other }
 
 // allowed returns the occurrences that goal allows for the length of p: at least one of each sort.
 func (p *prose) allowed() prose {
 	thousands := float64(p.words) / 1000
 	up := func(rate float64) int { return max(1, int(math.Ceil(rate*thousands))) }
-	return prose{what: up(goal.what), those: up(goal.those), other: up(goal.other)}
+	return prose{whats: up(goal.whats), those: up(goal.those), other: up(goal.other)}
 }
 
 // within reports whether p has at most as many occurrences of each sort as most.
 func (p *prose) within(most prose) bool {
-	return p.what <= most.what && p.those <= most.those && p.other <= most.other
+	return p.whats <= most.whats && p.those <= most.those && p.other <= most.other
 }
 
 func TestLanguage(t *testing.T) {
@@ -94,22 +94,23 @@ func TestLanguage(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(rooms)) {
 		p, limit := rooms[name], rooms[name].allowed()
 		if own, ok := limits[name]; ok {
-			limit.what, limit.those = max(limit.what, own.what), max(limit.those, own.those)
+			limit.whats, limit.those = max(limit.whats, own.whats), max(limit.those, own.those)
 			limit.other = max(limit.other, own.other)
 		}
 		if per := 1000 / float64(max(p.words, 1)); testing.Verbose() {
 			t.Logf("%-60s %6d words, for 1,000: %5.1f what %5.1f those %5.1f other", name, p.words,
-				float64(p.what)*per, float64(p.those)*per, float64(p.other)*per)
+				float64(p.whats)*per, float64(p.those)*per, float64(p.other)*per)
 		}
 		if !p.within(limit) {
 			t.Errorf("%s has %d what, %d those, %d other; it may have %d, %d, %d. Name the subject instead; %s",
-				name, p.what, p.those, p.other, limit.what, limit.those, limit.other, moved)
+				name, p.whats, p.those, p.other, limit.whats, limit.those, limit.other, moved)
 		}
 	}
 	t.Logf("%d rooms, %d above the goal, %d words of the dialect (at most %d)", len(rooms), len(limits), total, most)
 }
 
-// languageRooms reads all pages, and the comments and texts of all Go files, of the other modules too.
+// languageRooms reads all pages, the comments and texts of all Go files, and the comments of all scripts and manifests,
+// of the other modules too.
 func languageRooms(t *testing.T) map[string]*prose {
 	t.Helper()
 	rooms := map[string]*prose{}
@@ -124,7 +125,7 @@ func languageRooms(t *testing.T) map[string]*prose {
 		}
 		rel = filepath.ToSlash(rel)
 		if d.IsDir() {
-			if base := d.Name(); base == "testdata" || base == "bin" || rel != "." && base[0] == '.' {
+			if base := d.Name(); base == "testdata" || base == "bin" || rel != "." && rel != ".ci" && base[0] == '.' {
 				return filepath.SkipDir
 			}
 			return nil
@@ -146,6 +147,11 @@ func languageRooms(t *testing.T) map[string]*prose {
 			if texts != "" && !strings.HasSuffix(rel, "_test.go") {
 				add("texts:"+path.Dir(rel), texts)
 			}
+			return err
+		}
+		if isScript(rel) {
+			text, err := os.ReadFile(name)
+			add("scripts:"+path.Dir(rel), scriptProse(string(text)))
 			return err
 		}
 		return nil
@@ -191,6 +197,28 @@ func sourceProse(name string) (comments, texts string, err error) {
 	}
 }
 
+// isScript reports whether a file has comments that begin with "#".
+func isScript(rel string) bool {
+	switch path.Ext(rel) {
+	case ".sh", ".yaml", ".yml", ".tpl", ".service":
+		return true
+	}
+	return path.Base(rel) == "Makefile" || path.Dir(rel) == ".ci"
+}
+
+// scriptProse returns the comments of a script, a manifest or a Makefile, with the help of its targets.
+func scriptProse(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if m := scriptComment.FindStringSubmatch(line); m != nil {
+			b.WriteString(m[1] + "\n")
+		}
+	}
+	return b.String()
+}
+
+var scriptComment = regexp.MustCompile(`(?:^|\s)##? (.*)`)
+
 var directive = regexp.MustCompile(`^//[a-z]+:`)
 
 // languageLimits reads testdata/language.txt: the limits of rooms, and the total of all rooms.
@@ -209,7 +237,7 @@ func languageLimits(t *testing.T) (map[string]prose, int) {
 		case fields[0] == "total":
 			_, err = fmt.Sscan(fields[1], &total)
 		default:
-			_, err = fmt.Sscan(line, &name, &p.what, &p.those, &p.other)
+			_, err = fmt.Sscan(line, &name, &p.whats, &p.those, &p.other)
 			limits[name] = p
 		}
 		if err != nil {
@@ -226,7 +254,7 @@ func writeLanguageLimits(t *testing.T, rooms map[string]*prose, total int) {
 		"# %-58s %5s %5s %5s\ntotal %d\n", "room", "what", "those", "other", total)
 	for _, name := range slices.Sorted(maps.Keys(rooms)) {
 		if p := rooms[name]; !p.within(p.allowed()) {
-			fmt.Fprintf(&b, "%-60s %5d %5d %5d\n", name, p.what, p.those, p.other)
+			fmt.Fprintf(&b, "%-60s %5d %5d %5d\n", name, p.whats, p.those, p.other)
 		}
 	}
 	if err := os.WriteFile(filepath.FromSlash(languageFile), []byte(b.String()), 0o600); err != nil {
@@ -236,7 +264,7 @@ func writeLanguageLimits(t *testing.T, rooms map[string]*prose, total int) {
 
 func TestProseOf(t *testing.T) {
 	for text, want := range map[string]prose{
-		"What is whatever":                                      {words: 3, what: 1},
+		"What is whatever":                                      {words: 3, whats: 1},
 		"Those that thoserest":                                  {words: 3, those: 1},
 		"a pod whose node, of which none; that which is":        {words: 10, other: 3},
 		"it is the server that decides; it is refused, so that": {words: 11, other: 1},
@@ -246,9 +274,13 @@ func TestProseOf(t *testing.T) {
 			t.Errorf("%q: %+v, want %+v", text, p, want)
 		}
 	}
-	long := prose{words: 2000, what: 4, those: 1, other: 2}
-	more := prose{words: 2000, what: 5}
-	short := prose{words: 10, what: 1, those: 1, other: 1}
+	script := "#!/bin/sh\n# first\nrun a#b # second\nunit: test ## third\n"
+	if got, want := scriptProse(script), "first\nsecond\nthird\n"; got != want {
+		t.Errorf("comments %q, want %q", got, want)
+	}
+	long := prose{words: 2000, whats: 4, those: 1, other: 2}
+	more := prose{words: 2000, whats: 5}
+	short := prose{words: 10, whats: 1, those: 1, other: 1}
 	if !long.within(long.allowed()) || more.within(more.allowed()) || !short.within(short.allowed()) {
 		t.Error("wrong limits")
 	}

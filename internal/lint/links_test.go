@@ -52,7 +52,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// withoutCode leaves out blocks of code and what is in backquotes: no links there.
+// withoutCode removes blocks of code and text in backquotes, which have no links.
 func withoutCode(text string) string {
 	var b strings.Builder
 	code := false

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// What keeps the house readable, as numbers. `go test -v -run TestMeasures ./internal/lint` prints today's, which
-// docs/house.md has beside those of the beginning.
+// The structure of the code in numbers. `go test -v -run TestMeasures ./internal/lint` prints today's numbers;
+// docs/house.md has them beside the numbers of the beginning.
 const (
 	maxColumns       = 120 // of a line; a tab counts as four
 	maxFunctionLines = 60  // of a function with logic: not of a test, a table or a list of flags
@@ -31,7 +31,7 @@ const (
 // largePackages are the packages over maxPackageLines, each with its own limit, which may only fall.
 var largePackages = map[string]int{"internal/kinds/core": 4450, "internal/object/schema": 4450}
 
-// measures is what one run counts.
+// measures are the results of one run.
 type measures struct {
 	functions, parameters, methods, packages, documented, bare map[string]int
 }
@@ -115,9 +115,9 @@ func typeName(e ast.Expr) string {
 func TestMeasures(t *testing.T) {
 	m := measure(t)
 	for _, c := range []struct {
-		what  string
-		found map[string]int
-		most  int
+		measure string
+		found   map[string]int
+		most    int
 	}{
 		{"lines of a function", m.functions, maxFunctionLines},
 		{"methods of a type", m.methods, maxMethods},
@@ -137,10 +137,10 @@ func TestMeasures(t *testing.T) {
 				}
 			}
 			if n > most {
-				t.Errorf("%s has %d %s, more than %d", name, n, c.what, most)
+				t.Errorf("%s has %d %s, more than %d", name, n, c.measure, most)
 			}
 		}
-		t.Logf("%s: %d counted, at most %d (%s)", c.what, len(c.found), c.found[largest], largest)
+		t.Logf("%s: %d counted, at most %d (%s)", c.measure, len(c.found), c.found[largest], largest)
 	}
 	var wide []string
 	for _, name := range sortedKeys(m.parameters) {

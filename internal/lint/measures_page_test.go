@@ -68,14 +68,14 @@ func languageRows(t *testing.T) []row {
 		case strings.HasPrefix(name, "texts:"):
 			into = &texts
 		}
-		into.words, into.what, into.those = into.words+p.words, into.what+p.what, into.those+p.those
+		into.words, into.whats, into.those = into.words+p.words, into.whats+p.whats, into.those+p.those
 	}
 	per := func(n int, p prose) string { return fmt.Sprintf("%.1f", 1000*float64(n)/float64(p.words)) }
 	return []row{
-		{`"what" in 1,000 words of comments`, "15.5", per(comments.what, comments), "2"},
+		{`"what" in 1,000 words of comments`, "15.5", per(comments.whats, comments), "2"},
 		{`"those" in 1,000 words of comments`, "4.1", per(comments.those, comments), "0.5"},
-		{`"what" in 1,000 words of pages`, "9.6", per(pages.what, pages), "2"},
-		{`"what" in 1,000 words of help, logs and errors`, "not counted", per(texts.what, texts), "2"},
+		{`"what" in 1,000 words of pages`, "9.6", per(pages.whats, pages), "2"},
+		{`"what" in 1,000 words of help, logs and errors`, "not counted", per(texts.whats, texts), "2"},
 	}
 }
 

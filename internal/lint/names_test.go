@@ -36,7 +36,7 @@ func TestNamesInPages(t *testing.T) {
 			}
 			for _, name := range namesIn(string(text)) {
 				checked++
-				if !foreignNames[name] && !known(name, paths, words, members) {
+				if !foreignNames[name] && !exists(name, paths, words, members) {
 					t.Errorf("%s names `%s`, which does not exist", filepath.ToSlash(page), name)
 				}
 			}
@@ -79,9 +79,9 @@ func namesIn(text string) (names []string) {
 	return names
 }
 
-// known reports whether a path or each part of a name exists. Paths that begin outside of the repository's folders,
+// exists reports whether a path or each part of a name exists. Paths that begin outside of the repository's folders,
 // such as "pods/exec", are resources or packages of others.
-func known(name string, paths, words map[string]bool, members map[string]map[string]bool) bool {
+func exists(name string, paths, words map[string]bool, members map[string]map[string]bool) bool {
 	if pathName.MatchString(name) {
 		name = strings.TrimSuffix(name, "/")
 		first, _, deep := strings.Cut(name, "/")
@@ -219,7 +219,7 @@ func TestNamesIn(t *testing.T) {
 		"```\n`View.Gone`\n```\n"
 	for _, name := range namesIn(text) {
 		want := name != "View.Walk" && name != "View.Stop" && name != "verb/gone.go"
-		if known(name, paths, words, members) != want {
+		if exists(name, paths, words, members) != want {
 			t.Errorf("%s is known: %t, want %t", name, !want, want)
 		}
 	}

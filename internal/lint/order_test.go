@@ -5,27 +5,27 @@ import (
 	"testing"
 )
 
-// floors is the import order, the lowest first. A package stands on the floor with the longest path that it is in or
-// below, and may import what is on the floors below its own, and its neighbours in the same folder.
-// docs/design/imports.md says why each floor is where it is.
+// floors is the import order, the lowest first. A package belongs to the floor with the longest matching path prefix.
+// It may import packages of lower floors, and its neighbours in the same folder. docs/design/imports.md explains each
+// floor.
 var floors = [][]string{
 	{"docs"}, // pages
 	// A URL, an object, a file, another program's answer: nothing of ours.
 	{"internal/request", "internal/object", "internal/storage/durable", "internal/net/foreign"},
 	{"internal/auth/pki"},                  // certificates
 	{"internal/storage"},                   // etcd, and the view of it that everything reads
-	{"internal/auth"},                      // who asks, and may they
-	{"internal/api/catalog"},               // what is served
-	{"internal/net"},                       // calls to webhooks, where services in the view say
-	{"internal/api"},                       // what can be done with a definition: publish, convert, apply
-	{"internal/admit"},                     // what writes are refused or changed
+	{"internal/auth"},                      // authentication and authorization
+	{"internal/api/catalog"},               // the served resources
+	{"internal/net"},                       // outgoing calls: webhooks, proxies, addresses of services
+	{"internal/api"},                       // definitions: publish, convert, apply
+	{"internal/admit"},                     // admission of writes
 	{"internal/kinds"},                     // the kinds of Kubernetes, as data
 	{"internal/verb"},                      // the operations on objects
 	{"internal/rest"},                      // HTTP for them
 	{"internal/control", "internal/front"}, // act through the verbs; take requests and hand them on
-	{"internal/part"},                      // what may stand beside the core
+	{"internal/part"},                      // optional additions to the core
 	{"internal/feature"},                   // behaviour of single kinds: admission plugins, controllers, subresources
-	{"internal/workload"},                  // what simulates the components that act on them: a part
+	{"internal/workload"},                  // simulated cluster components, as a part
 	{"internal/server/config"},             // the settings of a server
 	{"internal/server"},                    // puts all of it together
 	{"."},                                  // the front door: names for the settings and the server

@@ -20,7 +20,7 @@ const module = "github.com/bowsprit/bowsprit"
 type file struct {
 	path    string // from the module's root, with slashes
 	pkg     string // its directory: "." for the root package, "internal/storage/store"
-	name    string // what the package clause says
+	name    string // name in the package clause
 	test    bool
 	imports []string
 	inits   int // functions named init
@@ -28,11 +28,11 @@ type file struct {
 	tree    *ast.File // with comments; of a test only its imports
 }
 
-// positions are those of all trees.
+// positions belongs to all trees.
 var positions = token.NewFileSet()
 
-// sources returns every Go file of the root module: not those of the modules below it, of testdata or of hidden
-// folders. They are parsed once for all tests.
+// sources returns every Go file of the root module, without nested modules, testdata and hidden folders. They are
+// parsed once for all tests.
 func sources(t *testing.T) []file {
 	t.Helper()
 	files, err := parsed()
