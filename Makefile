@@ -177,6 +177,14 @@ ROLLOUTS ?= 1000
 kill-rollouts: ## kill the server (-9) in the middle of ROLLOUTS=1000 rollouts of simulated workloads; not part of test
 	cd test/e2e && E2E_ROLLOUTS=$(ROLLOUTS) go test -count=1 -timeout 0 -v -run TestKillRollout .
 
+# Number of writes of unchanged-writes, the seed of the random ones, and the path of a kube-apiserver to compare with.
+WRITES ?= 100000
+WRITES_SEED ?= 1
+.PHONY: unchanged-writes
+unchanged-writes: ## repeat WRITES=100000 random writes of all kinds, which must not change their objects; KUBE_APISERVER=PATH sends them to Kubernetes' too, where they may not change less; half an hour
+	cd test/e2e && E2E_UNCHANGED_WRITES=$(WRITES) E2E_UNCHANGED_SEED=$(WRITES_SEED) \
+	  E2E_KUBE_APISERVER=$(KUBE_APISERVER) go test -count=1 -timeout 0 -v -run TestUnchangedWrites .
+
 .PHONY: clients
 clients: build importers again ## test with controller-runtime, client-go, a client-gen client, Helm and a kubebuilder suite, through envtest; importers
 	bin/bowsprit envtest bin/envtest

@@ -181,6 +181,9 @@ func (w *write) commitUpdate(ctx context.Context) (*Result, error) {
 		}
 	}
 	canonicalize(w.call, w.obj)
+	if w.renewed {
+		apply.KeepTimes(w.old, w.obj) // again, now that both have the stored form
+	}
 	w.follow()
 	res, err := w.swap(ctx)
 	return res, storeError(err, w.call, w.call.Name)
@@ -266,7 +269,7 @@ func (w *write) validateUpdate(ctx context.Context) error {
 		return invalid.New(kindOf(w.call, w.obj), name, secrecy.Redact(w.call.Version, errs))
 	}
 	warnUnwise(ctx, w.call, w.obj, w.old)
-	apply.KeepTimes(w.old, w.obj) // if nothing else changes, the times in managedFields stay, too
+	w.renewed = apply.KeepTimes(w.old, w.obj) // if nothing else changes, the times in managedFields stay, too
 	return nil
 }
 

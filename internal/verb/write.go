@@ -33,6 +33,8 @@ type write struct {
 	// obj is the object to store under name.
 	obj  object.Object
 	name string
+	// renewed is true if managedFields differ from old's in their times only, and the object differs.
+	renewed bool
 	// raise is the uid whose fence the transaction raises, usually "".
 	raise string
 }

@@ -335,9 +335,12 @@ func TestKeepTimes(t *testing.T) {
 		obj := stored(live)
 		obj["metadata"].(map[string]any)["managedFields"].([]any)[0].(map[string]any)["time"] = "2027-01-01T00:00:00Z"
 		same := change(obj)
-		KeepTimes(live, obj)
+		renewed := KeepTimes(live, obj)
 		if equal(live, obj) != same {
 			t.Errorf("%s: %v", name, obj["metadata"])
+		}
+		if want := what == "spec" || what == "label"; renewed != want {
+			t.Errorf("%s: renewed is %v", what, renewed)
 		}
 	}
 }
