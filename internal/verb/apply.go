@@ -55,7 +55,7 @@ func (v *Verbs) Apply(
 // applyNew creates an object by apply.
 func (w *write) applyNew(ctx context.Context, patch decode.Patch, o metav1.PatchOptions) (*Result, error) {
 	if w.call.Resource.Terminating {
-		return nil, terminating(w.call, "create")
+		return nil, terminating(w.call, w.call.Name)
 	}
 	defer w.sequences.lock(w.call)()
 	w.refresh()

@@ -59,14 +59,14 @@ func (w *write) create(ctx context.Context, obj object.Object, o metav1.CreateOp
 
 // createOnce completes the metadata of a client's object and inserts it.
 func (w *write) createOnce(ctx context.Context, obj object.Object, o metav1.CreateOptions) (*Result, error) {
-	if w.call.Resource.Terminating {
-		return nil, terminating(w.call, "create")
-	}
 	defer w.sequences.lock(w.call)()
 	w.refresh()
 
 	if err := objectmeta.MatchNamespace(obj, w.call.Namespace); err != nil {
 		return nil, err
+	}
+	if w.call.Resource.Terminating {
+		return nil, terminating(w.call, object.String(object.Meta(obj), "name"))
 	}
 	objectmeta.DropDuplicateOwners(obj, func(text string) { request.Warn(ctx, text) })
 	meta := object.Meta(obj)

@@ -3,7 +3,6 @@ package verb
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,11 +18,11 @@ func conflict(c *Call, name string) error {
 	return apierrors.NewConflict(c.GroupResource(), name, errors.New(optimisticLock))
 }
 
-// terminating refuses new objects of a kind whose definition is being deleted.
-func terminating(c *Call, verb string) error {
-	err := apierrors.NewMethodNotSupported(c.GroupResource(), verb)
-	err.ErrStatus.Message = fmt.Sprintf("%v not allowed while custom resource definition is terminating", verb)
-	return err
+// terminating refuses a new object, with its name or "", because the definition of its kind is being deleted. In
+// Kubernetes this is the admission of such kinds, so the check precedes all plugins.
+func terminating(c *Call, name string) error {
+	return apierrors.NewForbidden(c.GroupResource(), name,
+		errors.New("create not allowed while custom resource definition is terminating"))
 }
 
 // storeError translates an error of the store into the error for the client.

@@ -58,7 +58,7 @@ func (w *write) stillThere(ctx context.Context) error {
 		case now == nil || now.Definition.UID != c.Resource.Definition.UID:
 			return call.NotServed()
 		case now.Terminating:
-			return terminating(c, "create")
+			return terminating(c, w.name)
 		}
 	}
 	if w.lifecycle == nil {
