@@ -62,8 +62,18 @@ const mostErrors = 50_000
 
 // Add adds an error.
 func (val *Validation) Add(e *field.Error) {
-	if len(val.Errs) < mostErrors {
+	if !val.Full() {
 		val.Errs = append(val.Errs, e)
+	}
+}
+
+// Full reports whether the validation ignores further errors.
+func (val *Validation) Full() bool { return len(val.Errs) >= mostErrors }
+
+// Repeat adds an error n times.
+func (val *Validation) Repeat(e *field.Error, n int) {
+	for i := 0; i < n && !val.Full(); i++ {
+		val.Add(e)
 	}
 }
 

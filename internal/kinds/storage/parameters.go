@@ -55,8 +55,10 @@ func attributesUpdate(val *rule.Validation, _ rule.Value) {
 
 // topologies validates the allowed topologies of a class: unique labels in each term, and unique terms.
 func topologies(val *rule.Validation, p rule.Value) {
-	var terms []string
-	for i, term := range rule.Objects(p.New) {
+	all := rule.Objects(p.New)
+	// Kubernetes also compares each term with as many empty ones.
+	terms := map[string]int{fmt.Sprintf("%q", map[string]string{}): len(all)}
+	for i, term := range all {
 		path, seen := p.Path.Index(i).Child("matchLabelExpressions"), map[string]string{}
 		for k, e := range rule.Objects(term["matchLabelExpressions"]) {
 			at, values, key := path.Index(k), rule.Strings(e["values"]), object.String(e, "key")
@@ -77,16 +79,9 @@ func topologies(val *rule.Validation, p rule.Value) {
 			slices.Sort(values)
 			seen[key] = strings.Join(slices.Compact(values), "\x00")
 		}
-		form := fmt.Sprint(seen)
-		if len(seen) == 0 {
-			val.Duplicate(path, "") // Kubernetes reports an empty term as a duplicate
-		}
-		for _, other := range terms {
-			if other == form {
-				val.Duplicate(path, "")
-			}
-		}
-		terms = append(terms, form)
+		form := fmt.Sprintf("%q", seen)
+		val.Repeat(field.Duplicate(path, ""), terms[form])
+		terms[form]++
 	}
 }
 
@@ -103,19 +98,36 @@ func driversOnce(val *rule.Validation, p rule.Value) {
 
 // driversStay checks that a node keeps its values for a driver, except the number of volumes.
 func driversStay(val *rule.Validation, p rule.Value) {
-	for _, was := range rule.Objects(p.Old) {
-		for _, now := range rule.Objects(p.New) {
-			if object.String(now, "name") != object.String(was, "name") {
-				continue
-			}
-			a, b := maps.Clone(now), maps.Clone(was)
-			delete(a, "allocatable")
-			delete(b, "allocatable")
-			if !rule.Equivalent(a, b) {
-				val.Invalid(p.Path, a, "field is immutable")
+	drivers := map[string][]object.Object{} // by name, with one element in a valid object
+	for _, now := range rule.Objects(p.New) {
+		name := object.String(now, "name")
+		drivers[name] = append(drivers[name], withoutAllocatable(now))
+	}
+	changed := map[string][]any{} // by the old driver
+	for _, old := range rule.Objects(p.Old) {
+		was := withoutAllocatable(old)
+		key := fmt.Sprintf("%q", was)
+		if _, ok := changed[key]; !ok {
+			changed[key] = nil
+			for _, now := range drivers[object.String(was, "name")] {
+				if !rule.Equivalent(now, was) {
+					changed[key] = append(changed[key], now)
+				}
 			}
 		}
+		for _, now := range changed[key] {
+			if val.Full() {
+				return
+			}
+			val.Invalid(p.Path, now, "field is immutable")
+		}
 	}
+}
+
+func withoutAllocatable(driver object.Object) object.Object {
+	out := maps.Clone(driver)
+	delete(out, "allocatable")
+	return out
 }
 
 func nodeID(val *rule.Validation, p rule.Value) {
