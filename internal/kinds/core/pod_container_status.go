@@ -24,9 +24,15 @@ func containerStatuses(val *rule.Validation, status object.Object, path *field.P
 		}
 	}
 	for _, list := range []string{"containerStatuses", "initContainerStatuses"} {
+		containers := byName(rule.Objects(spec[strings.TrimSuffix(list, "Statuses")+"s"]))
+		claims := map[string]sets.Set[string]{}
 		for i, s := range rule.Objects(status[list]) {
-			allocated(val, s, rule.Objects(spec[strings.TrimSuffix(list, "Statuses")+"s"]),
-				path.Child(list).Index(i).Child("allocatedResourcesStatus"))
+			name := object.String(s, "name")
+			c := containers[name]
+			if claims[name] == nil {
+				claims[name] = sets.New(claimNames(object.Map(c, "resources"))...)
+			}
+			allocated(val, s, c, claims[name], path.Child(list).Index(i).Child("allocatedResourcesStatus"))
 		}
 	}
 	for i, s := range rule.Objects(status["ephemeralContainerStatuses"]) {
@@ -61,30 +67,26 @@ func id(val *rule.Validation, v any, path *field.Path) {
 }
 
 // allocated validates the device status of a container: each must belong to a claim or resource that the container
-// requests.
-func allocated(val *rule.Validation, status object.Object, containers []object.Object, path *field.Path) {
-	at := slices.IndexFunc(containers,
-		func(c object.Object) bool { return object.String(c, "name") == object.String(status, "name") })
-	var resources object.Object
-	claims := sets.Set[string]{}
-	if at >= 0 {
-		resources = object.Map(containers[at], "resources")
-		claims.Insert(claimNames(resources)...)
-	}
+// requests. container is nil if there is none of this name.
+func allocated(val *rule.Validation, status, container object.Object, claims sets.Set[string], path *field.Path) {
+	requests := object.Map(container, "resources", "requests")
 	for i, a := range rule.Objects(status["allocatedResourcesStatus"]) {
 		name, here := object.String(a, "name"), path.Index(i)
-		if at >= 0 {
-			if strings.HasPrefix(name, "claim:") {
-				if !claims.Has(name) {
-					val.Invalid(here.Child("name"), name,
-						"must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty")
-				}
-			} else if _, ok := object.Map(resources, "requests")[name]; !ok {
-				val.Invalid(here.Child("name"), name, "must match one of the container's resource requests")
-			}
+		switch claim := strings.HasPrefix(name, "claim:"); {
+		case container == nil:
+		case claim && !claims.Has(name):
+			val.Invalid(here.Child("name"), name,
+				"must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty")
+		case !claim && !has(requests, name):
+			val.Invalid(here.Child("name"), name, "must match one of the container's resource requests")
 		}
 		health(val, rule.Objects(a["resources"]), here.Child("resources"))
 	}
+}
+
+func has(m object.Object, key string) bool {
+	_, ok := m[key]
+	return ok
 }
 
 func claimNames(resources object.Object) []string {

@@ -54,52 +54,63 @@ func podStatus(val *rule.Validation, _ rule.Value) {
 
 // endedStaysEnded lets an ended container run again only if its restart policy allows it.
 func endedStaysEnded(val *rule.Validation, list string, path *field.Path) {
+	running := map[string]bool{}
+	for _, now := range rule.Objects(object.Map(val.Obj, "status")[list]) {
+		if object.Map(now, "state", "terminated") == nil {
+			running[object.String(now, "name")] = true
+		}
+	}
 	spec := object.Map(val.Old, "spec")
+	containers := byName(rule.Objects(spec[strings.TrimSuffix(list, "Statuses")+"s"]))
+	allRestart := anyRestartsAll(spec)
 	for i, was := range rule.Objects(object.Map(val.Old, "status")[list]) {
-		ended := object.Map(was, "state", "terminated")
-		if ended == nil {
+		ended, name := object.Map(was, "state", "terminated"), object.String(was, "name")
+		if ended == nil || !running[name] {
 			continue
 		}
 		code, _ := object.Int(ended, "exitCode")
-		for _, now := range rule.Objects(object.Map(val.Obj, "status")[list]) {
-			if object.String(now, "name") != object.String(was, "name") ||
-				object.Map(now, "state", "terminated") != nil {
-				continue
-			}
-			if list == "ephemeralContainerStatuses" ||
-				!startsAgain(spec, strings.TrimSuffix(list, "Statuses")+"s", object.String(was, "name"), code) {
-				val.Forbidden(path.Index(i).Child("state"), "may not be transitioned to non-terminated state")
-			}
-			break
+		if list == "ephemeralContainerStatuses" || !allRestart && !startsAgain(spec, containers[name], code) {
+			val.Forbidden(path.Index(i).Child("state"), "may not be transitioned to non-terminated state")
 		}
 	}
 }
 
-// startsAgain reports whether a container that has ended with a code is started again.
-func startsAgain(spec object.Object, list, name string, code int64) bool {
+// byName returns the first container of each name.
+func byName(containers []object.Object) map[string]object.Object {
+	out := make(map[string]object.Object, len(containers))
+	for _, c := range containers {
+		name := object.String(c, "name")
+		if _, ok := out[name]; !ok {
+			out[name] = c
+		}
+	}
+	return out
+}
+
+// anyRestartsAll reports whether a container can restart all containers.
+func anyRestartsAll(spec object.Object) bool {
 	all := false
 	pod.Containers(spec, nil, func(c object.Object, _ *field.Path) {
 		for _, r := range rule.Objects(c["restartPolicyRules"]) {
 			all = all || object.String(r, "action") == "RestartAllContainers"
 		}
 	})
-	if all {
-		return true
+	return all
+}
+
+// startsAgain reports whether a container that has ended with a code is started again. nil is an unknown container.
+func startsAgain(spec, c object.Object, code int64) bool {
+	if c == nil {
+		return false
 	}
-	for _, c := range rule.Objects(spec[list]) {
-		if object.String(c, "name") != name {
-			continue
+	for _, r := range rule.Objects(c["restartPolicyRules"]) {
+		values, _ := object.Map(r, "exitCodes")["values"].([]any)
+		if slices.Contains(values, any(code)) == (object.String(object.Map(r, "exitCodes"), "operator") == "In") {
+			return true
 		}
-		for _, r := range rule.Objects(c["restartPolicyRules"]) {
-			values, _ := object.Map(r, "exitCodes")["values"].([]any)
-			if slices.Contains(values, any(code)) == (object.String(object.Map(r, "exitCodes"), "operator") == "In") {
-				return true
-			}
-		}
-		policy := rule.Or(object.String(c, "restartPolicy"), object.String(spec, "restartPolicy"))
-		return policy == "Always" || policy == "OnFailure" && code != 0
 	}
-	return false
+	policy := rule.Or(object.String(c, "restartPolicy"), object.String(spec, "restartPolicy"))
+	return policy == "Always" || policy == "OnFailure" && code != 0
 }
 
 func claimStatuses(val *rule.Validation, status object.Object, path *field.Path) {
