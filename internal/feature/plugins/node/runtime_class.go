@@ -102,43 +102,6 @@ func setOrDrop(obj object, name string, value any, has bool) {
 	delete(obj, name)
 }
 
-// mergeTolerations removes tolerations that another one covers; of equal ones the first stays.
-func mergeTolerations(all []corev1.Toleration) []corev1.Toleration {
-	var out []corev1.Toleration
-	for i, t := range all {
-		redundant := slices.ContainsFunc(out, func(other corev1.Toleration) bool { return covers(other, t) }) ||
-			slices.ContainsFunc(all[i+1:], func(other corev1.Toleration) bool {
-				return covers(other, t) && !quantity.Semantic.DeepEqual(other, t)
-			})
-		if !redundant {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
-// covers reports whether by tolerates everything that t tolerates.
-func covers(by, t corev1.Toleration) bool {
-	switch {
-	case quantity.Semantic.DeepEqual(by, t):
-		return true
-	case t.Key != by.Key && (by.Key != "" || by.Operator != corev1.TolerationOpExists):
-		return false
-	case t.Effect != by.Effect && by.Effect != "":
-		return false
-	case by.Effect == corev1.TaintEffectNoExecute && by.TolerationSeconds != nil &&
-		(t.TolerationSeconds == nil || *t.TolerationSeconds > *by.TolerationSeconds):
-		return false
-	}
-	switch by.Operator {
-	case corev1.TolerationOpEqual, "":
-		return t.Operator == corev1.TolerationOpEqual && t.Value == by.Value
-	case corev1.TolerationOpExists:
-		return true
-	}
-	return false
-}
-
 var errMismatch = errors.New("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
 
 // check validates pods against their class, after webhooks may have changed them.
