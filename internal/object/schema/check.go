@@ -68,9 +68,7 @@ func CheckDefinition(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o
 	slices.SortStableFunc(k.errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 	errs = append(errs, k.errs...)
 	if root != nil && o.Rules != nil {
-		errs = append(errs, o.Rules(root, path, func(node string) bool {
-			return slices.ContainsFunc(k.errs, func(e *field.Error) bool { return below(e.Field, node) })
-		})...)
+		errs = append(errs, o.Rules(root, path, func(node string) bool { return anyBelow(k.errs, node) })...)
 	}
 	if len(errs) == 0 && missed != nil {
 		errs = append(errs, field.Invalid(path, "", missed.Error()))
@@ -78,9 +76,18 @@ func CheckDefinition(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o
 	return errs
 }
 
-// below reports whether path is node or something inside it.
-func below(path, node string) bool {
-	return strings.HasPrefix(path, node) && (len(path) == len(node) || path[len(node)] == '.' || path[len(node)] == '[')
+// anyBelow reports whether an error is about node or about a path inside it. errs is sorted by path.
+func anyBelow(errs field.ErrorList, node string) bool {
+	for _, suffix := range []string{"", ".", "["} {
+		path := node + suffix
+		i, found := slices.BinarySearchFunc(errs, path, func(e *field.Error, path string) int {
+			return strings.Compare(e.Field, path)
+		})
+		if found || suffix != "" && i < len(errs) && strings.HasPrefix(errs[i].Field, path) {
+			return true
+		}
+	}
+	return false
 }
 
 // HasSchema reports whether the predicate holds for props or any nested schema, in any keyword. The predicate must not
