@@ -11,13 +11,14 @@ import (
 )
 
 // checkDefaults checks the defaults of a structural schema. If they are valid, it returns the schema's tree; the tree
-// is nil, too, if there are neither defaults nor rules.
+// is nil, too, if there are neither defaults nor rules. As in Kubernetes, every format counts in this check; objects
+// are checked against the formats of their type (KnowsFormat).
 func checkDefaults(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o CheckOptions) (field.ErrorList, *Node) {
 	if !HasSchema(props,
 		func(p *apiextensionsv1.JSONSchemaProps) bool { return p.Default != nil || len(p.XValidations) > 0 }) {
 		return nil, nil
 	}
-	c := compiler{}
+	c := compiler{formats: true}
 	root, err := c.node(props, true, nil)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, "", err.Error())}, nil

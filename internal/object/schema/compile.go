@@ -17,6 +17,7 @@ type compiler struct {
 	shared   interner
 
 	sensitive func(path []string) bool // Options.Sensitive
+	formats   bool                     // the nodes keep formats that objects of their type do not have
 }
 
 // node compiles p. spine is true in the structural part of the schema, and false below allOf, anyOf, oneOf and not,
@@ -26,7 +27,7 @@ func (c *compiler) node(p *apiextensionsv1.JSONSchemaProps, spine bool, path []s
 		return nil, err
 	}
 	n := &Node{
-		Type: p.Type, Format: p.Format, Nullable: p.Nullable,
+		Type: p.Type, Format: p.Format, anyFormat: c.formats, Nullable: p.Nullable,
 		Embedded: p.XEmbeddedResource, IntOrString: p.XIntOrString,
 		ListMapKeys: p.XListMapKeys,
 		Pattern:     p.Pattern, Required: p.Required,

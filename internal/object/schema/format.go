@@ -10,6 +10,9 @@ type checkedFormat struct {
 
 // knownFormat returns n.Format if kube checks it for n's type, "" if it ignores it.
 func (n *Node) knownFormat() string {
+	if n.anyFormat {
+		return n.Format
+	}
 	known := false
 	switch n.types {
 	case 0, kindString, kindString | kindInteger, kindUnknown:

@@ -51,6 +51,8 @@ type Node struct {
 	fills   []property // properties with a default, sorted by name
 
 	expanded any // Default with its nested defaults
+
+	anyFormat bool // Format counts, whether known or not: see checkDefaults
 }
 
 // property is one declared property.

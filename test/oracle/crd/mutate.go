@@ -85,7 +85,7 @@ func (m mutator) schema(depth int) map[string]any {
 		k := keywords[m.IntN(len(keywords))]
 		s[k] = m.keyword(k, depth-1)
 		if k == "format" {
-			s[k] = m.format(s["type"])
+			s[k] = m.format()
 		}
 	}
 	return s
@@ -108,18 +108,10 @@ var keywords = []string{
 	"x-kubernetes-int-or-string", "x-kubernetes-map-type", "x-kubernetes-preserve-unknown-fields",
 }
 
-// format returns a format that the type has. Of others upstream makes, for defaults only, types of their own ("must be
-// of type float"), which we do not.
-func (m mutator) format(of any) any {
-	switch of {
-	case "string":
-		return m.pick("", "date-time", "uuid", "byte", "password")
-	case "integer":
-		return m.pick("", "int32", "int64")
-	case "number":
-		return m.pick("", "float", "double")
-	}
-	return ""
+// format returns a format of any type. Defaults, and only they, are checked against formats of other types.
+func (m mutator) format() any {
+	return m.pick("", "date-time", "date", "uuid", "byte", "password", "int32", "int64", "float", "double", "float64",
+		"no-such-format")
 }
 
 func (m mutator) keyword(name string, depth int) any {
@@ -202,20 +194,13 @@ func (m mutator) mutate(def map[string]any) {
 		s := schemas[m.IntN(len(schemas))]
 		k := keywords[m.IntN(len(keywords))]
 		s[k] = m.keyword(k, 3)
-		switch k {
-		case "format":
-			s[k] = m.format(s["type"])
-		case "type":
-			delete(s, "format")
+		if k == "format" {
+			s[k] = m.format()
 		}
 	case n < 13 && len(schemas) > 0:
 		s := schemas[m.IntN(len(schemas))]
 		if keys := slices.Sorted(maps.Keys(s)); len(keys) > 0 {
-			k := keys[m.IntN(len(keys))]
-			delete(s, k)
-			if k == "type" {
-				delete(s, "format")
-			}
+			delete(s, keys[m.IntN(len(keys))])
 		}
 	case n < 14 && len(schemas) > 0:
 		m.special(schemas[m.IntN(len(schemas))])
@@ -228,7 +213,6 @@ func (m mutator) mutate(def map[string]any) {
 
 // special makes s one of the shapes with rules of their own.
 func (m mutator) special(s map[string]any) {
-	delete(s, "format")
 	properties := func() map[string]any {
 		p, _ := s["properties"].(map[string]any)
 		if p == nil {
@@ -237,7 +221,7 @@ func (m mutator) special(s map[string]any) {
 		}
 		return p
 	}
-	switch m.IntN(5) {
+	switch m.IntN(6) {
 	case 0: // an embedded resource
 		s["type"], s["x-kubernetes-embedded-resource"] = "object", true
 		if m.IntN(2) == 0 {
@@ -285,6 +269,13 @@ func (m mutator) special(s map[string]any) {
 		s[m.pick("anyOf", "allOf").(string)] = m.keyword("anyOf", 2)
 		if m.IntN(2) == 0 {
 			s["default"] = m.pick("a", int64(1), 1.5, true)
+		}
+	case 5: // a default of any type beside a format of any type
+		s["type"] = m.pick("object", "array", "string", "integer", "number", "boolean")
+		s["format"], s["default"] = m.format(), m.value(2)
+		if m.IntN(2) == 0 {
+			delete(s, "type")
+			s["x-kubernetes-preserve-unknown-fields"] = true
 		}
 	}
 }
