@@ -335,7 +335,8 @@ func (w *repeatedWrite) judge(t *testing.T) string {
 // settle with the second one.
 func (w *repeatedWrite) counts(n int, alike bool) bool {
 	if len(w.servers) > 1 {
-		return n > 0 || alike
+		// kube-apiserver's conversion of old autoscalers adds annotations to managedFields, here or one write later.
+		return n > 0 || alike && !strings.HasPrefix(w.target, "/apis/autoscaling/v1/")
 	}
 	return n == 2 && !slices.ContainsFunc(w.changes, func(c change) bool {
 		return c.value == nil && strings.HasSuffix(c.pointer(), "/timeAdded") // the default is the time of the write
