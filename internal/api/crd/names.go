@@ -23,8 +23,8 @@ type Claim struct {
 // that status already.
 //
 // A name claimed by another definition is refused; names accepted before stay accepted and served. others may contain
-// the definition itself. kube-apiserver reaches the same status through four controllers and several writes, in any
-// order.
+// the definition itself. kube-apiserver reaches the same status through four controllers and several writes; new
+// conditions have the usual order of these writes.
 //
 // def may come from DecodeWithoutSchemas, except that NonStructuralSchema needs the schemas of definitions with
 // spec.preserveUnknownFields; without them def's condition stays.
@@ -33,15 +33,15 @@ func Status(
 ) (status *apiextensionsv1.CustomResourceDefinitionStatus, changed bool) {
 	s := def.Status.DeepCopy()
 	c := conditions{list: &s.Conditions, now: now}
-	if approval := approvalCondition(def); approval != nil {
-		c.set(*approval)
-	}
 	if !equality.Semantic.DeepEqual(def.Spec.Names, def.Status.AcceptedNames) {
 		accepted, naming := acceptNames(def, others)
 		s.AcceptedNames = accepted
 		c.set(naming)
 	}
 	c.establish(def)
+	if approval := approvalCondition(def); approval != nil {
+		c.set(*approval)
+	}
 	c.nonStructural(def)
 	s.StoredVersions = storedVersions(s.StoredVersions, def.Spec.Versions)
 	return s, !equality.Semantic.DeepEqual(s, &def.Status)

@@ -2,6 +2,7 @@ package crd
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +130,21 @@ func TestStatusApproval(t *testing.T) {
 		if text != test.want {
 			t.Errorf("%s %q: %s, want %s", test.group, test.annotation, text, test.want)
 		}
+	}
+}
+
+// TestConditionOrder checks that a new definition has its conditions in the order of a running kube-apiserver.
+func TestConditionOrder(t *testing.T) {
+	def := &apiextensionsv1.CustomResourceDefinition{}
+	def.Spec.Group, def.Spec.Names.Plural, def.Spec.Names.Kind = "x.k8s.io", "as", "A"
+	def.Annotations = map[string]string{apiextensionsv1.KubeAPIApprovedAnnotation: "unapproved, yet"}
+	status, _ := Status(def, nil, time.Time{})
+	var got []string
+	for _, c := range status.Conditions {
+		got = append(got, string(c.Type))
+	}
+	if want := []string{"NamesAccepted", "Established", "KubernetesAPIApprovalPolicyConformant"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 
