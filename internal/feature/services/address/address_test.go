@@ -283,7 +283,8 @@ func TestRangeIsFull(t *testing.T) {
 			t.Errorf("%s comes after one for those who name their address", ip)
 		}
 	}
-	const full = `Internal error occurred: failed to allocate a serviceIP for Service "more": range is full`
+	const full = `Internal error occurred: failed to allocate a serviceIP for Service "more": range is full: ` +
+		`create a ServiceCIDR with more addresses, or start a new cluster with a larger --service-cluster-ip-range`
 	if _, err := r.make(newService("more", object.Object{})); err == nil || err.Error() != full {
 		t.Errorf("one more address: %v", err)
 	}
@@ -297,7 +298,8 @@ func TestRangeIsFull(t *testing.T) {
 	}
 	r.remove("s6")
 	if _, err := r.make(newService("more", object.Object{"type": "NodePort"})); err == nil ||
-		err.Error() != "Internal error occurred: failed to allocate a nodePort: range is full" {
+		err.Error() != "Internal error occurred: failed to allocate a nodePort: range is full: "+
+			"widen it with --service-node-port-range" {
 		t.Errorf("one more port: %v", err)
 	}
 }

@@ -95,7 +95,8 @@ func (a *assignment) anyAddress(family corev1.IPFamily) (netip.Addr, error) {
 			return ip, nil
 		}
 	}
-	return netip.Addr{}, errFull
+	return netip.Addr{}, fmt.Errorf("%w: create a ServiceCIDR with more addresses, or start a new cluster with a larger "+
+		"--service-cluster-ip-range", errFull)
 }
 
 func (a *assignment) askAddress(family corev1.IPFamily, ip netip.Addr) error {

@@ -171,7 +171,7 @@ func (p *portChoice) any() (int32, error) {
 		return p.portUsed(n) || slices.Contains(p.taken, n)
 	})
 	if !ok {
-		return 0, errFull
+		return 0, fmt.Errorf("%w: widen it with --service-node-port-range", errFull)
 	}
 	n := int32(base + int(i))
 	p.taken = append(p.taken, n)
