@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -116,7 +118,8 @@ func (a *aggregator) list(ctx context.Context, r *remote, at string) (*metav1.Pa
 	return list, json.Unmarshal(body, list)
 }
 
-// send sends a request to the other server, as the namespace controller. NotFound is treated as empty.
+// send sends a request to the other server, as the namespace controller. NotFound is treated as empty. An error names
+// the version and the path; clients see it in the namespace's conditions, so it does not show the server's address.
 func (a *aggregator) send(ctx context.Context, r *remote, method, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, emptyTimeout)
 	defer cancel()
@@ -128,17 +131,25 @@ func (a *aggregator) send(ctx context.Context, r *remote, method, path string) (
 	out.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
 	resp, err := a.sendAs(out, r, control.ControllerUser("namespace-controller"))
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", method, at.String(), err)
+		return nil, fmt.Errorf("%s: %s %s: %w", r.name, method, path, withoutAddress(err))
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxInitial))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s %s: %w", method, at.String(), err)
+		return nil, fmt.Errorf("%s: %s %s: %w", r.name, method, path, withoutAddress(err))
 	case resp.StatusCode == http.StatusNotFound:
 		return []byte("{}"), nil
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return nil, fmt.Errorf("%s %s: %s", method, at.String(), resp.Status)
+		return nil, fmt.Errorf("%s: %s %s: %s", r.name, method, path, resp.Status)
 	}
 	return body, nil
+}
+
+// withoutAddress returns the reason of a failed connection without its addresses.
+func withoutAddress(err error) error {
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Err != nil {
+		return op.Err
+	}
+	return err
 }

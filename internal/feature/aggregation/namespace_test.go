@@ -60,6 +60,10 @@ func TestNamespaceDeletion(t *testing.T) {
 	c := start(t)
 	var deleted atomic.Bool
 	b := serveBackend(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/namespaces/refused/") {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
 		if !strings.Contains(r.URL.Path, "/namespaces/full/") {
 			_, _ = io.WriteString(w, `{"items":[]}`)
 			return
@@ -80,7 +84,7 @@ func TestNamespaceDeletion(t *testing.T) {
 	c.register(b, "")
 	c.available()
 	gone := func(kind, _ string) bool { return kind == "DELETED" }
-	for _, name := range []string{"full", "waits", "goes"} {
+	for _, name := range []string{"full", "waits", "goes", "refused"} {
 		c.must("POST", "/api/v1/namespaces", `{"metadata":{"name":"`+name+`"}}`)
 	}
 	c.must("DELETE", "/api/v1/namespaces/full", "")
@@ -88,6 +92,11 @@ func TestNamespaceDeletion(t *testing.T) {
 	if !deleted.Load() {
 		t.Error("what the other server has is left")
 	}
+	c.must("DELETE", "/api/v1/namespaces/refused", "")
+	c.until("refused", "failing", func(_, object string) bool {
+		return strings.Contains(object, "1 remaining: v1."+group+": GET /apis/"+group+"/v1/namespaces/refused/") &&
+			strings.Contains(object, ": 500 Internal Server Error\"") && !strings.Contains(object, "https://")
+	})
 	touch := func() {
 		c.must("PATCH", "/api/v1/namespaces/default/services/api",
 			`{"metadata":{"labels":{"at":"`+time.Now().Format("150405.000")+`"}}}`,
