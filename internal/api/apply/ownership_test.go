@@ -339,8 +339,8 @@ func TestKeepTimes(t *testing.T) {
 		if equal(live, obj) != same {
 			t.Errorf("%s: %v", name, obj["metadata"])
 		}
-		if want := what == "spec" || what == "label"; renewed != want {
-			t.Errorf("%s: renewed is %v", what, renewed)
+		if want := name == "spec" || name == "label"; renewed != want {
+			t.Errorf("%s: renewed is %v", name, renewed)
 		}
 	}
 }
