@@ -173,8 +173,8 @@ func (c *schedulerCase) start(ctx context.Context, p *corev1.Pod, i int) error {
 	return err
 }
 
-// budgets makes up to three budgets, with the status of a controller.
-func (c *schedulerCase) budgets(ctx context.Context) error {
+// createBudgets creates up to three budgets, with the status of a controller.
+func (c *schedulerCase) createBudgets(ctx context.Context) error {
 	api := c.client.PolicyV1().PodDisruptionBudgets("default")
 	for i := range c.r.IntN(4) {
 		b, err := api.Create(ctx, &policyv1.PodDisruptionBudget{

@@ -150,7 +150,7 @@ func (c *schedulerCase) prepare(ctx context.Context) error {
 		}
 	}
 	if c.ranked {
-		return c.budgets(ctx)
+		return c.createBudgets(ctx)
 	}
 	return nil
 }

@@ -229,7 +229,7 @@ func (b *bench) make(ctx context.Context, resource string, object map[string]any
 	})
 }
 
-func (b *bench) run(ctx context.Context, line, more string) error {
+func (b *bench) execute(ctx context.Context, line, more string) error {
 	verb, rest, _ := strings.Cut(line, " ")
 	about, rest, _ := strings.Cut(rest, " ")
 	resource, name, _ := strings.Cut(about, "/")
@@ -430,7 +430,7 @@ func tellBenches(ctx context.Context, all []*bench, lines []string) error {
 				more = append(more, lines[i])
 			}
 		}
-		err := eachBench(all, func(b *bench) error { return b.run(ctx, line, strings.Join(more, "\n")) })
+		err := eachBench(all, func(b *bench) error { return b.execute(ctx, line, strings.Join(more, "\n")) })
 		if err != nil {
 			return fmt.Errorf("%s: %w\n%s", line, err, differ(all))
 		}

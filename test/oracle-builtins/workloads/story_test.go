@@ -177,7 +177,7 @@ func (s *story) run(ctx context.Context, lines []string) (err error) {
 			}
 			err = s.each(line, func(on *side) error { return s.apply(ctx, on, strings.Join(text, "\n")) })
 		} else {
-			err = s.run(ctx, line)
+			err = s.execute(ctx, line)
 		}
 		if err != nil {
 			return err
@@ -203,8 +203,8 @@ func (s *story) end(ctx context.Context, on *side, namespaces schema.GroupVersio
 	return errors.Join(err, on.client.Resource(namespaces).Delete(ctx, s.namespace, metav1.DeleteOptions{}))
 }
 
-// run executes a line on both servers.
-func (s *story) run(ctx context.Context, line string) error {
+// execute runs a line on both servers.
+func (s *story) execute(ctx context.Context, line string) error {
 	verb, rest, _ := strings.Cut(line, " ")
 	about, rest, _ := strings.Cut(rest, " ")
 	if verb == "same" {
