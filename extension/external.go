@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	_ Teller = (*external.Etcd)(nil)
-	_ Teller = (*external.Remote)(nil)
+	_ Watcher = (*external.Etcd)(nil)
+	_ Watcher = (*external.Remote)(nil)
 )
 
 // Etcd is an etcd for the objects of one kind, besides the server's own.

@@ -12,13 +12,13 @@ import (
 )
 
 // Storage stores the objects of a kind. It is their source of truth. The server keeps a copy, in the order in which it
-// learns of changes, and serves all reads and watches from it. So a Storage needs no revisions, no watches and no
+// receives changes, and serves all reads and watches from it. So a Storage needs no revisions, no watches and no
 // selectors.
 //
 // A write goes to the Storage first, and fails if the Storage refuses it. One server at a time writes through a
-// Storage. The server finds other programs' changes by Kind.Poll, or at once if the Storage is a Teller. If the Storage
-// detects that another program has changed an object meanwhile, it refuses a write of the object with ErrConflict. The
-// server closes a Storage that is an io.Closer when it stops.
+// Storage. The server finds other programs' changes by Kind.Poll, or at once if the Storage is a Watcher. If the
+// Storage detects that another program has changed an object meanwhile, it refuses a write of the object with
+// ErrConflict. The server closes a Storage that is an io.Closer when it stops.
 type Storage interface {
 	// List returns all objects, of all namespaces, in any order. They have at least metadata.name, and
 	// metadata.namespace if the kind has namespaces. The server fills in missing values of apiVersion, kind, uid,
@@ -32,8 +32,8 @@ type Storage interface {
 	Write(ctx context.Context, old, now *unstructured.Unstructured) error
 }
 
-// Teller is a Storage that reports changes: the server serves other programs' writes at once, without Kind.Poll.
-type Teller interface {
+// Watcher is a Storage that reports changes: the server serves other programs' writes at once, without Kind.Poll.
+type Watcher interface {
 	Storage
 	// Get returns the current state of one object, or nil.
 	Get(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error)

@@ -21,7 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
-	"github.com/bowsprit/bowsprit/internal/verb/keeper"
+	"github.com/bowsprit/bowsprit/internal/verb/primary"
 )
 
 // Part is an optional piece of the server. All functions may be nil.
@@ -78,8 +78,8 @@ type Handlers struct {
 	Guards map[string]verb.Guard
 	// Limits check which fields of an object the user of an update may change.
 	Limits map[string]verb.Limit
-	// Keepers store the objects of kinds outside of the log, by the kind's prefix in the store.
-	Keepers map[string]keeper.Keeper
+	// Primaries store the objects of kinds outside of the log, by the kind's prefix in the store.
+	Primaries map[string]primary.Store
 	// Updated are called after each written update.
 	Updated map[string]func(old, now object.Object)
 	// TokenUsed records that the token of a secret was used on a day, "2006-01-02", UTC. It is called for each once a
@@ -156,7 +156,7 @@ func (all *Handlers) Merge(h Handlers) (taken []string) {
 	merge(&all.Guards, h.Guards, &taken)
 	merge(&all.Limits, h.Limits, &taken)
 	merge(&all.Updated, h.Updated, &taken)
-	merge(&all.Keepers, h.Keepers, &taken)
+	merge(&all.Primaries, h.Primaries, &taken)
 	switch {
 	case all.TokenUsed == nil:
 		all.TokenUsed = h.TokenUsed

@@ -9,7 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
-	"github.com/bowsprit/bowsprit/internal/verb/keeper"
+	"github.com/bowsprit/bowsprit/internal/verb/primary"
 )
 
 // The verbs write objects to the store only by the functions of this file: put, erase and overwrite.
@@ -68,8 +68,8 @@ func (w *write) dryCommit(ctx context.Context, stored codec.Stored) (*Result, er
 	return w.dryResult(ctx, stored)
 }
 
-// put writes the encoded object and the changes of its records, in its keeper and then in one transaction, and returns
-// the revision of the transaction.
+// put writes the encoded object and the changes of its records, in its primary store and then in one transaction, and
+// returns the revision of the transaction.
 func (w *write) put(ctx context.Context, stored codec.Stored) (int64, error) {
 	raw, err := w.encoder.persisted(ctx, w.call, w.name, stored)
 	if err != nil {
@@ -79,11 +79,11 @@ func (w *write) put(ctx context.Context, stored codec.Stored) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	change := keeper.Change{Namespace: w.call.Namespace, Name: w.name, Now: stored.JSON}
+	change := primary.Change{Namespace: w.call.Namespace, Name: w.name, Now: stored.JSON}
 	if w.entry != nil {
 		change.Revision = w.entry.Revision
 	}
-	revision, err := w.keepers.Write(ctx, w.View().Collection(w.call.Resource.Prefix), change, func() (int64, error) {
+	revision, err := w.primaries.Write(ctx, w.View().Collection(w.call.Resource.Prefix), change, func() (int64, error) {
 		if w.entry == nil {
 			return w.putNew(ctx, raw, records.also)
 		}
@@ -132,8 +132,8 @@ func (v *Verbs) erase(ctx context.Context, c *Call, obj object.Object, revision 
 	if err != nil {
 		return 0, err
 	}
-	change := keeper.Change{Namespace: c.Namespace, Name: c.Name, Revision: revision}
-	gone, err := v.keepers.Write(ctx, v.View().Collection(c.Resource.Prefix), change, func() (int64, error) {
+	change := primary.Change{Namespace: c.Namespace, Name: c.Name, Revision: revision}
+	gone, err := v.primaries.Write(ctx, v.View().Collection(c.Resource.Prefix), change, func() (int64, error) {
 		return v.store.With(store.Options{Also: records.also}).Delete(ctx, c.Key(c.Name), revision)
 	})
 	return gone, records.end(ctx, err)

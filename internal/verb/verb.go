@@ -27,7 +27,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb/call"
 	"github.com/bowsprit/bowsprit/internal/verb/corrupt"
-	"github.com/bowsprit/bowsprit/internal/verb/keeper"
+	"github.com/bowsprit/bowsprit/internal/verb/primary"
 	"github.com/bowsprit/bowsprit/internal/verb/read"
 )
 
@@ -82,8 +82,8 @@ type Config struct {
 	Guards map[string]Guard
 	// Limits check updates of kinds that some users may change only in part: "resourceclaims.resource.k8s.io/status".
 	// Optional.
-	Limits  map[string]Limit
-	Keepers keeper.Keepers // for kinds with another primary store; optional
+	Limits    map[string]Limit
+	Primaries primary.Stores // for kinds with another primary store; optional
 	// Authorizer decides whether an update or apply may create a missing object. Nil allows it.
 	Authorizer authz.Authorizer
 	// Now, NewUID and NewSuffix (the random end of a generated name) are injected so that tests are deterministic.
@@ -123,7 +123,7 @@ type Verbs struct {
 	guards    map[string]Guard
 	limits    map[string]Limit
 	hooks     map[string]func(old, now object.Object)
-	keepers   keeper.Keepers
+	primaries primary.Stores
 	newSuffix func() string
 	log       *slog.Logger
 }
@@ -149,7 +149,7 @@ func New(c Config) *Verbs {
 		sequences: &sequences{store: c.Store},
 		encoder:   &encoder{Reader: r, store: c.Store, storing: c.Storing, cipher: c.Cipher},
 		answers:   c.Answers, actions: c.Actions, guards: c.Guards, limits: c.Limits,
-		hooks: c.Updated, keepers: c.Keepers, newSuffix: c.NewSuffix, log: c.Log,
+		hooks: c.Updated, primaries: c.Primaries, newSuffix: c.NewSuffix, log: c.Log,
 	}
 	v.allocations = &allocations{
 		Reader: r, store: c.Store, allocators: c.Allocators, encoder: v.encoder, tracker: v.tracker, log: c.Log,

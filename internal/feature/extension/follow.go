@@ -19,7 +19,7 @@ const (
 	followAgainMost  = 30 * time.Second
 )
 
-// changes is the stream of changes of a Teller, until it is ended.
+// changes is the stream of changes of a Watcher, until it is ended.
 type changes struct {
 	events iter.Seq2[types.NamespacedName, error]
 	end    context.CancelFunc
@@ -42,7 +42,7 @@ func (k *storedKind) start(ctx context.Context, h *part.Host) error {
 		end()
 		return fmt.Errorf("storage of %s: %w", k.resource.Resource, err)
 	}
-	if k.teller == nil {
+	if k.watcher == nil {
 		end()
 	} else {
 		h.Background(func(ctx context.Context) error {
@@ -60,8 +60,8 @@ func (k *storedKind) start(ctx context.Context, h *part.Host) error {
 // subscribe opens the storage's stream of changes, if it has one, and then lists it, so that no change is missed.
 func (k *storedKind) subscribe(ctx context.Context) (c changes, err error) {
 	ctx, c.end = context.WithCancel(ctx)
-	if k.teller != nil {
-		c.events, err = k.teller.Changes(ctx)
+	if k.watcher != nil {
+		c.events, err = k.watcher.Changes(ctx)
 	}
 	if err == nil {
 		err = k.sync(ctx)
@@ -120,7 +120,7 @@ func (k *storedKind) take(ctx context.Context, c changes) error {
 func (k *storedKind) refresh(ctx context.Context, name types.NamespacedName) error {
 	key := keyOf(name.Namespace, name.Name)
 	defer k.lock(key)()
-	obj, err := k.teller.Get(ctx, name.Namespace, name.Name)
+	obj, err := k.watcher.Get(ctx, name.Namespace, name.Name)
 	if err != nil {
 		return err
 	}

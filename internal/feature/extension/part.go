@@ -9,14 +9,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/verb"
-	outer "github.com/bowsprit/bowsprit/internal/verb/keeper"
+	"github.com/bowsprit/bowsprit/internal/verb/primary"
 )
 
 // Part adds kinds to a server. It returns an error if one of them is invalid.
 func Part(kinds []*Kind) (part.Part, error) {
 	p := part.Part{Name: "extension"}
 	connections := map[string]rest.Connection{}
-	keepers := map[string]*storedKind{}
+	stored := map[string]*storedKind{}
 	seen := map[string]bool{}
 	for _, k := range kinds {
 		r, err := k.Resource()
@@ -28,7 +28,7 @@ func Part(kinds []*Kind) (part.Part, error) {
 		}
 		seen[r.Qualified()] = true
 		if k.Storage != nil {
-			keepers[r.Prefix] = newStoredKind(k, r)
+			stored[r.Prefix] = newStoredKind(k, r)
 		}
 		for name, path := range k.Paths {
 			connections[r.Qualified()+"/"+name] = connection(path)
@@ -43,15 +43,15 @@ func Part(kinds []*Kind) (part.Part, error) {
 		return resources
 	}
 	p.Handlers = func(*part.Host) part.Handlers {
-		h := part.Handlers{Connections: connections, Keepers: map[string]outer.Keeper{}}
-		for prefix, k := range keepers {
-			h.Keepers[prefix] = k
+		h := part.Handlers{Connections: connections, Primaries: map[string]primary.Store{}}
+		for prefix, k := range stored {
+			h.Primaries[prefix] = k
 		}
 		return h
 	}
-	if len(keepers) > 0 {
+	if len(stored) > 0 {
 		p.Start = func(ctx context.Context, h *part.Host) error {
-			for _, k := range keepers {
+			for _, k := range stored {
 				if err := k.start(ctx, h); err != nil {
 					return err
 				}

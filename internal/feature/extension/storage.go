@@ -21,7 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
-	outer "github.com/bowsprit/bowsprit/internal/verb/keeper"
+	"github.com/bowsprit/bowsprit/internal/verb/primary"
 )
 
 // Storage stores the objects of a kind outside of the server's own store. The public package documents its contract.
@@ -30,8 +30,8 @@ type Storage interface {
 	Write(ctx context.Context, old, now *unstructured.Unstructured) error
 }
 
-// Teller is a Storage with a stream of changes.
-type Teller interface {
+// Watcher is a Storage with a stream of changes.
+type Watcher interface {
 	Storage
 	Get(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error)
 	Changes(ctx context.Context) (iter.Seq2[types.NamespacedName, error], error)
@@ -46,11 +46,11 @@ var errElsewhere = errors.New("the object has been modified where it is kept; pl
 // storedKind writes through to a Storage, and applies changes by others to the log.
 //
 // The lock of an object is held during the write to the storage and then to the log, so both end with the same change.
-// A list that began before a write of an object is outdated for this object, and is ignored for it. A Teller reports
-// only that an object has changed: keeper reads the object under the lock, so the log never goes backwards.
+// A list that began before a write of an object is outdated for this object, and is ignored for it. A Watcher reports
+// only that an object has changed: the server reads the object under the lock, so the log never goes backwards.
 type storedKind struct {
 	storage  Storage
-	teller   Teller // storage, if it has a stream of changes
+	watcher  Watcher // storage, if it has a stream of changes
 	resource catalog.GroupResource
 	prefix   string
 	poll     time.Duration
@@ -73,7 +73,7 @@ func newStoredKind(k *Kind, r *catalog.Resource) *storedKind {
 		storage: k.Storage, poll: k.Poll, prefix: r.Prefix, seed: maphash.MakeSeed(),
 		resource: catalog.GroupResource{Group: r.Group, Resource: r.Plural},
 	}
-	out.teller, _ = k.Storage.(Teller)
+	out.watcher, _ = k.Storage.(Watcher)
 	out.mu.versions = map[string]string{}
 	return out
 }
@@ -84,8 +84,8 @@ func (k *storedKind) lock(key string) (unlock func()) {
 	return l.Unlock
 }
 
-// Write implements Keeper of package verb/keeper.
-func (k *storedKind) Write(ctx context.Context, w outer.Change, commit func() (int64, error)) (int64, error) {
+// Write implements primary.Store.
+func (k *storedKind) Write(ctx context.Context, w primary.Change, commit func() (int64, error)) (int64, error) {
 	reached := false // the storage has the change
 	revision, err := k.write(ctx, w, func() (int64, error) {
 		reached = true
@@ -118,7 +118,7 @@ func (k *storedKind) repair(ctx context.Context, name string) {
 // repairLimit bounds a repair.
 const repairLimit = 30 * time.Second
 
-func (k *storedKind) write(ctx context.Context, w outer.Change, commit func() (int64, error)) (int64, error) {
+func (k *storedKind) write(ctx context.Context, w primary.Change, commit func() (int64, error)) (int64, error) {
 	key := keyOf(w.Namespace, w.Name)
 	defer k.lock(key)()
 	// The log decides which write is first. The later one has changed nothing.

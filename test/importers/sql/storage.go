@@ -37,7 +37,7 @@ CREATE TRIGGER IF NOT EXISTS ships_gone AFTER DELETE ON ships
 // Storage stores ships in a table.
 type Storage struct{ db *sql.DB }
 
-var _ extension.Teller = (*Storage)(nil)
+var _ extension.Watcher = (*Storage)(nil)
 
 // Open opens a database, and creates missing tables.
 func Open(file string) (*Storage, error) {
@@ -74,7 +74,7 @@ func (s *Storage) List(ctx context.Context) iter.Seq2[*unstructured.Unstructured
 	}
 }
 
-// Get implements extension.Teller.
+// Get implements extension.Watcher.
 func (s *Storage) Get(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
 	all, err := s.read(ctx, columns+"WHERE namespace = ? AND name = ?", namespace, name)
 	if err != nil || len(all) == 0 {
@@ -162,7 +162,7 @@ func changed(result sql.Result, err error) error {
 // lookEvery is the interval between reads of the list of changes.
 const lookEvery = 50 * time.Millisecond
 
-// Changes implements extension.Teller.
+// Changes implements extension.Watcher.
 func (s *Storage) Changes(ctx context.Context) (iter.Seq2[types.NamespacedName, error], error) {
 	var seen int64
 	if err := s.db.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM changes").Scan(&seen); err != nil {

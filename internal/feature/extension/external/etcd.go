@@ -33,7 +33,7 @@ type Etcd struct {
 // NewEtcd returns the storage. It connects at its first use.
 func NewEtcd(c store.Config) *Etcd { return &Etcd{config: c} }
 
-var _ kinds.Teller = (*Etcd)(nil)
+var _ kinds.Watcher = (*Etcd)(nil)
 
 // open returns the store, connected.
 func (e *Etcd) open(ctx context.Context) (*store.Store, error) {
@@ -93,7 +93,7 @@ func (e *Etcd) List(ctx context.Context) iter.Seq2[*unstructured.Unstructured, e
 	}
 }
 
-// Get implements kinds.Teller.
+// Get implements kinds.Watcher.
 func (e *Etcd) Get(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
 	s, err := e.open(ctx)
 	if err != nil {
@@ -140,7 +140,7 @@ func (e *Etcd) Write(ctx context.Context, old, now *unstructured.Unstructured) e
 	return err
 }
 
-// Changes implements kinds.Teller.
+// Changes implements kinds.Watcher.
 func (e *Etcd) Changes(ctx context.Context) (iter.Seq2[types.NamespacedName, error], error) {
 	s, err := e.open(ctx)
 	if err != nil {

@@ -35,7 +35,7 @@ type Remote struct {
 	Save      func(obj, there *unstructured.Unstructured) error
 }
 
-var _ kinds.Teller = (*Remote)(nil)
+var _ kinds.Watcher = (*Remote)(nil)
 
 // ours is an annotation on remote objects with the local metadata that the remote server does not store itself.
 const ours = "extension.bowsprit.dev/metadata"
@@ -79,7 +79,7 @@ func (r *Remote) List(ctx context.Context) iter.Seq2[*unstructured.Unstructured,
 	}
 }
 
-// Get implements kinds.Teller.
+// Get implements kinds.Watcher.
 func (r *Remote) Get(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
 	there, err := r.objects(namespace).Get(ctx, r.Prefix+name, metav1.GetOptions{})
 	switch {
@@ -142,7 +142,7 @@ func same(a, b any) bool {
 	return string(x) == string(y)
 }
 
-// Changes implements kinds.Teller.
+// Changes implements kinds.Watcher.
 func (r *Remote) Changes(ctx context.Context) (iter.Seq2[types.NamespacedName, error], error) {
 	o := metav1.ListOptions{Limit: 1, LabelSelector: r.selector()}
 	list, err := r.objects("").List(ctx, o)

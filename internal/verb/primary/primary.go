@@ -1,9 +1,9 @@
-// Package keeper defines the interface to kinds whose objects have another primary store than the log.
+// Package primary defines the interface to kinds that store their objects outside of the log.
 //
-// The log holds these objects too, in the order in which this server has learned of them, and serves all reads; the
-// Keeper holds the authoritative state. The commit and erase functions of package verb write through Keepers. Keepers
-// do not change after construction, and are safe for concurrent use.
-package keeper
+// The log holds these objects too, in the order in which this server received them, and serves all reads; the primary
+// store holds the authoritative state. The commit and erase functions of package verb write through Stores. Stores do
+// not change after construction, and are safe for concurrent use.
+package primary
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Keeper is the primary store of a kind.
-type Keeper interface {
+// Store is the primary store of a kind.
+type Store interface {
 	// Write makes a change in the primary store, and then calls commit, which writes the change to the log. It returns
 	// the result of commit, or the reason why the change is impossible.
 	Write(ctx context.Context, c Change, commit func() (int64, error)) (int64, error)
@@ -27,20 +27,20 @@ type Change struct {
 	Old, Now []byte
 }
 
-// Keepers are a server's keepers, keyed by the prefixes of their kinds.
-type Keepers map[string]Keeper
+// Stores are a server's primary stores, keyed by the prefixes of their kinds.
+type Stores map[string]Store
 
-// Write commits a change of an object in a collection, first in its keeper, if it has one.
-func (k Keepers) Write(
+// Write commits a change of an object in a collection, first in the primary store of the kind, if it has one.
+func (s Stores) Write(
 	ctx context.Context, in *watchcache.Collection, c Change, commit func() (int64, error),
 ) (int64, error) {
-	keeper := k[in.Prefix()]
-	if keeper == nil {
+	store := s[in.Prefix()]
+	if store == nil {
 		return commit()
 	}
-	// If the entry has another revision, Old stays nil and the keeper reports the conflict.
+	// If the entry has another revision, Old stays nil and the store reports the conflict.
 	if e := in.Snapshot().Get(c.Namespace, c.Name); e != nil && e.Revision == c.Revision {
 		c.Old = e.JSON()
 	}
-	return keeper.Write(ctx, c, commit)
+	return store.Write(ctx, c, commit)
 }
