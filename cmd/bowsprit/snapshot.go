@@ -91,7 +91,7 @@ func save(ctx context.Context, out io.Writer, file string, from saveFlags) error
 	}
 	fmt.Fprintf(out, "Saved %s: %d keys at revision %d, %d bytes, checked.\n", file, info.Keys, info.Revision,
 		info.Size)
-	if err := info.Format.Known(file); err != nil {
+	if err := info.Format.Check(file); err != nil {
 		fmt.Fprintf(out, "This program cannot restore it: %v.\n", err)
 	}
 	return nil

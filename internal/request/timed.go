@@ -42,8 +42,8 @@ func (c *Timed) End() (late bool) {
 	return errors.Is(err, context.DeadlineExceeded)
 }
 
-// Awaited reports whether a caller has used Done, and may still wait for it.
-func (c *Timed) Awaited() bool {
+// Pending reports whether a caller has called Done and may still wait for it.
+func (c *Timed) Pending() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.timer != nil

@@ -12,7 +12,7 @@ func (s *Server) serveDeleteCollection(w http.ResponseWriter, r *http.Request, c
 	if err != nil {
 		return err
 	}
-	listed, err := listOptions(r.URL.Query())
+	opts, err := listOptions(r.URL.Query())
 	if err != nil {
 		return err
 	}
@@ -20,11 +20,11 @@ func (s *Server) serveDeleteCollection(w http.ResponseWriter, r *http.Request, c
 	if err != nil {
 		return err
 	}
-	if corrupt.Asked(options) {
+	if corrupt.Requested(options) {
 		return invalidOptions("DeleteOptions", corrupt.NotInCollections())
 	}
 	verb.WarnDependents(r.Context(), c, options)
-	page, err := s.verbs.List(r.Context(), c, listed)
+	page, err := s.verbs.List(r.Context(), c, opts)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (v *Verbs) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*R
 			return nil, apierrors.NewForbidden(c.GroupResource(), c.Name, errors.New(why))
 		}
 	}
-	if v.UnsafeDeletion() && corrupt.Asked(&o) {
+	if v.UnsafeDeletion() && corrupt.Requested(&o) {
 		return v.deleteUnreadable(ctx, c)
 	}
 	w := v.begin(c, o.DryRun)

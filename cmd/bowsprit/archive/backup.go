@@ -118,7 +118,7 @@ func save(ctx context.Context, file, version string, flags backupFlags, p *progr
 		return nil, err
 	}
 	m.Revision, m.Keys, m.DataFormat = info.Revision, info.Keys, info.Format.Format
-	if err := info.Format.Known("the data of the server"); err != nil {
+	if err := info.Format.Check("the data of the server"); err != nil {
 		return nil, err
 	}
 	if flags.kubeconfig == "" {

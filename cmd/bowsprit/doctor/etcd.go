@@ -25,7 +25,7 @@ func (e *examination) etcd(ctx context.Context) {
 		e.add("etcd", Problem, "correct --etcd-cafile, --etcd-certfile and --etcd-keyfile", "%v", err)
 		return
 	}
-	asked := false
+	checked := false
 	for _, server := range s.EtcdServers {
 		server = strings.TrimSuffix(server, "/")
 		answer, body, err := get(ctx, client, server+"/health")
@@ -37,8 +37,8 @@ func (e *examination) etcd(ctx context.Context) {
 				answer.Status, strings.TrimSpace(body))
 		default:
 			e.add("etcd", OK, "", "%s is healthy", server)
-			if !asked {
-				asked = true
+			if !checked {
+				checked = true
 				e.etcdFormat(ctx, client, server)
 			}
 		}
@@ -64,7 +64,7 @@ func (e *examination) etcdFormat(ctx context.Context, client *http.Client, serve
 	}
 	mark, err := format.Parse(found.KVs[0].Value)
 	if err == nil {
-		err = mark.Known("the data in etcd below " + e.Settings.EtcdPrefix)
+		err = mark.Check("the data in etcd below " + e.Settings.EtcdPrefix)
 	}
 	e.format(mark, err)
 }

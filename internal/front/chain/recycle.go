@@ -16,7 +16,7 @@ func (c *Chain) newExchange() *exchange {
 // server. Code that waits with a context calls Done, so an exchange whose Done was called is not recycled. Nor are
 // exchanges that ended abnormally, and exchanges of writes, whose seats may stay in use for a while (flow.Ticket).
 func (x *exchange) recycle() {
-	if !x.scope.Over || x.info.Mutating() || x.ctx == nil || x.memory.timed.Awaited() || x.code == 0 || x.conn != nil ||
+	if !x.scope.Over || x.info.Mutating() || x.ctx == nil || x.memory.timed.Pending() || x.code == 0 || x.conn != nil ||
 		x.stopRead != nil || x.chain.config.Tracer != nil {
 		return
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Census is a prometheus.Collector.
-type Census struct {
+// StoredObjects collects the metrics of the stored objects: their number, size and events, by kind.
+type StoredObjects struct {
 	Catalog *catalog.Catalog
 	View    *watchcache.View
 	// Size returns how large the store's database is, in bytes.
@@ -43,7 +43,7 @@ var (
 )
 
 // Describe names the metrics.
-func (c Census) Describe(ch chan<- *prometheus.Desc) {
+func (c StoredObjects) Describe(ch chan<- *prometheus.Desc) {
 	ch <- objects
 	ch <- byName
 	ch <- sizeBytes
@@ -55,7 +55,7 @@ func (c Census) Describe(ch chan<- *prometheus.Desc) {
 }
 
 // Collect counts the stored objects. Kinds that share their objects (events) count once, under their stored name.
-func (c Census) Collect(ch chan<- prometheus.Metric) {
+func (c StoredObjects) Collect(ch chan<- prometheus.Metric) {
 	kinds := c.Catalog.Snapshot()
 	kinds.Resources(func(r *catalog.Resource) {
 		if r.Prefix == "" || kinds.ByPrefix(r.Prefix) != r {

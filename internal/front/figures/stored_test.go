@@ -16,9 +16,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// TestCensus counts the objects in a store: kinds that share their objects count once, and kinds without objects
+// TestStoredObjects counts the objects in a store: kinds that share their objects count once, and kinds without objects
 // appear.
-func TestCensus(t *testing.T) {
+func TestStoredObjects(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	st, err := store.Open(t.Context(),
@@ -41,7 +41,7 @@ func TestCensus(t *testing.T) {
 	}
 	var broken error
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(Census{Catalog: catalog.New(kinds.Resources()...), View: view,
+	registry.MustRegister(StoredObjects{Catalog: catalog.New(kinds.Resources()...), View: view,
 		Size: func(context.Context) (int64, error) { return 4096, broken }})
 	figures := gather(t, registry)
 	for name, want := range map[string]float64{

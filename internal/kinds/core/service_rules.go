@@ -151,7 +151,7 @@ func clusterIPs(val *rule.Validation, spec object.Object, path *field.Path) {
 			}
 			continue
 		}
-		errs := val.IP(at.Index(i), ip, val.Kept("clusterIPs", rule.TextsAt("spec", "clusterIPs")))
+		errs := val.IP(at.Index(i), ip, val.OldValues("clusterIPs", rule.TextsAt("spec", "clusterIPs")))
 		broken = broken || len(errs) > 0
 		val.Errs = append(val.Errs, errs...)
 	}
@@ -198,7 +198,7 @@ func ipFamilies(val *rule.Validation, spec object.Object, path *field.Path) {
 
 func checkExternalIP(val *rule.Validation, p rule.Value) {
 	ip, _ := p.New.(string)
-	errs := val.IP(p.Path, ip, val.Kept("externalIPs", rule.TextsAt("spec", "externalIPs")))
+	errs := val.IP(p.Path, ip, val.OldValues("externalIPs", rule.TextsAt("spec", "externalIPs")))
 	if len(errs) > 0 {
 		val.Errs = append(val.Errs, errs...)
 		return

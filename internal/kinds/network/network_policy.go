@@ -44,14 +44,14 @@ func defaultNetworkPolicy(obj object.Object) {
 }
 
 func warnNetworkPolicy(w *rule.Warnings) {
-	for _, way := range [][2]string{{"ingress", "from"}, {"egress", "to"}} {
-		for i, traffic := range rule.Objects(object.Map(w.Obj, "spec")[way[0]]) {
-			for k, peer := range rule.Objects(traffic[way[1]]) {
+	for _, direction := range [][2]string{{"ingress", "from"}, {"egress", "to"}} {
+		for i, traffic := range rule.Objects(object.Map(w.Obj, "spec")[direction[0]]) {
+			for k, peer := range rule.Objects(traffic[direction[1]]) {
 				block := object.Map(peer, "ipBlock")
 				if block == nil {
 					continue
 				}
-				path := field.NewPath("spec", way[0]).Index(i).Child(way[1]).Index(k).Child("ipBlock")
+				path := field.NewPath("spec", direction[0]).Index(i).Child(direction[1]).Index(k).Child("ipBlock")
 				w.CIDR(path.Child("cidr"), object.String(block, "cidr"))
 				for n, except := range rule.Strings(block["except"]) {
 					w.CIDR(path.Child("except").Index(n), except)
@@ -122,7 +122,7 @@ func ipBlock(val *rule.Validation, block object.Object, path *field.Path) {
 		val.Required(path.Child("cidr"), "")
 		return
 	}
-	had := val.Kept("ipBlock", func(old object.Object) []string { return blocksOf(object.Map(old, "spec")) })
+	had := val.OldValues("ipBlock", func(old object.Object) []string { return blocksOf(object.Map(old, "spec")) })
 	val.Errs = append(val.Errs, val.CIDR(path.Child("cidr"), cidr, had)...)
 	_, whole, err := netutils.ParseCIDRSloppy(cidr)
 	if err != nil {

@@ -36,7 +36,7 @@ func CheckReachableIP(val *Validation, s string, path *field.Path) {
 const StrictAddresses = "StrictIPCIDRValidation"
 
 // IP returns the errors in an address, in a field from before StrictAddresses. Addresses in had, which the object has
-// already, are always valid; see Kept.
+// already, are always valid; see OldValues.
 func (val *Validation) IP(path *field.Path, s string, had sets.Set[string]) field.ErrorList {
 	if had.Has(s) {
 		return nil
@@ -52,23 +52,23 @@ func (val *Validation) CIDR(path *field.Path, s string, had sets.Set[string]) fi
 	return validation.IsValidCIDRForLegacyField(path, s, !val.Lacks(StrictAddresses), nil)
 }
 
-// Kept returns the values that the old object has in a place, which values lists. It calls values once for a place.
-func (val *Validation) Kept(place string, values func(old object.Object) []string) sets.Set[string] {
+// OldValues returns the values of the old object at path, as values lists them. It calls values once for each path.
+func (val *Validation) OldValues(path string, values func(old object.Object) []string) sets.Set[string] {
 	if val.Old == nil {
 		return nil
 	}
-	set, ok := val.kept[place]
+	set, ok := val.oldValues[path]
 	if !ok {
 		set = sets.New(values(val.Old)...)
-		if val.kept == nil {
-			val.kept = map[string]sets.Set[string]{}
+		if val.oldValues == nil {
+			val.oldValues = map[string]sets.Set[string]{}
 		}
-		val.kept[place] = set
+		val.oldValues[path] = set
 	}
 	return set
 }
 
-// TextsAt returns a function for Kept: the texts of the list at a path.
+// TextsAt returns a function for OldValues: the texts of the list at a path.
 func TextsAt(parent, name string) func(old object.Object) []string {
 	return func(old object.Object) []string { return Strings(object.Map(old, parent)[name]) }
 }
@@ -76,7 +76,7 @@ func TextsAt(parent, name string) func(old object.Object) []string {
 // CheckLoadBalancerAddress validates the ingress point of a load balancer: an address or a name.
 func CheckLoadBalancerAddress(val *Validation, in object.Object, path *field.Path) {
 	if ip := object.String(in, "ip"); ip != "" {
-		had := val.Kept("ingress", func(old object.Object) (ips []string) {
+		had := val.OldValues("ingress", func(old object.Object) (ips []string) {
 			for _, e := range Objects(object.Map(old, "status", "loadBalancer")["ingress"]) {
 				ips = append(ips, object.String(e, "ip"))
 			}

@@ -25,8 +25,8 @@ type Validation struct {
 	lacked []string
 	// breaks are the rules that obj violates, broke the ones that old violated; nil until a rule asks. See Excused.
 	breaks, broke map[Exception]bool
-	// kept are the values that old has in a place, see Kept.
-	kept map[string]sets.Set[string]
+	// oldValues caches the results of OldValues by path.
+	oldValues map[string]sets.Set[string]
 }
 
 // lookEvery is the number of values between two checks of the context: so few that even the most expensive function

@@ -31,7 +31,7 @@ import (
 func serverMetrics(c *config.Config) part.Part {
 	return part.Part{Name: "server metrics", Collectors: func(h *part.Host) []prometheus.Collector {
 		return append(figures.Build(version.OfServer(config.Emulated(&c.Emulation)), gates(c)),
-			figures.Census{Catalog: h.Catalog, View: h.View, Size: h.Store.Size})
+			figures.StoredObjects{Catalog: h.Catalog, View: h.View, Size: h.Store.Size})
 	}}
 }
 
@@ -145,12 +145,12 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 func snapshots() part.Part {
 	return part.Part{Name: "snapshots", Pages: func(h *part.Host) map[string]front.Handler {
 		return map[string]front.Handler{backup.Path: func(w http.ResponseWriter, r *http.Request, _ *request.Info,
-			who user.Info) {
+			u user.Info) {
 			if r.Method != http.MethodGet {
 				methodNotAllowed(w, r)
 				return
 			}
-			if err := mayReadAll(r.Context(), h.Authorizer, who); err != nil {
+			if err := mayReadAll(r.Context(), h.Authorizer, u); err != nil {
 				codec.WriteError(w, r, err)
 				return
 			}

@@ -28,7 +28,7 @@ func ReadFormat(dir string) (format.Mark, error) {
 		return m, fmt.Errorf("%s contains no format: restore it, or write {\"format\":%d} into it if no "+
 			"later version of bowsprit was started here", filepath.Join(dir, formatFile), format.Current)
 	}
-	if err := m.Known(dir); err != nil {
+	if err := m.Check(dir); err != nil {
 		return m, fmt.Errorf("%w, or restore a backup from before the upgrade into another directory", err)
 	}
 	return m, nil

@@ -51,8 +51,8 @@ func (m Mark) Text() []byte {
 	return data
 }
 
-// Known returns ErrNewer if this program does not know the format. The argument describes the data.
-func (m Mark) Known(noun string) error {
+// Check returns ErrNewer if this program does not know the format. The argument describes the data.
+func (m Mark) Check(noun string) error {
 	if m.Format <= Current {
 		return nil
 	}

@@ -15,8 +15,8 @@ func (s *Store) Tick(ctx context.Context) error { return s.tick(ctx) }
 // LookAtFormat looks at the format mark.
 func (s *Store) LookAtFormat(ctx context.Context) error { return s.lookAtFormat(ctx) }
 
-// Beside returns a store on the same backend, with another prefix.
-func (s *Store) Beside(prefix string) *Store {
+// WithPrefix returns a store on the same backend with another prefix.
+func (s *Store) WithPrefix(prefix string) *Store {
 	return &Store{
 		prefix: prefix, backend: s.backend, shared: s.shared, log: s.log, leases: newLeases(),
 		background: background{done: make(chan struct{})},

@@ -65,7 +65,7 @@ func (s *Store) tryMark(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, fmt.Errorf("%s in etcd: %w", s.formatKey(), err)
 		}
-		if err := written.Known("the data in etcd below " + s.prefix); err != nil {
+		if err := written.Check("the data in etcd below " + s.prefix); err != nil {
 			return false, err
 		}
 		revision = there.Keys[0].ModRevision

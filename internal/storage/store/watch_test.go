@@ -132,7 +132,7 @@ func TestWatchProgress(t *testing.T) {
 	t.Parallel()
 	forEachMode(t, func(t *testing.T, s *store.Store) {
 		ctx := etcdtest.Context(t)
-		other := s.Beside("/other/")
+		other := s.WithPrefix("/other/")
 		start, err := s.Revision(ctx)
 		if err != nil {
 			t.Fatal(err)

@@ -119,16 +119,16 @@ func (e *Entry) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
 // Cached returns the bytes cached by Encoded for this key, or nil.
 func (e *Entry) Cached(key any) []byte { return e.encoded.cached(key) }
 
-// Kept returns the last argument of Keep, or nil. It is also nil once another entry has replaced this one.
-func (e *Entry) Kept() any {
-	if kept := e.object.Load(); kept != nil {
-		return *kept
+// Decoded returns the object of CacheDecoded, or nil. It is also nil once another entry has replaced this one.
+func (e *Entry) Decoded() any {
+	if obj := e.object.Load(); obj != nil {
+		return *obj
 	}
 	return nil
 }
 
-// Keep caches the decoded object in the form that frequent readers need. The object is shared: read only.
-func (e *Entry) Keep(obj any) { e.object.Store(&obj) }
+// CacheDecoded caches the decoded object in the form that frequent readers need. The object is shared: read only.
+func (e *Entry) CacheDecoded(obj any) { e.object.Store(&obj) }
 
 // newEntry makes an entry from JSON; rest is the key below the collection's prefix. Keys may have any order, and there
 // may be whitespace. A value other than an object with metadata is an error.

@@ -198,8 +198,8 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// TestKept checks that an entry's kept value lasts until another entry replaces it.
-func TestKept(t *testing.T) {
+// TestCacheDecoded checks that an entry's decoded object lasts until another entry replaces it.
+func TestCacheDecoded(t *testing.T) {
 	t.Parallel()
 	v := New(nil, Options{})
 	put := func(rev int64) *Entry {
@@ -209,15 +209,15 @@ func TestKept(t *testing.T) {
 		return v.Collection("a.b/cs").Snapshot().Get("n", "o")
 	}
 	e := put(1)
-	if got := e.Kept(); got != nil {
+	if got := e.Decoded(); got != nil {
 		t.Errorf("%v is kept", got)
 	}
-	e.Keep(7)
-	if got := e.Kept(); got != 7 {
+	e.CacheDecoded(7)
+	if got := e.Decoded(); got != 7 {
 		t.Errorf("%v is kept", got)
 	}
-	if now := put(2); now.Kept() != nil || e.Kept() != nil {
-		t.Errorf("%v and %v are kept after a change", now.Kept(), e.Kept())
+	if now := put(2); now.Decoded() != nil || e.Decoded() != nil {
+		t.Errorf("%v and %v are cached after a change", now.Decoded(), e.Decoded())
 	}
 }
 

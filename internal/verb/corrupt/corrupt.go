@@ -24,8 +24,8 @@ const (
 	Verb = "unsafe-delete-ignore-read-errors"
 	// Option is the delete option that requests the deletion of an unreadable object.
 	Option = "ignoreStoreReadErrorWithClusterBreakingPotential"
-	// Listed is the number of objects that the error of a list names, as in Kubernetes.
-	Listed = 100
+	// MaxListed is the number of objects that the error of a list names, as in Kubernetes.
+	MaxListed = 100
 )
 
 // Texts words errors.
@@ -36,8 +36,8 @@ type Texts struct {
 	Path func(key string) string
 }
 
-// Asked reports whether a deletion requests the removal of an unreadable object.
-func Asked(o *metav1.DeleteOptions) bool {
+// Requested reports whether a deletion requests the removal of an unreadable object.
+func Requested(o *metav1.DeleteOptions) bool {
 	ignore := o.IgnoreStoreReadErrorWithClusterBreakingPotential
 	return ignore != nil && *ignore
 }
@@ -88,7 +88,7 @@ func (t Texts) List(gr schema.GroupResource, entries []*watchcache.Entry) error 
 	}
 	var causes []metav1.StatusCause
 	for i, e := range entries {
-		if i == Listed {
+		if i == MaxListed {
 			causes = append(causes, metav1.StatusCause{
 				Type: metav1.CauseTypeTooMany, Message: "too many errors, the list is truncated",
 			})

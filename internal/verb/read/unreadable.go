@@ -47,7 +47,7 @@ func (r *Reader) readableFrom(
 			start.snapshot = sel.Snapshot(collection)
 		}
 	}
-	found = sel.Unreadable(start.snapshot, start.after, corrupt.Listed+1)
+	found = sel.Unreadable(start.snapshot, start.after, corrupt.MaxListed+1)
 	switch {
 	case len(found) == 0:
 		return start, nil

@@ -103,15 +103,15 @@ func (x *Index) ControlledBriefly(namespace, uid string, orphans bool) (out []*c
 // briefOf returns the brief of an entry's pod and caches it on the entry. It returns nil if a brief does not suffice,
 // or if the entry already caches the whole pod.
 func briefOf(e *watchcache.Entry) *brief {
-	switch kept := e.Kept().(type) {
+	switch decoded := e.Decoded().(type) {
 	case *corev1.Pod:
 		return nil
 	case *brief:
-		return kept
+		return decoded
 	}
 	b := newBrief(e)
 	if b != nil {
-		e.Keep(b)
+		e.CacheDecoded(b)
 	}
 	return b
 }

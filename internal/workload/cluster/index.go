@@ -80,7 +80,7 @@ func (x *Index) observe(events []*watchcache.Event) {
 		if ev = ev.Readable(); ev == nil {
 			continue
 		}
-		if o, ok := c.of[ev.Entry.Key()]; ok && (ev.Type == watchcache.Deleted || o != keeperOf(ev.Entry)) {
+		if o, ok := c.of[ev.Entry.Key()]; ok && (ev.Type == watchcache.Deleted || o != ownerKeyOf(ev.Entry)) {
 			c.remove(o, ev.Entry)
 		}
 		if ev.Type != watchcache.Deleted {
@@ -89,7 +89,7 @@ func (x *Index) observe(events []*watchcache.Event) {
 	}
 }
 
-func keeperOf(e *watchcache.Entry) ownerKey { return ownerKey{e.Namespace, Owner(e).UID} }
+func ownerKeyOf(e *watchcache.Entry) ownerKey { return ownerKey{e.Namespace, Owner(e).UID} }
 
 func byName(e *watchcache.Entry, name string) int { return strings.Compare(e.Name, name) }
 
@@ -105,7 +105,7 @@ func (c *owned) remove(o ownerKey, e *watchcache.Entry) {
 }
 
 func (c *owned) put(e *watchcache.Entry) {
-	o := keeperOf(e)
+	o := ownerKeyOf(e)
 	c.of[e.Key()] = o
 	at, there := slices.BinarySearchFunc(c.by[o], e.Name, byName)
 	if there {
@@ -199,8 +199,8 @@ func (k Kind[T, P]) Controlled(x *Index, namespace, uid string, orphans bool) (o
 // decode returns an entry's object without managedFields, and caches it. It returns nil for a nil or unreadable entry.
 func (k Kind[T, P]) decode(x *Index, e *watchcache.Entry) P {
 	obj := k.once(x, e)
-	if obj != nil && e.LastReadable().Kept() != any(obj) {
-		e.LastReadable().Keep(obj)
+	if obj != nil && e.LastReadable().Decoded() != any(obj) {
+		e.LastReadable().CacheDecoded(obj)
 	}
 	return obj
 }
@@ -218,8 +218,8 @@ func (k Kind[T, P]) once(x *Index, e *watchcache.Entry) P {
 	if e = e.LastReadable(); e == nil {
 		return nil
 	}
-	if kept, is := e.Kept().(P); is {
-		return kept
+	if decoded, is := e.Decoded().(P); is {
+		return decoded
 	}
 	obj := k.decodeFrom(&Cluster{Host: x.host}, e, e.Unmanaged()) // controllers do not read managedFields
 	if obj == nil {

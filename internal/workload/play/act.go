@@ -205,9 +205,9 @@ func (p *player) call(ctx context.Context, w write) (*verb.Call, error) {
 		Namespace: w.namespace, Resource: w.of.Plural, Subresource: w.subresource, Name: w.name,
 	}
 	if w.as != nil {
-		var asked *request.Info
-		u, asked = another(w.as.Username)
-		if err := authz.Require(ctx, p.Authorizer, p.User, asked); err != nil {
+		var info *request.Info
+		u, info = another(w.as.Username)
+		if err := authz.Require(ctx, p.Authorizer, p.User, info); err != nil {
 			return nil, err
 		}
 	}
@@ -227,13 +227,13 @@ func (p *player) call(ctx context.Context, w write) (*verb.Call, error) {
 // another returns a user by name, and the request attributes of impersonating that user.
 func another(name string) (user.Info, *request.Info) {
 	u := &user.DefaultInfo{Name: name, Groups: []string{user.AllAuthenticated}}
-	asked := &request.Info{Verb: "impersonate", IsResource: true, Resource: "users", Name: name}
+	info := &request.Info{Verb: "impersonate", IsResource: true, Resource: "users", Name: name}
 	if account, ok := strings.CutPrefix(name, "system:serviceaccount:"); ok {
 		namespace, account, _ := strings.Cut(account, ":")
 		u.Groups = append(u.Groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
-		asked.Resource, asked.Namespace, asked.Name = "serviceaccounts", namespace, account
+		info.Resource, info.Namespace, info.Name = "serviceaccounts", namespace, account
 	}
-	return u, asked
+	return u, info
 }
 
 // reference returns how events name an object.

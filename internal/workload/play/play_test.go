@@ -279,9 +279,9 @@ func TestFails(t *testing.T) {
 	c.untilEvent("two", "StageFailed")
 }
 
-// TestBeside checks that a Stage beside the built-in simulation runs the objects that it matches, and nothing else
+// TestAdditional checks that a Stage beside the built-in simulation runs the objects that it matches, and nothing else
 // changes.
-func TestBeside(t *testing.T) {
+func TestAdditional(t *testing.T) {
 	c := start(t, "").withStages()
 	c.make(stages, "", `
 apiVersion: kwok.x-k8s.io/v1alpha1

@@ -20,12 +20,12 @@ import (
 )
 
 // saidMost is how many failures are remembered, so that each is in the log once.
-const saidMost = 1000
+const maxLogged = 1000
 
 // log logs the errors of Stages for an object. A failure that many objects share is logged for the first one only.
 func (p *player) log(t target, err error) {
 	p.mu.Lock()
-	known := p.logged[err.Error()] || len(p.logged) >= saidMost
+	known := p.logged[err.Error()] || len(p.logged) >= maxLogged
 	p.logged[err.Error()] = true
 	p.mu.Unlock()
 	if !known {

@@ -89,8 +89,8 @@ func (s *Stages) compile() {
 	if !s.readChanged() {
 		return
 	}
-	for _, tell := range s.listeners {
-		tell()
+	for _, notify := range s.listeners {
+		notify()
 	}
 }
 
@@ -148,7 +148,7 @@ func (s *Stages) made() *set {
 	out := &set{replaced: map[schema.GroupKind]bool{}}
 	out.lives, out.refused = stage.Lives(all)
 	for kind, life := range out.lives {
-		out.replaced[kind] = slices.ContainsFunc(life, func(one *stage.Stage) bool { return !one.Beside })
+		out.replaced[kind] = slices.ContainsFunc(life, func(one *stage.Stage) bool { return !one.Additional })
 	}
 	return out
 }

@@ -28,17 +28,17 @@ const (
 	Prefix  = Group + "/" + Plural
 )
 
-// BesideAnnotation, set to "true" on a Stage, makes it act in addition to the built-in simulation, and not in its
+// AdditionalAnnotation, set to "true" on a Stage, makes it act in addition to the built-in simulation, and not in its
 // place.
-const BesideAnnotation = "bowsprit.dev/simulate-beside"
+const AdditionalAnnotation = "bowsprit.dev/simulate-beside"
 
 // Stage is a Stage that can be played.
 type Stage struct {
 	Name string
 	// Of is the kind of the objects.
 	Of schema.GroupVersionKind
-	// Beside is set if BesideAnnotation is "true".
-	Beside bool
+	// Additional is set if AdditionalAnnotation is "true".
+	Additional bool
 
 	selector      *selector // nil matches nothing
 	weight        number
@@ -63,7 +63,7 @@ type selector struct {
 func compile(d *document) (*Stage, error) {
 	s := &Stage{
 		Name: d.Metadata.Name, immediate: d.Spec.ImmediateNextStage != nil && *d.Spec.ImmediateNextStage,
-		Beside: d.Metadata.Annotations[BesideAnnotation] == "true",
+		Additional: d.Metadata.Annotations[AdditionalAnnotation] == "true",
 	}
 	var p problems
 	if why := validation.IsDNS1123Subdomain(s.Name); len(why) > 0 {

@@ -59,12 +59,12 @@ func CheckSnapshot(file string) (SnapshotInfo, error) {
 	if err != nil {
 		return SnapshotInfo{}, fmt.Errorf("%s: %w: %w", file, ErrNotSnapshot, err)
 	}
-	noted, err := readSnapshotFormat(file)
+	format, err := readSnapshotFormat(file)
 	if err != nil {
 		return SnapshotInfo{}, fmt.Errorf("%s: %w: %w", file, ErrNotSnapshot, err)
 	}
 	return SnapshotInfo{
-		Revision: status.Revision, Keys: status.TotalKey, Size: status.TotalSize, Format: noted,
+		Revision: status.Revision, Keys: status.TotalKey, Size: status.TotalSize, Format: format,
 	}, nil
 }
 
@@ -114,7 +114,7 @@ func RestoreSnapshot(file string, o RestoreOptions) (info SnapshotInfo, err erro
 	if info, err = CheckSnapshot(file); err != nil {
 		return info, err
 	}
-	if err := info.Format.Known(file); err != nil {
+	if err := info.Format.Check(file); err != nil {
 		return info, err
 	}
 	if fileutil.Exist(o.Dir) && !fileutil.DirEmpty(o.Dir) {
