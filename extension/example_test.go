@@ -197,12 +197,12 @@ func ExampleReadOnly() {
 
 // A path below an object is a verb of the kind.
 func ExamplePath() {
-	tell := func(_ context.Context, obj *unstructured.Unstructured, w http.ResponseWriter, _ *http.Request) error {
+	greet := func(_ context.Context, obj *unstructured.Unstructured, w http.ResponseWriter, _ *http.Request) error {
 		_, err := io.WriteString(w, obj.GetName()+" has left the harbour")
 		return err
 	}
 	config, stop := serve(extension.Kind{
-		Manifest: boatManifest, Paths: map[string]extension.Path{"log": {Serve: tell}},
+		Manifest: boatManifest, Paths: map[string]extension.Path{"log": {Serve: greet}},
 	})
 	defer stop()
 	if _, err := fleet(config).Create(context.Background(), boat("cutter", 1), metav1.CreateOptions{}); err != nil {

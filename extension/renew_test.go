@@ -123,12 +123,12 @@ func forget(t *testing.T, client dynamic.Interface, a *authority.Authority) {
 	in := client.Resource(configMaps).Namespace("kube-system")
 	const name = "extension-apiserver-authentication"
 	eventually(t, "an authority is forgotten", func(ctx context.Context) error {
-		said, err := in.Get(ctx, name, metav1.GetOptions{})
+		got, err := in.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		for _, key := range []string{"client-ca-file", "requestheader-client-ca-file"} {
-			if text, _, _ := unstructured.NestedString(said.Object, "data", key); strings.Contains(text, string(a.CA)) {
+			if text, _, _ := unstructured.NestedString(got.Object, "data", key); strings.Contains(text, string(a.CA)) {
 				_ = in.Delete(ctx, name, metav1.DeleteOptions{})
 				return errors.New("it is still there")
 			}

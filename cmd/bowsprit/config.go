@@ -96,9 +96,9 @@ func printSettings(out io.Writer, f *pflag.FlagSet, from map[string]string, all 
 		if all {
 			fmt.Fprintf(&b, "# %s\n", strings.ReplaceAll(flag.Usage, "\n", "\n# "))
 		}
-		switch place := from[flag.Name]; {
-		case place != "":
-			fmt.Fprintf(&b, "# from %s\n", place)
+		switch source := from[flag.Name]; {
+		case source != "":
+			fmt.Fprintf(&b, "# from %s\n", source)
 		case flag.Changed:
 			fmt.Fprintf(&b, "# from the command line\n")
 		default:

@@ -39,9 +39,11 @@ func TestKubectlLogs(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: there is a server", level)
 		}
-		for _, says := range []string{`"Request" verb="GET" url="http://127.0.0.1:1/api`, "did you specify the right host"} {
-			if !strings.Contains(string(out), says) {
-				t.Errorf("%s: %s is not in\n%s", level, says, out)
+		for _, text := range []string{
+			`"Request" verb="GET" url="http://127.0.0.1:1/api`, "did you specify the right host",
+		} {
+			if !strings.Contains(string(out), text) {
+				t.Errorf("%s: %s is not in\n%s", level, text, out)
 			}
 		}
 	}

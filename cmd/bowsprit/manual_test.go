@@ -76,7 +76,7 @@ func TestServiceManagerHears(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	hear := func() string {
+	receive := func() string {
 		if err := conn.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 			t.Fatal(err)
 		}
@@ -87,21 +87,21 @@ func TestServiceManagerHears(t *testing.T) {
 		}
 		return string(buffer[:n])
 	}
-	if said := hear(); !strings.HasPrefix(said, "READY=1\nSTATUS=Serving https://") {
-		t.Errorf("first: %q", said)
+	if message := receive(); !strings.HasPrefix(message, "READY=1\nSTATUS=Serving https://") {
+		t.Errorf("first: %q", message)
 	}
-	if said := hear(); said != "WATCHDOG=1" {
-		t.Errorf("then: %q", said)
+	if message := receive(); message != "WATCHDOG=1" {
+		t.Errorf("then: %q", message)
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	said := hear()
-	for said == "WATCHDOG=1" {
-		said = hear()
+	message := receive()
+	for message == "WATCHDOG=1" {
+		message = receive()
 	}
-	if !strings.HasPrefix(said, "STOPPING=1\n") {
-		t.Errorf("last: %q", said)
+	if !strings.HasPrefix(message, "STOPPING=1\n") {
+		t.Errorf("last: %q", message)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)

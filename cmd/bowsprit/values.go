@@ -123,9 +123,9 @@ func (u unsaid) String() string {
 }
 
 func (u unsaid) Set(text string) error {
-	said, err := strconv.ParseBool(text)
+	set, err := strconv.ParseBool(text)
 	if err == nil {
-		*u.to = &said
+		*u.to = &set
 	}
 	return err
 }

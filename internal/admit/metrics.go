@@ -113,28 +113,28 @@ func (w *stopwatch) stop(err error) {
 
 // series caches the elements of a vector of metrics by their labels: a lookup there costs an allocation and more time.
 type series[K comparable, V any] struct {
-	make func(K) V
-	mu   sync.RWMutex
-	kept map[K]V
+	make     func(K) V
+	mu       sync.RWMutex
+	children map[K]V
 }
 
 func (s *series[K, V]) get(k K) V {
 	s.mu.RLock()
-	v, ok := s.kept[k]
+	v, ok := s.children[k]
 	s.mu.RUnlock()
 	if ok {
 		return v
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if v, ok := s.kept[k]; ok {
+	if v, ok := s.children[k]; ok {
 		return v
 	}
-	if s.kept == nil {
-		s.kept = map[K]V{}
+	if s.children == nil {
+		s.children = map[K]V{}
 	}
 	v = s.make(k)
-	s.kept[k] = v
+	s.children[k] = v
 	return v
 }
 
@@ -142,9 +142,9 @@ func (s *series[K, V]) get(k K) V {
 func (s *series[K, V]) forget(drop func(K) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for k := range s.kept {
+	for k := range s.children {
 		if drop(k) {
-			delete(s.kept, k)
+			delete(s.children, k)
 		}
 	}
 }

@@ -141,10 +141,10 @@ func (e *election) hold(ctx context.Context, lead func(context.Context)) {
 			e.release()
 			return
 		}
-		asked := time.Now()
+		began := time.Now()
 		err := e.renew(ctx, deadline)
 		if err == nil {
-			deadline, pause = asked.Add(e.RenewWithin), e.RenewEvery
+			deadline, pause = began.Add(e.RenewWithin), e.RenewEvery
 			continue
 		}
 		if lost := errors.Is(err, errDeposed); lost || !time.Now().Before(deadline) {

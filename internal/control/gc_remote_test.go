@@ -108,18 +108,18 @@ func paused(t *testing.T, g *collector, o *otherServer, now *time.Time, ask func
 	t.Helper()
 	last := pauseFirst
 	for range 10 {
-		asked := o.requests
+		requests := o.requests
 		for range 100 {
 			var later Again
 			if err := ask(t.Context()); !errors.As(err, &later) {
 				t.Fatal(err)
 			}
 		}
-		if o.requests != asked {
-			t.Fatalf("%d questions during a pause", o.requests-asked)
+		if o.requests != requests {
+			t.Fatalf("%d questions during a pause", o.requests-requests)
 		}
 		*now = now.Add(last)
-		if err := ask(t.Context()); err == nil || o.requests == asked {
+		if err := ask(t.Context()); err == nil || o.requests == requests {
 			t.Fatalf("nothing asked after a pause: %v", err)
 		}
 		if last = min(2*last, pauseMost); g.mu.remote.paused["/apis/g.example.com/v1/flunders"].last != last {

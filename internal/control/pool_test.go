@@ -38,8 +38,8 @@ func (s *scripted) Reconcile(_ context.Context, key string) (err error) {
 	s.now++
 	s.most = max(s.most, s.now)
 	s.looks = append(s.looks, fmt.Sprintf("%s at %g", key, time.Since(s.began).Seconds()))
-	if said := s.script[key]; len(said) > 0 {
-		err, s.script[key] = said[0], said[1:]
+	if results := s.script[key]; len(results) > 0 {
+		err, s.script[key] = results[0], results[1:]
 	}
 	s.mu.Unlock()
 	if s.again != nil {
@@ -262,8 +262,8 @@ func TestRetryPause(t *testing.T) {
 
 // TestPoolSumsUpFailures checks the log of consecutive failures: the first, then ever fewer, and their end.
 func TestPoolSumsUpFailures(t *testing.T) {
-	var said bytes.Buffer
-	p := newPool(slog.New(slog.NewTextHandler(&said, nil)))
+	var results bytes.Buffer
+	p := newPool(slog.New(slog.NewTextHandler(&results, nil)))
 	defer p.shutDown()
 	m := p.join(&controller{name: "test"})
 	for range 20 {
@@ -271,10 +271,10 @@ func TestPoolSumsUpFailures(t *testing.T) {
 	}
 	p.done(m, "key", nil, false)
 	p.done(m, "key", nil, false)
-	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	lines := strings.Split(strings.TrimSpace(results.String()), "\n")
 	want := []string{"error=broken failures=1", "failures=8", "failures=16", "after failures\" controller=test"}
 	if len(lines) != len(want) {
-		t.Fatalf("%d lines, want %d: %s", len(lines), len(want), said.String())
+		t.Fatalf("%d lines, want %d: %s", len(lines), len(want), results.String())
 	}
 	for i, w := range want {
 		if !strings.Contains(lines[i], w) {

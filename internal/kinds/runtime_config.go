@@ -143,16 +143,16 @@ func (e *enablement) serves(r *catalog.Resource, v *catalog.Version) bool {
 	gv := schema.GroupVersion{Group: r.Group, Version: v.Name}
 	served := v.Served
 	for _, all := range sweeps {
-		on, said := e.many[all.key]
+		on, set := e.many[all.key]
 		// A user who enables all versions does not mean versions that no current Kubernetes serves.
-		if said && all.version.MatchString(gv.Version) && !(on && gv == oldDefinitions) {
+		if set && all.version.MatchString(gv.Version) && !(on && gv == oldDefinitions) {
 			served = on
 		}
 	}
-	if on, said := e.versions[gv]; said {
+	if on, set := e.versions[gv]; set {
 		served = on
 	}
-	if on, said := e.resources[gv.WithResource(r.Plural)]; said {
+	if on, set := e.resources[gv.WithResource(r.Plural)]; set {
 		served = on
 	}
 	return served

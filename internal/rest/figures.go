@@ -86,7 +86,7 @@ func (w *watchFigures) sent(size int) {
 }
 
 // listed records the time that sending a watch's initial state took.
-func (f *figures) listed(c *verb.Call, took time.Duration) {
+func (f *figures) observeList(c *verb.Call, took time.Duration) {
 	scope := "cluster"
 	switch {
 	case c.Name != "":

@@ -90,18 +90,18 @@ func (s *Server) transform(c *verb.Call, f form, raw []byte, obj object.Object) 
 
 // notAsAskedOf is the error for a request of list metadata for a single object, or the reverse. As in Kubernetes, the
 // text names the Go type.
-func notAsAskedOf(c *verb.Call, f form, what, suffix string) error {
+func notAsAskedOf(c *verb.Call, f form, noun, suffix string) error {
 	goType := "unstructured.Unstructured" + suffix
 	if !c.Resource.Custom() {
 		goType = decode.GoPackage(c.Resource.Group) + "." + c.Resource.Kind + suffix
 	}
-	return notAsAsked(f, what, goType)
+	return notAsAsked(f, noun, goType)
 }
 
-func notAsAsked(f form, what, goType string) error {
+func notAsAsked(f form, noun, goType string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-		Message: fmt.Sprintf("you requested %s, but the requested object is %s (*%s)", f.As, what, goType),
+		Message: fmt.Sprintf("you requested %s, but the requested object is %s (*%s)", f.As, noun, goType),
 	}}
 }
 

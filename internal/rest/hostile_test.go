@@ -89,7 +89,7 @@ func hostile(t *testing.T, s *server, do, body string) int {
 // TestNullBodies: null is an object of the endpoint's kind without any field, as in kube-apiserver.
 func TestNullBodies(t *testing.T) {
 	t.Parallel()
-	tell(t, start(t), []step{
+	run(t, start(t), []step{
 		{
 			do: "POST " + all, body: "null", code: 422,
 			holds: map[string]string{

@@ -16,15 +16,15 @@ import (
 
 // noCreations is an authorizer that allows everything but creations.
 type noCreations struct {
-	mu    sync.Mutex
-	asked []request.Info
+	mu      sync.Mutex
+	checked []request.Info
 }
 
-func (n *noCreations) Authorize(_ context.Context, _ user.Info, what *request.Info) (authz.Decision, error) {
+func (n *noCreations) Authorize(_ context.Context, _ user.Info, info *request.Info) (authz.Decision, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.asked = append(n.asked, *what)
-	if what.Verb == "create" {
+	n.checked = append(n.checked, *info)
+	if info.Verb == "create" {
 		return authz.Decision{Reason: "no creations"}, nil
 	}
 	return authz.Decision{Verdict: authz.Allow}, nil
@@ -39,7 +39,7 @@ func TestCreationByOtherVerbs(t *testing.T) {
 	const leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 	forbidden := map[string]string{"reason": "Forbidden"}
 	lease := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"one"}}`
-	tell(t, s, []step{
+	run(t, s, []step{
 		{do: "PUT " + leases + "/one", body: lease, code: http.StatusForbidden, holds: map[string]string{
 			"message": `leases.coordination.k8s.io "one" is forbidden: User "admin" cannot create resource "leases" in API group "coordination.k8s.io" in the namespace "default": no creations`,
 		}},
@@ -55,12 +55,12 @@ func TestCreationByOtherVerbs(t *testing.T) {
 		{do: "POST " + leases, body: lease, code: http.StatusCreated},
 		{do: "APPLY " + leases + "/one?fieldManager=me", body: lease, code: http.StatusOK},
 	})
-	for _, what := range n.asked {
-		if what.Verb != "create" || what.Name != "one" || what.Namespace != "default" || !what.IsResource {
-			t.Errorf("asked %+v", what)
+	for _, info := range n.checked {
+		if info.Verb != "create" || info.Name != "one" || info.Namespace != "default" || !info.IsResource {
+			t.Errorf("asked %+v", info)
 		}
 	}
-	if len(n.asked) != 3 {
-		t.Errorf("asked %d times", len(n.asked))
+	if len(n.checked) != 3 {
+		t.Errorf("asked %d times", len(n.checked))
 	}
 }

@@ -49,14 +49,14 @@ func New(c Config) *Server {
 }
 
 // ServeHTTP handles a request for a resource. All errors go through codec.WriteError.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
-	if err := s.serve(w, r, info, who); err != nil {
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, info *request.Info, u user.Info) {
+	if err := s.serve(w, r, info, u); err != nil {
 		codec.WriteError(w, r, err)
 	}
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) error {
-	by := verb.Client{User: who, Agent: r.UserAgent(), Audit: request.RecordOf(r.Context())}
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, info *request.Info, u user.Info) error {
+	by := verb.Client{User: u, Agent: r.UserAgent(), Audit: request.RecordOf(r.Context())}
 	scope := request.ScopeOf(r.Context())
 	if scope != nil {
 		by.Visible = scope.Visible

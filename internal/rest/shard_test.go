@@ -193,15 +193,15 @@ func TestShardedWatches(t *testing.T) {
 	var now list
 	send(t, s, http.MethodGet, in, "", &now)
 	from := "&resourceVersion=" + now.Metadata.ResourceVersion
-	var later, listed, everywhere, both []*watching
+	var later, lists, everywhere, both []*watching
 	for i := range 3 {
 		of := "?watch=1&" + shard(third("uid", i))
 		later = append(later, watch(t, s, in+of+from))
 		everywhere = append(everywhere, watch(t, s, widgets+of+from))
 		both = append(both, watch(t, s, widgets+of+from+"&labelSelector=b%3Db"))
-		listed = append(listed, watch(t, s, in+of+named))
+		lists = append(lists, watch(t, s, in+of+named))
 	}
-	for i, w := range listed {
+	for i, w := range lists {
 		for _, name := range old[i] {
 			w.want("ADDED " + name + " b")
 		}
@@ -214,7 +214,7 @@ func TestShardedWatches(t *testing.T) {
 		i := at(make([][]string, 3), name)
 		send(t, s, http.MethodPatch, in+"/"+name, `{"metadata":{"annotations":{"a":"b"}}}`, nil)
 		send(t, s, http.MethodDelete, in+"/"+name, "", nil)
-		for _, w := range []*watching{later[i], listed[i], everywhere[i], both[i]} {
+		for _, w := range []*watching{later[i], lists[i], everywhere[i], both[i]} {
 			w.want("ADDED "+name+" b", "MODIFIED "+name+" b", "DELETED "+name+" b")
 		}
 	}

@@ -61,7 +61,7 @@ func (st *stream) initial(ctx context.Context, o *metainternal.ListOptions) bool
 	}
 	if ok && o.SendInitialEvents != nil && *o.SendInitialEvents && o.AllowWatchBookmarks {
 		ok = st.bookmark(st.watch.From(), true)
-		st.s.figures.listed(st.call(), st.s.verbs.Now().Sub(st.began))
+		st.s.figures.observeList(st.call(), st.s.verbs.Now().Sub(st.began))
 	}
 	return ok
 }

@@ -391,7 +391,7 @@ func TestVerbs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			tell(t, s, story)
+			run(t, s, story)
 		})
 	}
 }
@@ -399,13 +399,13 @@ func TestVerbs(t *testing.T) {
 // TestUpdated checks the calls of Config.Updated: one for each written target, and no others.
 func TestUpdated(t *testing.T) {
 	t.Parallel()
-	var told []string
+	var events []string
 	s := startWith(t, memory.New(), func(c *verb.Config) {
 		c.Updated = map[string]func(old, now object.Object){"pods/status": func(old, now object.Object) {
-			told = append(told, look(old, "status.phase")+" to "+look(now, "status.phase"))
+			events = append(events, look(old, "status.phase")+" to "+look(now, "status.phase"))
 		}}
 	})
-	tell(t, s, []step{
+	run(t, s, []step{
 		{
 			do:   "POST /api/v1/namespaces/default/pods",
 			body: `{"metadata":{"name":"one"},"spec":{"containers":[{"name":"c","image":"i"}]}}`, code: 201,
@@ -418,8 +418,8 @@ func TestUpdated(t *testing.T) {
 		},
 		{do: "MERGE " + pod + "/status", body: `{"status":{"phase":"Running"}}`, code: 200},
 	})
-	if len(told) != 1 || told[0] != "Pending to Running" {
-		t.Errorf("told of %q", told)
+	if len(events) != 1 || events[0] != "Pending to Running" {
+		t.Errorf("told of %q", events)
 	}
 }
 
@@ -429,7 +429,7 @@ func defineCrontabs(ctx context.Context, s *server) (*verb.Result, error) {
 
 // tell sends the steps. RV+n in an expectation is the resourceVersion of the object in the previous response (+0), or a
 // newer one (+1); CONTINUE in a query is the token of the previous response.
-func tell(t *testing.T, s *server, story []step) {
+func run(t *testing.T, s *server, story []step) {
 	t.Helper()
 	before := map[string]any{}
 	for _, st := range story {
@@ -528,7 +528,7 @@ func TestTooLarge(t *testing.T) {
 	}
 	etcd := memory.New()
 	etcd.MaxRequestBytes = 100 << 10
-	tell(t, startWith(t, etcd, func(*verb.Config) {}), []step{
+	run(t, startWith(t, etcd, func(*verb.Config) {}), []step{
 		{
 			do: "POST " + all, body: `{"metadata":{"name":"one"},"data":` + keys("a") + `}`, code: 201,
 			holds: map[string]string{"metadata.managedFields": "<none>"},

@@ -36,51 +36,53 @@ func (o *opened) checkProxies() error {
 func (b *built) authenticator() (*authn.Authenticator, error) {
 	c, h := &b.config.Authentication, &b.host
 	audiences := h.Tokens.Audiences()
-	who := authn.Config{
+	config := authn.Config{
 		ClientRoots: h.Certificates.ClientRoots, Proxy: frontProxy(&c.RequestHeader), Bearers: []authn.Bearer{h.Tokens},
 		Audiences: audiences, Metrics: authn.NewMetrics(h.Metrics),
 	}
-	if who.Proxy != nil {
-		who.Proxy.Roots = h.Certificates.ProxyRoots
+	if config.Proxy != nil {
+		config.Proxy.Roots = h.Certificates.ProxyRoots
 	}
 	if c.TokenAuthFile != "" {
 		tokens, err := authn.LoadTokens(c.TokenAuthFile, b.log)
 		if err != nil {
 			return nil, fmt.Errorf("%w: correct it, or --token-auth-file", err)
 		}
-		who.Tokens = tokens
+		config.Tokens = tokens
 	}
 	if c.BootstrapTokens {
-		who.Bearers = append(who.Bearers, &token.Bootstrap{View: h.View, Audiences: audiences, Now: h.Now, Log: b.log})
+		config.Bearers = append(config.Bearers, &token.Bootstrap{
+			View: h.View, Audiences: audiences, Now: h.Now, Log: b.log,
+		})
 	}
 	remote, err := b.openRemote(audiences)
 	if err != nil {
 		return nil, err
 	}
 	if remote != nil {
-		who.Bearers = append(who.Bearers, remote)
+		config.Bearers = append(config.Bearers, remote)
 	}
-	enabled, paths, said := remote.Anonymous()
+	enabled, paths, configured := remote.Anonymous()
 	switch {
-	case said && c.Anonymous != nil:
+	case configured && c.Anonymous != nil:
 		return nil, errors.New("anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file")
-	case said:
-		who.NoAnonymous, who.AnonymousPaths = !enabled, paths
+	case configured:
+		config.NoAnonymous, config.AnonymousPaths = !enabled, paths
 	default:
-		who.NoAnonymous = c.Anonymous != nil && !*c.Anonymous
+		config.NoAnonymous = c.Anonymous != nil && !*c.Anonymous
 	}
-	if slices.Contains(b.config.Authorization.Modes, modes.AlwaysAllow) && !who.NoAnonymous {
-		if said {
+	if slices.Contains(b.config.Authorization.Modes, modes.AlwaysAllow) && !config.NoAnonymous {
+		if configured {
 			// The file has the last word, as in kube-apiserver.
 			b.log.Warn("the authorization mode AlwaysAllow lets anonymous requests do everything, where the authentication configuration allows any",
 				"file", c.ConfigFile, "paths", paths)
 		} else {
 			// AlwaysAllow allows everything to every user, so at least the users must be known.
 			b.log.Warn("anonymous requests are refused, because the authorization mode AlwaysAllow would let them do everything")
-			who.NoAnonymous = true
+			config.NoAnonymous = true
 		}
 	}
-	return authn.New(who), nil
+	return authn.New(config), nil
 }
 
 // openRemote returns the remote authenticators of tokens, or nil.

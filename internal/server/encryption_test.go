@@ -366,8 +366,8 @@ func TestUnreadableHolds(t *testing.T) {
 	s.spoil("secrets/full/content")
 	since := owner["metadata"].(map[string]any)["resourceVersion"].(string)
 	watched := s.do("GET", secretsPath+"?watch=1&resourceVersion="+since, "", http.StatusOK)
-	if said, _ := watched["object"].(map[string]any); watched["type"] != "ERROR" ||
-		!strings.Contains(fmt.Sprint(said["message"]), "identity transformer tried to read encrypted data") {
+	if message, _ := watched["object"].(map[string]any); watched["type"] != "ERROR" ||
+		!strings.Contains(fmt.Sprint(message["message"]), "identity transformer tried to read encrypted data") {
 		t.Errorf("a watch of an object that becomes unreadable: %v", watched)
 	}
 	s.end(t)

@@ -226,8 +226,8 @@ func program(t *testing.T, args ...string) string {
 	cmd := exec.Command(binary, args...)
 	cmd.Args[0] = "bowsprit"
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var output bytes.Buffer
+	cmd.Stderr = &output
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
@@ -236,7 +236,7 @@ func program(t *testing.T, args ...string) string {
 		late := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
 		defer late.Stop()
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("bowsprit %v: %v: %s", args, err, &said)
+			t.Errorf("bowsprit %v: %v: %s", args, err, &output)
 		}
 	})
 	late := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
@@ -246,6 +246,6 @@ func program(t *testing.T, args ...string) string {
 			return address
 		}
 	}
-	t.Fatalf("bowsprit %v did not start: %s", args, &said)
+	t.Fatalf("bowsprit %v did not start: %s", args, &output)
 	return ""
 }

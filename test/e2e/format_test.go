@@ -108,9 +108,9 @@ func TestNewerSnapshot(t *testing.T) {
 		{[]string{"snapshot", "restore", file, "--data-dir=" + restored}, "nothing was restored", false},
 	} {
 		out, err := exec.CommandContext(ctx, filepath.Join(binaries, "bowsprit"), test.args...).CombinedOutput()
-		said := string(out)
-		if (err == nil) != test.fine || !strings.Contains(said, test.want) || !strings.Contains(said, laterSays) {
-			t.Errorf("%q: %v: %s", test.args, err, said)
+		output := string(out)
+		if (err == nil) != test.fine || !strings.Contains(output, test.want) || !strings.Contains(output, laterSays) {
+			t.Errorf("%q: %v: %s", test.args, err, output)
 		}
 	}
 	for name, there := range map[string]bool{"newer.db": true, "newer.tar": false, "restored": false} {

@@ -173,8 +173,8 @@ func startHalf(t *testing.T, command, manifest string) {
 		t.Fatalf("%s has %d containers", manifest, len(containers))
 	}
 	cmd := exec.Command(filepath.Join(binaries, "bowsprit"), append([]string{command}, containers[0].Args...)...)
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var output bytes.Buffer
+	cmd.Stderr = &output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func startHalf(t *testing.T, command, manifest string) {
 		late := time.AfterFunc(startLimit, func() { _ = cmd.Process.Kill() })
 		defer late.Stop()
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("%s: %v: %s", command, err, &said)
+			t.Errorf("%s: %v: %s", command, err, &output)
 		}
 	})
 }

@@ -91,22 +91,22 @@ func TestOutgoingProxy(t *testing.T) {
 	policy := filepath.Join(dir, "policy")
 	write(t, policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n")
 	server := startServer(t, append(flags, "--audit-policy-file="+policy, withoutAccounts)...)
-	asked := func(name string) { proxy.await(t, "CONNECT "+name+".example:443") }
-	asked("oidc")
+	awaitConnect := func(name string) { proxy.await(t, "CONNECT "+name+".example:443") }
+	awaitConnect("oidc")
 
 	config := rest.AnonymousClientConfig(server.config(t))
 	config.BearerToken = "unknown"
 	if got := status(t, config, "/api/v1/namespaces"); got != http.StatusUnauthorized {
 		t.Errorf("a token that only the webhook may know: %d", got)
 	}
-	asked("token")
+	awaitConnect("token")
 	config = server.config(t)
 	config.Impersonate.UserName = "bob"
 	if got := status(t, config, "/api/v1/namespaces"); got != http.StatusInternalServerError {
 		t.Errorf("a user of whom only the webhook may know, which does not answer: %d", got)
 	}
-	asked("access")
-	asked("audit")
+	awaitConnect("access")
+	awaitConnect("audit")
 
 	s := &session{server: server, dir: dir}
 	s.hook = startHook(t, dir)
@@ -124,7 +124,7 @@ func TestOutgoingProxy(t *testing.T) {
 	if out, err := s.command(t, "kubectl create configmap refused --from-literal=forbidden=yes"); err == nil {
 		t.Errorf("the webhook behind a service was not asked: %s", out)
 	}
-	asked("admission")
+	awaitConnect("admission")
 	for _, target := range proxy.since(0) {
 		if !strings.HasSuffix(target, ".example:443") {
 			t.Errorf("the proxy was asked for %s", target)

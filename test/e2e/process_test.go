@@ -115,8 +115,8 @@ func startProgram(t *testing.T, path string, flags ...string) *exec.Cmd {
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
-		if said, _ := os.ReadFile(log.Name()); t.Failed() {
-			t.Logf("%s said at last: %s", filepath.Base(path), tail(string(said), 4<<10))
+		if output, _ := os.ReadFile(log.Name()); t.Failed() {
+			t.Logf("%s said at last: %s", filepath.Base(path), tail(string(output), 4<<10))
 		}
 	})
 	return cmd

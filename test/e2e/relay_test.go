@@ -71,15 +71,15 @@ func (r *relay) await(t *testing.T, target string) {
 	ctx := bounded(t, commandLimit)
 	for {
 		r.mu.Lock()
-		asked, more := slices.Clone(r.mu.requests), r.mu.more
+		requests, more := slices.Clone(r.mu.requests), r.mu.more
 		r.mu.Unlock()
-		if slices.Contains(asked, target) {
+		if slices.Contains(requests, target) {
 			return
 		}
 		select {
 		case <-more:
 		case <-ctx.Done():
-			t.Fatalf("the proxy was never asked for %s, but for %q", target, asked)
+			t.Fatalf("the proxy was never asked for %s, but for %q", target, requests)
 		}
 	}
 }

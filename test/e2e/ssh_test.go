@@ -74,8 +74,8 @@ func connectSSH(t *testing.T, dir, sshd, user string, env []string, as *syscall.
 	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "HOME="+dir), env...)
 	cmd.WaitDelay = 5 * time.Second // for sshd, which writes to the same place
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
-	said, ended := &lines{changed: make(chan struct{}, 1)}, make(chan struct{})
-	cmd.Stderr = said
+	output, ended := &lines{changed: make(chan struct{}, 1)}, make(chan struct{})
+	cmd.Stderr = output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +85,11 @@ func connectSSH(t *testing.T, dir, sshd, user string, env []string, as *syscall.
 		<-ended
 	}}
 	t.Cleanup(to.stop)
-	for !said.have("Entering interactive session") {
+	for !output.have("Entering interactive session") {
 		select {
-		case <-said.changed:
+		case <-output.changed:
 		case <-ended:
-			t.Skipf("ssh and sshd do not come together on this machine: %s", said.text())
+			t.Skipf("ssh and sshd do not come together on this machine: %s", output.text())
 		}
 	}
 	return to

@@ -162,8 +162,8 @@ func TestProxyURL(t *testing.T) {
 		{"socks5", plain, false, "SOCKS5 "}, {"socks5", plain, true, "SOCKS5 "},
 		{"socks5h", plain, true, "SOCKS5 "},
 	} {
-		way := map[bool]string{false: "proxy-url", true: "HTTPS_PROXY"}[c.environment]
-		t.Run(c.scheme+" "+way, func(t *testing.T) { // one after another: the relays count
+		setting := map[bool]string{false: "proxy-url", true: "HTTPS_PROXY"}[c.environment]
+		t.Run(c.scheme+" "+setting, func(t *testing.T) { // one after another: the relays count
 			before := len(c.relay.since(0))
 			proxy := c.scheme + "://" + c.relay.Addr().String()
 			file, env := remoteKubeconfig(t, server, remote{
@@ -174,11 +174,11 @@ func TestProxyURL(t *testing.T) {
 				env = []string{"HTTPS_PROXY=" + proxy}
 			}
 			runWay(t, &process{kubeconfig: file}, "socks5_proxy", env, nil)
-			asked := c.relay.since(before)
-			if len(asked) == 0 {
+			requests := c.relay.since(before)
+			if len(requests) == 0 {
 				t.Error("nothing went through the proxy")
 			}
-			for _, target := range asked {
+			for _, target := range requests {
 				if target != c.asks+name+":"+address.Port() {
 					t.Errorf("the proxy was asked for %s", target)
 				}

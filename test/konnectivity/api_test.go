@@ -31,10 +31,10 @@ import (
 
 // backend is a server in the cluster: a webhook and an aggregated API.
 type backend struct {
-	ca    []byte
-	port  int32
-	asked atomic.Int64 // the webhook
-	lists atomic.Int64 // the API
+	ca       []byte
+	port     int32
+	requests atomic.Int64 // the webhook
+	lists    atomic.Int64 // the API
 }
 
 func startBackend(t *testing.T) *backend {
@@ -43,7 +43,7 @@ func startBackend(t *testing.T) *backend {
 	b := &backend{ca: a.CA}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/admit", func(w http.ResponseWriter, r *http.Request) {
-		b.asked.Add(1)
+		b.requests.Add(1)
 		var review admissionv1.AdmissionReview
 		_ = json.NewDecoder(r.Body).Decode(&review)
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
@@ -176,8 +176,8 @@ func TestAPIServer(t *testing.T) {
 			}
 			within(t, func() error { return create(t.Context()) })
 			within(t, list)
-			if b.asked.Load() == 0 || b.lists.Load() == 0 {
-				t.Errorf("the backend was asked %d times, and listed %d times", b.asked.Load(), b.lists.Load())
+			if b.requests.Load() == 0 || b.lists.Load() == 0 {
+				t.Errorf("the backend was asked %d times, and listed %d times", b.requests.Load(), b.lists.Load())
 			}
 			var all sync.WaitGroup
 			var good, bad atomic.Int64

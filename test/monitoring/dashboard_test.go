@@ -113,24 +113,24 @@ func run(t *testing.T, ready, program string, args ...string) {
 		<-read
 		_ = cmd.Wait()
 	})
-	said, up := &strings.Builder{}, make(chan bool)
+	output, up := &strings.Builder{}, make(chan bool)
 	go func() {
 		defer close(read)
 		defer close(up)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if said != nil {
-				fmt.Fprintln(said, lines.Text())
+			if output != nil {
+				fmt.Fprintln(output, lines.Text())
 			}
-			if said != nil && strings.Contains(lines.Text(), ready) {
+			if output != nil && strings.Contains(lines.Text(), ready) {
 				up <- true
-				said = nil
+				output = nil
 			}
 		}
 	}()
 	hung := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
 	defer hung.Stop()
 	if !<-up {
-		t.Fatalf("%s ended: %s", program, said)
+		t.Fatalf("%s ended: %s", program, output)
 	}
 }
 

@@ -102,8 +102,8 @@ func askPlugin(
 	if len(c.Object) > 0 {
 		obj, gvk = hub(t, c.Object)
 	}
-	said := &warningRecorder{}
-	ctx := audit.WithAuditContext(warning.WithWarningRecorder(t.Context(), said))
+	warnings := &warningRecorder{}
+	ctx := audit.WithAuditContext(warning.WithWarningRecorder(t.Context(), warnings))
 	err := admitWith(ctx, t, p, obj, old, gvk, c.Subresource,
 		cmp.Or(admission.Operation(c.Operation), admission.Create),
 		&user.DefaultInfo{Name: cmp.Or(c.User, "me"), Groups: c.Groups})
@@ -118,8 +118,8 @@ func askPlugin(
 	for key, value := range audit.AuditContextFrom(ctx).GetEventAnnotations() {
 		notes[strings.TrimPrefix(key, "pod-security.kubernetes.io/")] = value
 	}
-	if !slices.Equal(said.warnings, c.Warnings) || !maps.Equal(notes, c.Notes) {
-		t.Errorf("warnings %q, notes %q\nfile says %q, %q", said.warnings, notes, c.Warnings, c.Notes)
+	if !slices.Equal(warnings.warnings, c.Warnings) || !maps.Equal(notes, c.Notes) {
+		t.Errorf("warnings %q, notes %q\nfile says %q, %q", warnings.warnings, notes, c.Warnings, c.Notes)
 	}
 	if err != nil || obj == nil {
 		return

@@ -40,17 +40,17 @@ func TestGatedAdmissionPlugins(t *testing.T) {
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
 		features.GenericWorkload: true, features.GangScheduling: true, features.WorkloadAwarePreemption: true,
 	})
-	registry, asked := pluginRegistry(), atomic.Int64{}
+	registry, calls := pluginRegistry(), atomic.Int64{}
 	t.Run("cases", func(t *testing.T) {
 		plugintest.Each(t, pluginCases, func(t *testing.T, name string, all *plugintest.Cases, c *plugintest.Write) {
 			t.Helper()
 			if asksProcess(all) {
-				asked.Add(1)
+				calls.Add(1)
 				askPlugin(t, registry, name, all, c)
 			}
 		})
 	})
-	if asked.Load() == 0 {
+	if calls.Load() == 0 {
 		t.Error("there are no such cases")
 	}
 }

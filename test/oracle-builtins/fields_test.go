@@ -54,7 +54,7 @@ func TestFieldLabels(t *testing.T) {
 			if r.Kind == "PodCertificateRequest" {
 				continue // Kubernetes has forgotten that it has a namespace
 			}
-			if knows := r.Namespaced || r.StrategyFor(v).FieldLabels == nil; knows != (err == nil) {
+			if supported := r.Namespaced || r.StrategyFor(v).FieldLabels == nil; supported != (err == nil) {
 				t.Errorf("%v: metadata.namespace: %v", gvk, err)
 			}
 		}

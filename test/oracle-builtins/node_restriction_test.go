@@ -394,19 +394,19 @@ func TestNodeRestriction(t *testing.T) {
 		ours := plugintest.Find(t, noderestriction.PluginName, plugin.Config{View: view, Authz: authz.Union{}})
 		for range 1000 {
 			w, u := c.write(), c.user()
-			asked := map[string]string{"theirs": "", "ours": ""}
+			errs := map[string]string{"theirs": "", "ours": ""}
 			kind, err := w.askTheirs(t, theirs, u)
 			if err != nil {
-				asked["theirs"] = err.Error()
+				errs["theirs"] = err.Error()
 			}
 			if err := w.askOurs(t, ours, u); err != nil {
-				asked["ours"] = err.Error()
+				errs["ours"] = err.Error()
 			}
-			if asked["ours"] != asked["theirs"] {
+			if errs["ours"] != errs["theirs"] {
 				t.Fatalf("seed %d: %s %s %s by %v\nnow %s\nold %s\nours   %s\ntheirs %s", seed, w.op, kind, w.subresource, u,
-					marshal(t, w.now), marshal(t, w.old), asked["ours"], asked["theirs"])
+					marshal(t, w.now), marshal(t, w.old), errs["ours"], errs["theirs"])
 			}
-			if refusals[asked["ours"]] = true; err == nil {
+			if refusals[errs["ours"]] = true; err == nil {
 				admitted[kind+"/"+w.subresource]++
 			}
 		}

@@ -87,7 +87,7 @@ func TestQuotaMatchesUpstream(t *testing.T) {
 	}
 	view, kindsCatalog := quotaView(t, all)
 	free, strict := quota.NewPlugin(view, kindsCatalog, nil), quota.NewPlugin(view, kindsCatalog, limited)
-	said := map[string]int{}
+	counts := map[string]int{}
 	for _, s := range spaces {
 		for _, q := range s.quotas {
 			want := theirs.used(t, q)
@@ -111,17 +111,17 @@ func TestQuotaMatchesUpstream(t *testing.T) {
 					t.Errorf("%s: %s %s\ngot  %s\nwant %s\n%s", s.name, w.operation, w.resource, got, want,
 						show(w.obj))
 				}
-				said[kindOfAnswer(want)]++
+				counts[kindOfAnswer(want)]++
 			}
 		}
 		if t.Failed() {
 			return
 		}
 	}
-	t.Log(said)
+	t.Log(counts)
 	for _, answer := range []string{"", "exceeded quota", "failed quota", "status unknown", "insufficient quota to consume",
 		"insufficient quota to match"} {
-		if said[answer] == 0 {
+		if counts[answer] == 0 {
 			t.Errorf("no write was answered with %q", answer)
 		}
 	}

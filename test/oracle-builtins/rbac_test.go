@@ -237,7 +237,7 @@ func TestRBACDecisions(t *testing.T) {
 	}
 	seed := uint64(1)
 	const each = 200
-	for asked := 0; asked < questions && !t.Failed(); asked += each {
+	for done := 0; done < questions && !t.Failed(); done += each {
 		seed++
 		w := vocabulary{rand.New(rand.NewPCG(seed, 0))}
 		evaluator := ours.New(slog.New(slog.DiscardHandler))
@@ -485,10 +485,10 @@ func BenchmarkRBAC(b *testing.B) {
 		}
 	})
 	b.Run("kube", func(b *testing.B) {
-		theirs, asked := p.theirs(), attributes(u, info)
+		theirs, attrs := p.theirs(), attributes(u, info)
 		b.ReportAllocs()
 		for b.Loop() {
-			_, _, _ = theirs.Authorize(b.Context(), asked)
+			_, _, _ = theirs.Authorize(b.Context(), attrs)
 		}
 	})
 }

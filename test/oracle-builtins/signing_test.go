@@ -86,29 +86,29 @@ func TestSigning(t *testing.T) {
 	signed, refused := 0, 0
 	for range 600 {
 		der := randomRequest(t, rng, key)
-		asked, err := x509.ParseCertificateRequest(der)
+		req, err := x509.ParseCertificateRequest(der)
 		if err != nil {
 			t.Fatal(err)
 		}
 		usages := randomUsages(rng)
-		compareDemands(t, asked, usages)
+		compareDemands(t, req, usages)
 		by := authorities[rng.IntN(len(authorities))]
-		wish := []time.Duration{
+		durations := []time.Duration{
 			time.Hour, 10 * time.Minute, 8 * time.Hour, 8*time.Hour - 1e9, 300 * time.Hour,
 		}[rng.IntN(5)]
-		seconds := int32(wish / time.Second)
+		seconds := int32(durations / time.Second)
 		theirs := authority.CertificateAuthority{Certificate: by.cert, PrivateKey: by.key}
 		want, wantErr := theirs.Sign(der, authority.PermissiveSigningPolicy{
-			TTL: wish, Usages: usages, Backdate: 5 * time.Minute, Short: 8 * time.Hour,
+			TTL: durations, Usages: usages, Backdate: 5 * time.Minute, Short: 8 * time.Hour,
 			Now: func() time.Time { return now },
 		})
-		got, err := by.own.SignRequest(asked, func(end time.Time) (*x509.Certificate, error) {
-			return signing.Template(asked, &certificatesv1.CertificateSigningRequestSpec{
+		got, err := by.own.SignRequest(req, func(end time.Time) (*x509.Certificate, error) {
+			return signing.Template(req, &certificatesv1.CertificateSigningRequestSpec{
 				Usages: usages, ExpirationSeconds: &seconds,
 			}, signing.Validity{Now: now, Longest: 365 * 24 * time.Hour, End: end})
 		})
 		if fmt.Sprint(err) != fmt.Sprint(wantErr) {
-			t.Fatalf("usages %q for %s: %v, want %v", usages, wish, err, wantErr)
+			t.Fatalf("usages %q for %s: %v, want %v", usages, durations, err, wantErr)
 		}
 		if wantErr != nil {
 			refused++

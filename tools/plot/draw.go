@@ -59,12 +59,12 @@ func draw(out io.Writer, title string, bars []bar) error {
 			b.median*scale, barHeight)
 		fmt.Fprintf(&body, "  <line class=\"range\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>\n", labels+b.least*scale,
 			labels+b.utmost*scale, middle, middle)
-		said := figure(b.median) + " " + b.unit
+		label := figure(b.median) + " " + b.unit
 		if b.least < b.utmost {
-			said += fmt.Sprintf(" (%s to %s)", figure(b.least), figure(b.utmost))
+			label += fmt.Sprintf(" (%s to %s)", figure(b.least), figure(b.utmost))
 		}
-		fmt.Fprintf(&body, "  <text x=\"%d\" y=\"%d\">%s</text>\n", width-figures+12, middle+5, said)
-		fmt.Fprintf(&all, "%s %s. ", b.server, said)
+		fmt.Fprintf(&body, "  <text x=\"%d\" y=\"%d\">%s</text>\n", width-figures+12, middle+5, label)
+		fmt.Fprintf(&all, "%s %s. ", b.server, label)
 		y += barStep
 	}
 	_, err := fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="t d">

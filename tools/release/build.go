@@ -48,14 +48,14 @@ func (r *release) collect(work string, built map[target]string) (extras, error) 
 		x.documents = append(x.documents, entry{name: name, data: data, mode: 0o644})
 		x.system = append(x.system, entry{name: "usr/share/doc/bowsprit/" + name, data: data, mode: 0o644})
 	}
-	for name, place := range map[string]string{
+	for name, target := range map[string]string{
 		"bowsprit.service": "usr/lib/systemd/system/bowsprit.service", "bowsprit.yaml": "etc/bowsprit/bowsprit.yaml",
 	} {
 		data, err := os.ReadFile(filepath.Join(r.root, "packaging", "linux", name))
 		if err != nil {
 			return x, err
 		}
-		x.system = append(x.system, entry{place, data, 0o644, strings.HasPrefix(place, "etc/")})
+		x.system = append(x.system, entry{target, data, 0o644, strings.HasPrefix(target, "etc/")})
 	}
 	here := target{runtime.GOOS, runtime.GOARCH}
 	if built[here] == "" {
@@ -82,12 +82,12 @@ func written(program, dir string) ([]entry, error) {
 		"bowsprit.fish": "usr/share/fish/vendor_completions.d/bowsprit.fish",
 	}
 	var files []entry
-	for name, place := range places {
+	for name, target := range places {
 		data, err := os.ReadFile(filepath.Join(dir, "completion", name))
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, entry{name: place, data: data, mode: 0o644})
+		files = append(files, entry{name: target, data: data, mode: 0o644})
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "man1", "*.1"))
 	if err != nil || len(pages) == 0 {

@@ -88,19 +88,19 @@ func TestWatch(t *testing.T) {
 	m, received := manager(t, map[string]string{"WATCHDOG_USEC": "30000"})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var asked atomic.Int64
+	var requests atomic.Int64
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		m.Watch(ctx, slog.New(slog.DiscardHandler), func(context.Context) error {
-			if asked.Add(1) < 3 {
+			if requests.Add(1) < 3 {
 				return errors.New("hangs")
 			}
 			return nil
 		})
 	}()
-	if got := received(); got != "WATCHDOG=1" || asked.Load() < 3 {
-		t.Errorf("%q after %d questions", got, asked.Load())
+	if got := received(); got != "WATCHDOG=1" || requests.Load() < 3 {
+		t.Errorf("%q after %d questions", got, requests.Load())
 	}
 	cancel()
 	<-done

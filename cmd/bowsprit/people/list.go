@@ -18,8 +18,8 @@ import (
 
 // right is the permission of a user or group from one binding.
 type right struct {
-	Subject string `json:"subject"` // "User" or "Group"
-	Who     string `json:"name"`
+	Subject     string `json:"subject"` // "User" or "Group"
+	SubjectName string `json:"name"`
 	grant
 }
 
@@ -74,7 +74,7 @@ func rights(bindings []grant, all bool) []right {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b right) int {
-		return cmp.Or(-cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Who, b.Who),
+		return cmp.Or(-cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.SubjectName, b.SubjectName),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Role, b.Role))
 	})
 	return list
@@ -91,7 +91,7 @@ func show(out io.Writer, list []right, output string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "SUBJECT\tNAME\tROLE\tNAMESPACE\tBINDING")
 	for _, r := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Subject, r.Who, r.Role, cmp.Or(r.Namespace, "(all)"), r.Name)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Subject, r.SubjectName, r.Role, cmp.Or(r.Namespace, "(all)"), r.Name)
 	}
 	return w.Flush()
 }

@@ -54,7 +54,7 @@ func TestRemove(t *testing.T) {
 	}
 	var left []string
 	for _, r := range rights(bindings, false) {
-		left = append(left, r.Subject+" "+r.Who+" "+r.Kind+" "+r.Name+" "+r.Role)
+		left = append(left, r.Subject+" "+r.SubjectName+" "+r.Kind+" "+r.Name+" "+r.Role)
 	}
 	want := []string{
 		"User bob ClusterRoleBinding shared ClusterRole/view", "User bob RoleBinding shared ClusterRole/view",

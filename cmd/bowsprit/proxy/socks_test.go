@@ -32,8 +32,8 @@ func echo(t *testing.T) *net.TCPAddr {
 			}
 			ended.Go(func() {
 				defer conn.Close()
-				said, _ := io.ReadAll(conn)
-				conn.Write(append([]byte("echo "), said...))
+				reply, _ := io.ReadAll(conn)
+				conn.Write(append([]byte("echo "), reply...))
 			})
 		}
 	})

@@ -24,8 +24,8 @@ import (
 
 // piece is a part of Bowsprit or its installation on this machine.
 type piece struct {
-	What string `json:"what"`
-	Path string `json:"path"`
+	Description string `json:"description"`
+	Path        string `json:"path"`
 	// Bytes is its size, or 0 if the size has no meaning.
 	Bytes int64 `json:"bytes,omitempty"`
 	// Remove is the command that removes it.
@@ -83,7 +83,7 @@ func (m machine) look() (pieces []piece, err error) {
 		if !connect.Exists(filepath.Join(m.root, "var/lib/dpkg/info/bowsprit.list")) {
 			remove = "rpm --erase bowsprit"
 		}
-		pieces = append(pieces, piece{What: "package, with its service", Path: m.program, Remove: remove})
+		pieces = append(pieces, piece{Description: "package, with its service", Path: m.program, Remove: remove})
 	} else {
 		size := int64(0)
 		if info, err := os.Stat(m.program); err == nil {
@@ -112,7 +112,7 @@ func (m machine) look() (pieces []piece, err error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(config.Contexts)) {
 		if c := config.Contexts[name]; m.ours(name, config.Clusters[c.Cluster]) {
-			pieces = append(pieces, piece{What: "context " + name, Path: m.kubeconfig, Remove: fmt.Sprintf(
+			pieces = append(pieces, piece{Description: "context " + name, Path: m.kubeconfig, Remove: fmt.Sprintf(
 				"kubectl config delete-context %s; kubectl config delete-cluster %s; kubectl config delete-user %s",
 				connect.Quote(name), connect.Quote(c.Cluster), connect.Quote(c.AuthInfo))})
 		}
@@ -187,7 +187,7 @@ func show(out io.Writer, form string, pieces []piece) error {
 		if p.Bytes > 0 {
 			size = fmt.Sprintf(" (%.1f MB)", float64(p.Bytes)/1e6)
 		}
-		fmt.Fprintf(out, "%s: %s%s\n  %s\n\n", p.What, p.Path, size, p.Remove)
+		fmt.Fprintf(out, "%s: %s%s\n  %s\n\n", p.Description, p.Path, size, p.Remove)
 	}
 	_, err := fmt.Fprintln(out,
 		`Nothing was removed. Stop the server before removing its data; "bowsprit snapshot save FILE" keeps a copy.`)

@@ -142,12 +142,13 @@ func limitedOf(data []byte) ([]Limited, error) {
 }
 
 // decode decodes YAML of a kind in one of several versions. Unknown fields are errors.
-func decode(data []byte, into any, says *metav1.TypeMeta, kind string, versions ...string) error {
-	if err := yaml.Unmarshal(data, says); err != nil {
+func decode(data []byte, into any, typeMeta *metav1.TypeMeta, kind string, versions ...string) error {
+	if err := yaml.Unmarshal(data, typeMeta); err != nil {
 		return err
 	}
-	if says.Kind != kind || !slices.Contains(versions, says.APIVersion) {
-		return fmt.Errorf("it is of apiVersion %q, kind %q: use %s, %s", says.APIVersion, says.Kind, versions[0], kind)
+	if typeMeta.Kind != kind || !slices.Contains(versions, typeMeta.APIVersion) {
+		return fmt.Errorf("it is of apiVersion %q, kind %q: use %s, %s", typeMeta.APIVersion, typeMeta.Kind, versions[0],
+			kind)
 	}
 	return yaml.UnmarshalStrict(data, into)
 }

@@ -34,12 +34,12 @@ type answer struct {
 	err      error
 }
 
-var _ library.Resource = (*asked)(nil)
+var _ library.Resource = (*check)(nil)
 
 func (a *Authorizer) value() ref.Val { return library.NewAuthorizerVal(a.User, a.function()) }
 
 func (a *Authorizer) resource() ref.Val {
-	return library.NewResourceAuthorizerVal(a.User, a.function(), (*asked)(a))
+	return library.NewResourceAuthorizerVal(a.User, a.function(), (*check)(a))
 }
 
 // function returns a as the library's type. It is a function because the interface gains methods with new versions of
@@ -47,38 +47,38 @@ func (a *Authorizer) resource() ref.Val {
 func (a *Authorizer) function() authorizer.AuthorizerFunc { return a.Authorize }
 
 // asked adapts the resource of the request to the library's interface.
-type asked Authorizer
+type check Authorizer
 
-func (a *asked) GetName() string                          { return a.Name }
-func (a *asked) GetNamespace() string                     { return a.Namespace }
-func (a *asked) GetResource() schema.GroupVersionResource { return a.asResource() }
-func (a *asked) GetSubresource() string                   { return a.Subresource }
+func (a *check) GetName() string                          { return a.Name }
+func (a *check) GetNamespace() string                     { return a.Namespace }
+func (a *check) GetResource() schema.GroupVersionResource { return a.asResource() }
+func (a *check) GetSubresource() string                   { return a.Subresource }
 
-func (a *asked) asResource() schema.GroupVersionResource { return (*Authorizer)(a).Resource }
+func (a *check) asResource() schema.GroupVersionResource { return (*Authorizer)(a).Resource }
 
 // Authorize forwards the library's request to our authorizer. It omits a selector that cannot be parsed, which makes
 // the request broader.
 func (a *Authorizer) Authorize(ctx context.Context, q authorizer.Attributes) (authorizer.Decision, string, error) {
-	what := &request.Info{
+	info := &request.Info{
 		Verb: q.GetVerb(), IsResource: q.IsResourceRequest(), Path: q.GetPath(), APIPrefix: "apis",
 		Group: q.GetAPIGroup(), Version: q.GetAPIVersion(),
 		Namespace: q.GetNamespace(), Resource: q.GetResource(), Subresource: q.GetSubresource(), Name: q.GetName(),
 	}
-	if what.IsResource && what.Group == "" {
-		what.APIPrefix = "api"
+	if info.IsResource && info.Group == "" {
+		info.APIPrefix = "api"
 	}
 	if terms, err := q.GetFieldSelector(); err == nil && len(terms) > 0 {
-		what.FieldSelector = fieldText(terms)
+		info.FieldSelector = fieldText(terms)
 	}
 	if terms, err := q.GetLabelSelector(); err == nil && len(terms) > 0 {
-		what.LabelSelector = labels.NewSelector().Add(terms...).String()
+		info.LabelSelector = labels.NewSelector().Add(terms...).String()
 	}
-	who := q.GetUser()
-	groups := slices.Sorted(slices.Values(who.GetGroups()))
-	key := fmt.Sprintf("%q %q %q %q %+v", who.GetName(), who.GetUID(), groups, who.GetExtra(), *what)
+	u := q.GetUser()
+	groups := slices.Sorted(slices.Values(u.GetGroups()))
+	key := fmt.Sprintf("%q %q %q %q %+v", u.GetName(), u.GetUID(), groups, u.GetExtra(), *info)
 	found, ok := a.answers[key]
 	if !ok {
-		found.decision, found.err = a.Authz.Authorize(ctx, who, what)
+		found.decision, found.err = a.Authz.Authorize(ctx, u, info)
 		if a.answers == nil {
 			a.answers = map[string]answer{}
 		}

@@ -126,28 +126,29 @@ func requestType() *apiservercel.DeclType {
 		fieldsOf(required("group", text), required("version", text), required("kind", text)))
 	gvr := apiservercel.NewObjectType("kubernetes.GroupVersionResource",
 		fieldsOf(required("group", text), required("version", text), required("resource", text)))
-	who := apiservercel.NewObjectType("kubernetes.UserInfo", fieldsOf(
+	userInfo := apiservercel.NewObjectType("kubernetes.UserInfo", fieldsOf(
 		optional("username", text), optional("uid", text), optional("groups", listOf(text)),
 		optional("extra", mapOf(listOf(text)))))
 	return apiservercel.NewObjectType("kubernetes.AdmissionRequest", fieldsOf(
 		required("kind", gvk), required("resource", gvr), optional("subResource", text),
 		required("requestKind", gvk), required("requestResource", gvr), optional("requestSubResource", text),
-		required("name", text), optional("namespace", text), required("operation", text), required("userInfo", who),
+		required("name", text), optional("namespace", text), required("operation", text),
+		required("userInfo", userInfo),
 		optional("dryRun", apiservercel.BoolType), optional("options", apiservercel.DynType)))
 }
 
 // namespaceType is the type of namespaceObject: a Namespace without its changing status fields. As in Kubernetes, UID
 // is spelled such that the object's field metadata.uid cannot be used.
 func namespaceType() *apiservercel.DeclType {
-	text, number, moment := apiservercel.StringType, apiservercel.IntType, apiservercel.TimestampType
+	text, number, timestamp := apiservercel.StringType, apiservercel.IntType, apiservercel.TimestampType
 	condition := apiservercel.NewObjectType("kubernetes.NamespaceCondition", fieldsOf(
-		required("status", text), required("type", text), required("lastTransitionTime", moment),
+		required("status", text), required("type", text), required("lastTransitionTime", timestamp),
 		required("message", text), required("reason", text)))
 	metadata := apiservercel.NewObjectType("kubernetes.NamespaceMetadata", fieldsOf(
 		required("name", text), required("generateName", text), required("namespace", text),
 		required("labels", mapOf(text)),
-		required("annotations", mapOf(text)), required("UID", text), required("creationTimestamp", moment),
-		required("deletionGracePeriodSeconds", number), required("deletionTimestamp", moment),
+		required("annotations", mapOf(text)), required("UID", text), required("creationTimestamp", timestamp),
+		required("deletionGracePeriodSeconds", number), required("deletionTimestamp", timestamp),
 		required("generation", number),
 		required("resourceVersion", text), required("finalizers", listOf(text))))
 	return apiservercel.NewObjectType("kubernetes.Namespace", fieldsOf(

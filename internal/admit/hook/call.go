@@ -94,7 +94,7 @@ func (h *hook) ask(ctx context.Context, c *Config, a *admit.Attributes, annotati
 // call calls the webhook for a matching write and returns its response. An error is a *callError, a *refusal, or the
 // error for the client.
 func (h *hook) call(
-	ctx context.Context, c *Config, a *admit.Attributes, what shown,
+	ctx context.Context, c *Config, a *admit.Attributes, object shown,
 ) (*verdict, error) {
 	fail := func(code int32, format string, args ...any) (*verdict, error) {
 		return nil, &callError{h.Name, code, fmt.Errorf(format, args...)}
@@ -126,7 +126,7 @@ func (h *hook) call(
 	}
 	ctx, span := h.startSpan(ctx, a, uid)
 	defer span.End()
-	raw, err := c.Client.Call(ctx, target, encodeReview(version, uid, a, what))
+	raw, err := c.Client.Call(ctx, target, encodeReview(version, uid, a, object))
 	if err != nil {
 		return fail(codeOf(err), "failed to call webhook: %w", err)
 	}
@@ -161,10 +161,10 @@ func (h *hook) reviewVersion() (string, bool) {
 }
 
 // denied returns the error of a webhook's denial: its own Status, turned into a failure.
-func denied(webhook string, said *metav1.Status) *apierrors.StatusError {
+func denied(webhook string, answer *metav1.Status) *apierrors.StatusError {
 	status := metav1.Status{Status: metav1.StatusFailure}
-	if said != nil {
-		status = *said
+	if answer != nil {
+		status = *answer
 		foreign.Status(&status)
 	}
 	if status.Code < http.StatusBadRequest || status.Code > 999 { // not an error, or not an HTTP status

@@ -64,14 +64,14 @@ func TestReview(t *testing.T) {
 	c.must("POST", configMaps, configMap("x", nil))
 	c.must("PATCH", configMaps+"/x", object{"data": object{"a": "b"}})
 	c.must("DELETE", configMaps+"/x", nil)
-	asked := l.requests()
-	if len(asked) != 4 {
-		t.Fatalf("asked %d times", len(asked))
+	requests := l.requests()
+	if len(requests) != 4 {
+		t.Fatalf("asked %d times", len(requests))
 	}
-	if v := asked[0]["version"]; v != "admission.k8s.io/v1beta1" {
+	if v := requests[0]["version"]; v != "admission.k8s.io/v1beta1" {
 		t.Errorf("version %v", v)
 	}
-	first := asked[0]["request"].(object)
+	first := requests[0]["request"].(object)
 	for key, want := range map[string]any{
 		"kind":        object{"group": "", "version": "v1", "kind": "ConfigMap"},
 		"requestKind": object{"group": "", "version": "v1", "kind": "ConfigMap"},
@@ -87,14 +87,14 @@ func TestReview(t *testing.T) {
 			t.Errorf("%s: %v, want %v", key, first[key], want)
 		}
 	}
-	if who := first["userInfo"].(object); who["username"] == nil || who["groups"] == nil {
-		t.Errorf("userInfo %v", who)
+	if userInfo := first["userInfo"].(object); userInfo["username"] == nil || userInfo["groups"] == nil {
+		t.Errorf("userInfo %v", userInfo)
 	}
 	meta := first["object"].(object)["metadata"].(object)
 	if meta["uid"] == nil || meta["creationTimestamp"] == nil {
 		t.Errorf("a validating webhook sees the object as it will be stored, not %v", meta)
 	}
-	update, deletion := asked[2]["request"].(object), asked[3]["request"].(object)
+	update, deletion := requests[2]["request"].(object), requests[3]["request"].(object)
 	if update["operation"] != "UPDATE" || update["oldObject"] == nil ||
 		update["options"].(object)["kind"] != "UpdateOptions" {
 		t.Errorf("update %v", update)

@@ -66,11 +66,11 @@ func (p *Mutating) Mutate(ctx context.Context, a *admit.Attributes) error {
 }
 
 // ask calls one webhook and applies its patch. place is its position among the others, for the audit log.
-func (p *Mutating) ask(ctx context.Context, a *admit.Attributes, h *hook, t match.Target, place string) error {
+func (p *Mutating) ask(ctx context.Context, a *admit.Attributes, h *hook, t match.Target, position string) error {
 	r := a.Reinvocation(p.Name())
 	failed := false
-	err := h.ask(ctx, &p.config, a, "failed-open.mutation.webhook.admission.k8s.io/"+place, func() error {
-		changed, err := p.change(ctx, a, h, t, place)
+	err := h.ask(ctx, &p.config, a, "failed-open.mutation.webhook.admission.k8s.io/"+position, func() error {
+		changed, err := p.change(ctx, a, h, t, position)
 		if changed {
 			r.Changed()
 		}
@@ -103,10 +103,10 @@ func annotate(to func(key, value string), key string, n note) {
 
 // change calls the webhook and applies its patch to the object. changed reports whether the patch made a difference.
 func (p *Mutating) change(
-	ctx context.Context, a *admit.Attributes, h *hook, t match.Target, place string,
+	ctx context.Context, a *admit.Attributes, h *hook, t match.Target, position string,
 ) (changed bool, err error) {
 	defer func() {
-		annotate(a.Annotate, "mutation.webhook.admission.k8s.io/"+place,
+		annotate(a.Annotate, "mutation.webhook.admission.k8s.io/"+position,
 			note{Configuration: h.configuration, Webhook: h.Name, Mutated: &changed})
 	}()
 	obj, old, err := a.In(ctx, t.Version)
@@ -150,7 +150,7 @@ func (p *Mutating) change(
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
-	annotate(a.AnnotateRequest, "patch.webhook.admission.k8s.io/"+place,
+	annotate(a.AnnotateRequest, "patch.webhook.admission.k8s.io/"+position,
 		note{Configuration: h.configuration, Webhook: h.Name, Patch: patch, PatchType: string(v.patchType)})
 	changed = !reflect.DeepEqual(obj, next)
 	return changed, put(ctx, a, t, next)

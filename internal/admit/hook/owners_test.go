@@ -23,7 +23,7 @@ func TestRepeatedOwners(t *testing.T) {
 	owner := object{"apiVersion": "v1", "kind": "Namespace", "name": "default", "uid": "u"}
 	const before, after = "contains duplicate entries;", "contains duplicate entries after mutating admission happens;"
 	for _, test := range []struct {
-		what, method, path string
+		desc, method, path string
 		refs               []any
 		adds               bool
 		seen               int
@@ -39,20 +39,20 @@ func TestRepeatedOwners(t *testing.T) {
 		m := configMap("x", nil)
 		m["metadata"].(object)["ownerReferences"] = test.refs
 		code, obj, warnings := c.do(test.method, test.path+"?dryRun=All", m)
-		if test.what == "create" { // the garbage collector would delete an object without its owner
+		if test.desc == "create" { // the garbage collector would delete an object without its owner
 			c.must(http.MethodPost, configMaps, configMap("x", nil))
 		}
 		if code >= 300 {
-			t.Fatalf("%s: %d %v", test.what, code, obj["message"])
+			t.Fatalf("%s: %d %v", test.desc, code, obj["message"])
 		}
 		seen := l.requests()[0]["request"].(object)["object"].(object)["metadata"].(object)["ownerReferences"].([]any)
 		kept := obj["metadata"].(object)["ownerReferences"].([]any)
 		if len(seen) != test.seen || len(kept) != 1 {
-			t.Errorf("%s: webhooks see %v, the client %v", test.what, seen, kept)
+			t.Errorf("%s: webhooks see %v, the client %v", test.desc, seen, kept)
 		}
 		if len(warnings) > 1 || (test.warns != "") != (len(warnings) == 1) ||
 			!strings.Contains(strings.Join(warnings, ""), test.warns) {
-			t.Errorf("%s: warnings %q, want one that %s", test.what, warnings, test.warns)
+			t.Errorf("%s: warnings %q, want one that %s", test.desc, warnings, test.warns)
 		}
 	}
 }

@@ -16,10 +16,10 @@ import (
 )
 
 // encodeReview returns the AdmissionReview for a write.
-func encodeReview(version, uid string, a *admit.Attributes, what shown) []byte {
-	request := expr.Request(a, what.target.Resource, what.target.Kind)
+func encodeReview(version, uid string, a *admit.Attributes, object shown) []byte {
+	request := expr.Request(a, object.target.Resource, object.target.Kind)
 	request["uid"] = uid
-	request["object"], request["oldObject"] = orNull(what.obj), orNull(what.old)
+	request["object"], request["oldObject"] = orNull(object.obj), orNull(object.old)
 	return codec.AppendJSON(nil, map[string]any{
 		"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/" + version, "request": request,
 	})

@@ -162,10 +162,10 @@ func TestOthersGoOn(t *testing.T) {
 	for _, kind := range []string{validating, mutating} {
 		t.Run(kind, func(t *testing.T) {
 			const clients = 60 // each has its own handshake, limited to ten seconds on a busy machine
-			asked, answer := make(chan struct{}, clients), make(chan struct{})
+			requested, answer := make(chan struct{}, clients), make(chan struct{})
 			release := sync.OnceFunc(func() { close(answer) })
 			l := listen(t, func(string, object) object {
-				asked <- struct{}{}
+				requested <- struct{}{}
 				<-answer
 				return object{"allowed": true}
 			})
@@ -186,7 +186,7 @@ func TestOthersGoOn(t *testing.T) {
 			}
 			// More than half of them: on a busy machine the first calls may have timed out before the last one.
 			for range clients / 2 {
-				<-asked
+				<-requested
 			}
 			c.must("POST", "/api/v1/namespaces/default/secrets",
 				object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "s"}})
@@ -204,9 +204,9 @@ func TestOthersGoOn(t *testing.T) {
 func BenchmarkOthers(b *testing.B) {
 	for _, waiting := range []int{0, clients} {
 		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
-			asked, answer := make(chan struct{}), make(chan struct{})
+			requested, answer := make(chan struct{}), make(chan struct{})
 			l := listen(b, func(string, object) object {
-				asked <- struct{}{}
+				requested <- struct{}{}
 				<-answer
 				return object{"allowed": true}
 			})
@@ -217,7 +217,7 @@ func BenchmarkOthers(b *testing.B) {
 				wg.Go(func() { c.do("POST", configMaps+"?dryRun=All", configMap(fmt.Sprintf("x%d", i), nil)) })
 			}
 			for range waiting {
-				<-asked
+				<-requested
 			}
 			for b.Loop() {
 				c.must("POST", "/api/v1/namespaces/default/secrets?dryRun=All",

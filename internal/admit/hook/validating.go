@@ -30,7 +30,7 @@ func NewValidating(c Config) *Validating {
 func (*Validating) Name() string { return "ValidatingAdmissionWebhook" }
 
 // question is one pending call.
-type question struct {
+type pendingCall struct {
 	hook *hook
 	shown
 }
@@ -44,16 +44,16 @@ type shown struct {
 // Validate calls all matching webhooks concurrently, and waits for all of them. If several refuse, the client gets the
 // first refusal in the order of the webhooks; in Kubernetes, the first to arrive.
 func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
-	questions, err := p.questions(ctx, a)
-	if err != nil || len(questions) == 0 {
+	pendingCalls, err := p.pendingCalls(ctx, a)
+	if err != nil || len(pendingCalls) == 0 {
 		return err
 	}
 	if err := timedOut(ctx); err != nil {
 		return err
 	}
-	errs := make([]error, len(questions))
+	errs := make([]error, len(pendingCalls))
 	var wg sync.WaitGroup
-	for i, q := range questions {
+	for i, q := range pendingCalls {
 		wg.Go(func() {
 			annotation := fmt.Sprintf("failed-open.validating.webhook.admission.k8s.io/round_0_index_%d", i)
 			errs[i] = q.hook.ask(ctx, &p.config, a, annotation, func() error {
@@ -71,8 +71,8 @@ func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-func (p *Validating) questions(ctx context.Context, a *admit.Attributes) (out []question, err error) {
-	forms := map[*catalog.Version]question{}
+func (p *Validating) pendingCalls(ctx context.Context, a *admit.Attributes) (out []pendingCall, err error) {
+	forms := map[*catalog.Version]pendingCall{}
 	for _, h := range p.hooks.concerned(&p.config, a) {
 		t, ok, err := h.wants(ctx, &p.config, a)
 		if err != nil {

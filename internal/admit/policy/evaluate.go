@@ -41,9 +41,9 @@ func (p *validating) evaluate(
 	in := s.input(f, t, param)
 	if len(program.conditions) > 0 {
 		// Conditions use the original request, without a namespace.
-		asked := *in
-		asked.Request = func() map[string]any { return expr.Request(s.a, match.AsRequested(s.a).Resource, t.Kind) }
-		holds, err := s.config.hold(ctx, p.name, s.a, program.conditions, &asked)
+		input := *in
+		input.Request = func() map[string]any { return expr.Request(s.a, match.AsRequested(s.a).Resource, t.Kind) }
+		holds, err := s.config.hold(ctx, p.name, s.a, program.conditions, &input)
 		if err != nil && p.ignoresFailures() {
 			return answer{}
 		}
@@ -73,11 +73,11 @@ func (p *validating) evaluate(
 		return out
 	}
 	in.Authorizer = nil // as in Kubernetes, although authorizer compiles
-	noted, _, err := expr.Run(ctx, program.annotations, in, expr.Budget)
+	annotations, _, err := expr.Run(ctx, program.annotations, in, expr.Budget)
 	if err != nil {
 		return answer{decisions: []decision{p.failure(err)}}
 	}
-	for i, r := range noted {
+	for i, r := range annotations {
 		if n, ok := p.annotation(i, r); ok {
 			out.annotations = append(out.annotations, n)
 		}

@@ -160,11 +160,11 @@ func (w *work) invoke(ctx context.Context, i *invocation, r *admit.Reinvocation)
 	if f.err != nil {
 		return false, apierrors.NewInternalError(f.err)
 	}
-	asked := s.input(f, i.target, i.param)
-	asked.Request = func() map[string]any { return expr.Request(w.a, match.AsRequested(w.a).Resource, i.target.Kind) }
+	input := s.input(f, i.target, i.param)
+	input.Request = func() map[string]any { return expr.Request(w.a, match.AsRequested(w.a).Resource, i.target.Kind) }
 	holds := true
 	if len(program.conditions) > 0 {
-		holds, err = w.config.hold(ctx, i.policy.name, w.a, program.conditions, asked)
+		holds, err = w.config.hold(ctx, i.policy.name, w.a, program.conditions, input)
 	}
 	if err != nil && !i.policy.ignoresFailures() {
 		w.fault(i.policy, i.binding, err, metav1.StatusReasonInvalid)

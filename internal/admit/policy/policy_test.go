@@ -27,12 +27,12 @@ const deny = `,"validationActions":["Deny"]`
 func TestValidating(t *testing.T) {
 	const p, b = "validatingadmissionpolicies/", "validatingadmissionpolicybindings/"
 	for _, test := range []struct {
-		name   string
-		stored map[string]string
-		want   string // message, "" if it passes
-		reason string
-		warned []string
-		noted  map[string]string
+		name        string
+		stored      map[string]string
+		want        string // message, "" if it passes
+		reason      string
+		warned      []string
+		annotations map[string]string
 	}{
 		{
 			name:   "no binding",
@@ -100,7 +100,7 @@ func TestValidating(t *testing.T) {
 				`"validations":[{"expression":"false","message":"hm"}],"auditAnnotations":[{"key":"k","valueExpression":"'v' + string(object.spec.replicas)"},{"key":"none","valueExpression":"null"}]`),
 			b + "b": bindingObject("b", "p", `,"validationActions":["Warn","Audit"]`),
 		}, warned: []string{"Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': hm"},
-			noted: map[string]string{
+			annotations: map[string]string{
 				"p/k": "v3",
 				"validation.policy.admission.k8s.io/validation_failure": `[{"message":"hm","policy":"p","binding":"b","expressionIndex":0,"validationActions":["Warn","Audit"]}]`,
 			}},
@@ -159,8 +159,8 @@ func TestValidating(t *testing.T) {
 			if !reflect.DeepEqual(warned, test.warned) {
 				t.Errorf("warnings %q, want %q", warned, test.warned)
 			}
-			if noted := a.Annotations(); !reflect.DeepEqual(noted, test.noted) {
-				t.Errorf("annotations %v, want %v", noted, test.noted)
+			if annotations := a.Annotations(); !reflect.DeepEqual(annotations, test.annotations) {
+				t.Errorf("annotations %v, want %v", annotations, test.annotations)
 			}
 		})
 	}

@@ -57,23 +57,23 @@ func TestSafeUpgrades(t *testing.T) {
 		}
 	}
 	const prefix = "ValidatingAdmissionPolicy 'safe-upgrades.gateway.networking.k8s.io' with binding 'safe-upgrades.gateway.networking.k8s.io' denied request: "
-	refused := func(what string, err error, want string) {
+	refused := func(desc string, err error, want string) {
 		t.Helper()
 		if err == nil || !strings.Contains(err.Error(), prefix+want) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", desc, err)
 		}
 	}
 	definitions := schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	}
-	for what, err := range map[string]error{
+	for desc, err := range map[string]error{
 		"another group": create("apiextensions.k8s.io", "v1", definitions.Resource,
 			definition("things", "example.com", "experimental", "v0.1.0")),
 		"a new release": create("apiextensions.k8s.io", "v1", definitions.Resource,
 			definition("gateways", "gateway.networking.k8s.io", "standard", "v1.5.1")),
 	} {
 		if err != nil {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", desc, err)
 		}
 	}
 	refused("an old release",

@@ -53,7 +53,7 @@ func TestUnstored(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, says := range map[string]struct {
+	for name, test := range map[string]struct {
 		rules      []any
 		expression string
 	}{
@@ -67,8 +67,8 @@ func TestUnstored(t *testing.T) {
 			"'reviewed'"},
 	} {
 		create("validatingadmissionpolicies", "ValidatingAdmissionPolicy", name, map[string]any{
-			"matchConstraints": map[string]any{"resourceRules": says.rules},
-			"validations":      []any{map[string]any{"expression": "false", "messageExpression": says.expression}},
+			"matchConstraints": map[string]any{"resourceRules": test.rules},
+			"validations":      []any{map[string]any{"expression": "false", "messageExpression": test.expression}},
 		})
 		create("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", name,
 			map[string]any{"policyName": name, "validationActions": []any{"Deny"}})
@@ -94,7 +94,7 @@ func TestUnstored(t *testing.T) {
 		Reason: "R", Type: "Normal", Note: "news",
 		Regarding: corev1.ObjectReference{Kind: "Pod", Name: "one", Namespace: "default"},
 	}, metav1.CreateOptions{})
-	_, who := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+	_, reviewErr := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
 		metav1.CreateOptions{})
 	_, token := client.AuthenticationV1().TokenReviews().Create(ctx,
 		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: "x"}}, metav1.CreateOptions{})
@@ -102,7 +102,7 @@ func TestUnstored(t *testing.T) {
 		&authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}},
 		metav1.CreateOptions{})
 	for _, test := range []struct {
-		what string
+		desc string
 		err  error
 		want string // "" if it is allowed
 	}{
@@ -113,13 +113,13 @@ func TestUnstored(t *testing.T) {
 		{"bindings", post(), "bindings one to n"},
 		{"pods/binding", pods.Bind(ctx, binding, metav1.CreateOptions{}), "pods one to n"},
 		{"event", event, "good news about one through events.k8s.io"},
-		{"selfsubjectreviews", who, ""},
+		{"selfsubjectreviews", reviewErr, ""},
 		{"tokenreviews", token, ""},
 		{"selfsubjectrulesreviews", rules, ""},
 	} {
 		if test.want == "" && test.err != nil || test.want != "" &&
 			(test.err == nil || !strings.HasSuffix(test.err.Error(), "denied request: "+test.want)) {
-			t.Errorf("%s: %v, want %q", test.what, test.err, test.want)
+			t.Errorf("%s: %v, want %q", test.desc, test.err, test.want)
 		}
 	}
 }

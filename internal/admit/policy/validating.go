@@ -127,7 +127,7 @@ func (v *verdict) askBound(
 		}
 	}
 	if len(params) == 1 {
-		v.hear(p, b, p.evaluate(ctx, v.seen, f, t, params[0], namespace), notes)
+		v.add(p, b, p.evaluate(ctx, v.seen, f, t, params[0], namespace), notes)
 		return nil
 	}
 	// As in Kubernetes, all parameters are evaluated before any result counts.
@@ -136,13 +136,13 @@ func (v *verdict) askBound(
 		answers = append(answers, p.evaluate(ctx, v.seen, f, t, param, namespace))
 	}
 	for _, answer := range answers {
-		v.hear(p, b, answer, notes)
+		v.add(p, b, answer, notes)
 	}
 	return nil
 }
 
 // hear applies the binding's actions to a result.
-func (v *verdict) hear(p *validating, b *binding, answer answer, notes *annotations) {
+func (v *verdict) add(p *validating, b *binding, answer answer, notes *annotations) {
 	for i, d := range answer.decisions {
 		if d.failed && !d.deny {
 			v.config.Metrics.PolicyDecided(p.name, b.name, d.message, "allow", d.took)

@@ -56,13 +56,13 @@ func checkRule(r *admissionregistrationv1.RuleWithOperations, path *field.Path) 
 	for i, op := range r.Operations {
 		errs = append(errs, checkEnum(path.Child("operations").Index(i), &op, operations...)...)
 	}
-	wild := func(list []string, name, what string) {
+	wild := func(list []string, name, noun string) {
 		if len(list) == 0 {
 			errs = append(errs, field.Required(path.Child(name), ""))
 		}
 		if len(list) > 1 && slices.Contains(list, "*") {
 			errs = append(errs,
-				field.Invalid(path.Child(name), list, "if '*' is present, must not specify other API "+what))
+				field.Invalid(path.Child(name), list, "if '*' is present, must not specify other API "+noun))
 		}
 	}
 	wild(r.APIGroups, "apiGroups", "groups")

@@ -264,9 +264,9 @@ func TestStorms(t *testing.T) {
 // TestOthersGoOn checks that no other request waits while many clients wait for the webhook; then the webhook responds.
 func TestOthersGoOn(t *testing.T) {
 	w := newWorld(t)
-	asked, answer := make(chan struct{}), make(chan struct{})
+	requested, answer := make(chan struct{}), make(chan struct{})
 	w.hook.do(func(rw http.ResponseWriter, r *http.Request) {
-		asked <- struct{}{}
+		requested <- struct{}{}
 		<-answer
 		good(rw, r)
 	})
@@ -278,7 +278,7 @@ func TestOthersGoOn(t *testing.T) {
 			}
 		})
 	}
-	<-asked // all of them share one call
+	<-requested // all of them share one call
 	w.must("GET", tabs("v1"), "")
 	w.must("PATCH", tabs("v1")+"/tab-0", `{"metadata":{"annotations":{"a":"b"}}}`)
 	w.must("DELETE", tabs("v1")+"/tab-1", "")
@@ -287,10 +287,10 @@ func TestOthersGoOn(t *testing.T) {
 	w.must("DELETE", "/api/v1/namespaces/default/configmaps/c", "")
 	close(answer)
 	go func() { // requests after the change call the webhook again
-		for range asked {
+		for range requested {
 			continue
 		}
 	}()
 	wg.Wait()
-	close(asked)
+	close(requested)
 }

@@ -314,15 +314,15 @@ func TestValidationEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	v, asked := NewValidator(), 0
+	v, calls := NewValidator(), 0
 	check := v.CheckRules
 	v.CheckRules = func(root *schema.Node, path *field.Path, c RuleCheck) field.ErrorList {
-		asked++
+		calls++
 		cancel() // during the check of the first schema
 		return check(root, path, c)
 	}
-	if got := nonsense(v.until(ctx).validateNew(mustDecode(t, clone(obj).(map[string]any)))); got != 0 || asked != 1 {
-		t.Errorf("after the end %d schemas were checked, with %d errors", asked, got)
+	if got := nonsense(v.until(ctx).validateNew(mustDecode(t, clone(obj).(map[string]any)))); got != 0 || calls != 1 {
+		t.Errorf("after the end %d schemas were checked, with %d errors", calls, got)
 	}
 	for name, rules := range map[string]*catalog.Strategy{"v1": Rules(), "v1beta1": BetaRules(Rules())} {
 		if got := nonsense(rules.Validate(t.Context(), obj)); got != 4 {

@@ -81,7 +81,7 @@ func KeepSensitive(obj, old map[string]any) (restored []string) {
 }
 
 func keepMarks(schema, old map[string]any, at *field.Path, restored *[]string) {
-	if _, said := schema[sensitive.Keyword]; old[sensitive.Keyword] == true && !said {
+	if _, set := schema[sensitive.Keyword]; old[sensitive.Keyword] == true && !set {
 		schema[sensitive.Keyword] = true
 		*restored = append(*restored, at.String())
 	}
@@ -203,8 +203,8 @@ func (k *sensitiveCheck) any(v any, at *field.Path, p spot) {
 
 // keyword checks the value and the place of the keyword.
 func (k *sensitiveCheck) keyword(s map[string]any, at *field.Path, p spot) {
-	v, said := s[sensitive.Keyword]
-	if !said {
+	v, set := s[sensitive.Keyword]
+	if !set {
 		return
 	}
 	at = at.Child(sensitive.Keyword)

@@ -81,8 +81,8 @@ func (h *Handler) serveV3(w http.ResponseWriter, r *http.Request, snap *catalog.
 		h.options.WriteError(w, r, errNotAcceptable(formsV3))
 		return
 	}
-	if asked := r.URL.Query().Get("hash"); asked != "" {
-		if asked != hash {
+	if wanted := r.URL.Query().Get("hash"); wanted != "" {
+		if wanted != hash {
 			http.Redirect(w, r, relativeURL(path, hash), http.StatusMovedPermanently)
 			return
 		}

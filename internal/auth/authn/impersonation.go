@@ -21,16 +21,16 @@ const extraPrefix = "Impersonate-Extra-"
 // name if they contain everything except a name, which package authz refuses, and a 400 if they contain too many
 // values. It also removes the headers of front proxies, whether a proxy sent them or not.
 func Impersonation(h http.Header) (*user.DefaultInfo, error) {
-	asked := false
+	impersonates := false
 	for key := range h {
 		switch {
 		case strings.HasPrefix(key, "Impersonate-"):
-			asked = true
+			impersonates = true
 		case strings.HasPrefix(key, "X-Remote-") && frontProxyHeader(key):
 			delete(h, key)
 		}
 	}
-	if !asked {
+	if !impersonates {
 		return nil, nil
 	}
 	wanted := &user.DefaultInfo{Name: h.Get("Impersonate-User"), UID: h.Get("Impersonate-Uid")}

@@ -82,21 +82,21 @@ func (m *Impersonations) nameless(wanted *user.DefaultInfo) error {
 	if !m.LegacyOnly {
 		return apierrors.NewBadRequest(fmt.Sprintf("requested %#v without impersonating a user name", wanted))
 	}
-	var asked []corev1.ObjectReference
+	var refs []corev1.ObjectReference
 	for _, group := range wanted.Groups {
-		asked = append(asked, corev1.ObjectReference{Kind: "Group", Name: group})
+		refs = append(refs, corev1.ObjectReference{Kind: "Group", Name: group})
 	}
 	const version = authenticationGroup + "/v1"
 	for _, key := range slices.Sorted(maps.Keys(wanted.Extra)) {
 		for _, value := range wanted.Extra[key] {
-			asked = append(asked,
+			refs = append(refs,
 				corev1.ObjectReference{Kind: "UserExtra", APIVersion: version, Name: value, FieldPath: key})
 		}
 	}
 	if wanted.UID != "" {
-		asked = append(asked, corev1.ObjectReference{Kind: "UID", APIVersion: version, Name: wanted.UID})
+		refs = append(refs, corev1.ObjectReference{Kind: "UID", APIVersion: version, Name: wanted.UID})
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("requested %v without impersonating a user", asked))
+	return apierrors.NewBadRequest(fmt.Sprintf("requested %v without impersonating a user", refs))
 }
 
 // modes returns the modes to try, in this order.

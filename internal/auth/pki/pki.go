@@ -312,19 +312,19 @@ func (p *PKI) publishLocked() {
 	}
 	roots.AppendCertsFromPEM(p.mu.clientCA)
 	p.roots.Store(roots)
-	asked := roots
+	clientCAs := roots
 	if p.mu.proxyCA != nil {
 		proxies := x509.NewCertPool()
 		proxies.AppendCertsFromPEM(p.mu.proxyCA)
 		p.proxyRoots.Store(proxies)
-		asked = roots.Clone()
-		asked.AppendCertsFromPEM(p.mu.proxyCA)
+		clientCAs = roots.Clone()
+		clientCAs.AppendCertsFromPEM(p.mu.proxyCA)
 	}
 	serving := p.mu.serving
 	if p.mu.supplied != nil {
 		serving = &p.mu.supplied.pair
 	}
-	config := p.config.serverTLS(serving.tls, asked)
+	config := p.config.serverTLS(serving.tls, clientCAs)
 	if len(p.mu.named) > 0 {
 		config.Certificates, config.GetCertificate = nil, byName(p.mu.named, serving.tls)
 	}

@@ -303,7 +303,7 @@ func TestSuppliedFilesAreReloaded(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	one := open(t, Config{Dir: in("one"), Hosts: []string{"a.example"}}, start)
 	two := open(t, Config{Dir: in("two"), Hosts: []string{"a.example"}}, start)
-	place := func(from string) {
+	install := func(from string) {
 		t.Helper()
 		for source, target := range map[string]string{
 			"apiserver.crt": "tls.crt", "apiserver.key": "tls.key", "ca.crt": "clients.crt",
@@ -313,7 +313,7 @@ func TestSuppliedFilesAreReloaded(t *testing.T) {
 			must(t, os.WriteFile(in(target), data, 0o600))
 		}
 	}
-	place("one")
+	install("one")
 	p := open(t, Config{ServingCertFile: in("tls.crt"), ServingKeyFile: in("tls.key"), ClientCAFile: in("clients.crt")},
 		start)
 	verifies := func(other *PKI) bool {
@@ -339,7 +339,7 @@ func TestSuppliedFilesAreReloaded(t *testing.T) {
 		t.Error("unusable files were used")
 	}
 
-	place("two")
+	install("two")
 	before := p.Changed()
 	must(t, p.Refresh())
 	select {

@@ -83,9 +83,9 @@ func (t *Tokens) note(ctx context.Context, secret *watchcache.Entry) {
 	if t.config.Used == nil {
 		return
 	}
-	now, said := t.config.Now().UTC(), secret.Labels[LastUsedLabel]
+	now, lastUsed := t.config.Now().UTC(), secret.Labels[LastUsedLabel]
 	today := now.Format(time.DateOnly)
-	if said != today && said != now.AddDate(0, 0, 1).Format(time.DateOnly) {
+	if lastUsed != today && lastUsed != now.AddDate(0, 0, 1).Format(time.DateOnly) {
 		t.config.Used(ctx, secret, today)
 	}
 }

@@ -180,9 +180,9 @@ func TestStreams(t *testing.T) {
 // TestWatchList checks a server without initial events: the aggregator lists, and watches from there.
 func TestWatchList(t *testing.T) {
 	c := start(t)
-	asked := make(chan string, 2)
+	requested := make(chan string, 2)
 	b := serveBackend(t, func(w http.ResponseWriter, r *http.Request) {
-		asked <- r.URL.RawQuery + " " + r.Header.Get("Accept")
+		requested <- r.URL.RawQuery + " " + r.Header.Get("Accept")
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("watch") == "" {
 			_, _ = io.WriteString(w, `{"kind":"FlunderList","apiVersion":"`+group+`/v1","metadata":{"resourceVersion":"7"},
@@ -206,7 +206,7 @@ func TestWatchList(t *testing.T) {
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if text := <-asked + "; " + <-asked; text != "labelSelector=a%3Db application/json; "+
+	if text := <-requested + "; " + <-requested; text != "labelSelector=a%3Db application/json; "+
 		"allowWatchBookmarks=true&labelSelector=a%3Db&resourceVersion=7&watch=true application/json" {
 		t.Errorf("asked %s", text)
 	}

@@ -30,7 +30,7 @@ func BenchmarkIsolation(b *testing.B) {
 		over  chan struct{} // closed at the start of the next round
 	}
 	var current atomic.Pointer[round]
-	var asked atomic.Int64
+	var requests atomic.Int64
 	begin := func(state int) {
 		if last := current.Swap(&round{state, make(chan struct{})}); last != nil {
 			close(last.over)
@@ -44,7 +44,7 @@ func BenchmarkIsolation(b *testing.B) {
 			case <-r.Context().Done():
 			case <-now.over:
 			}
-		case now.state == dies, now.state == flaps && asked.Add(1)/50%2 == 1:
+		case now.state == dies, now.state == flaps && requests.Add(1)/50%2 == 1:
 			panic(http.ErrAbortHandler)
 		case r.URL.Path == "/apis/"+group+"/v1":
 			w.Header().Set("Content-Type", "application/json")

@@ -114,7 +114,7 @@ func TestReflector(t *testing.T) {
 	if got := strings.Join(first, ", "); got != "added a, added b" {
 		t.Errorf("it begins with %s", got)
 	}
-	tell := func(kind, name, version, want string) {
+	send := func(kind, name, version, want string) {
 		t.Helper()
 		events <- `{"type":"` + kind + `","object":` +
 			strings.Join(strings.Fields(fmt.Sprintf(object, name, version)), "") + `}`
@@ -122,10 +122,10 @@ func TestReflector(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	tell("ADDED", "c", "8", "added c")
-	tell("MODIFIED", "a", "9", "changed a")
+	send("ADDED", "c", "8", "added c")
+	send("MODIFIED", "a", "9", "changed a")
 	events <- "" // the server ends the watch
-	tell("DELETED", "b", "10", "deleted b")
+	send("DELETED", "b", "10", "deleted b")
 	if from := <-watches + " " + <-watches; from != "7 9" {
 		t.Errorf("watches begin at %s", from)
 	}

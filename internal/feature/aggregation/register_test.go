@@ -144,9 +144,9 @@ func TestRegistrationOfDefinitions(t *testing.T) {
 	events(s, r, ref.APIServices.Prefix)
 	s.Create(definitions, "", definition("example.com", "v1"))
 	s.CatchUp()
-	asked := events(s, r, control.DefinitionsPrefix)
-	slices.Sort(asked)
-	if got := strings.Join(asked, " "); got != "v0.example.com v1.example.com" {
+	written := events(s, r, control.DefinitionsPrefix)
+	slices.Sort(written)
+	if got := strings.Join(written, " "); got != "v0.example.com v1.example.com" {
 		t.Errorf("asks about %q", got)
 	}
 	s.Does(r, "v0.example.com")

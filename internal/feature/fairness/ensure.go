@@ -181,8 +181,8 @@ func (w *wanted) automatic(e *watchcache.Entry) (auto, set bool) {
 
 // revise reports whether the spec, or the annotation, of a stored object is to be written.
 func (w *wanted) revise(e *watchcache.Entry) (update, annotate bool) {
-	auto, said := w.automatic(e)
-	return auto && !w.same(e), !said
+	auto, annotated := w.automatic(e)
+	return auto && !w.same(e), !annotated
 }
 
 // removeUnknown deletes the owned objects that this version does not have.

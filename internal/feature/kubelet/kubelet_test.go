@@ -134,11 +134,11 @@ func TestConnectionEndsWithRequest(t *testing.T) {
 		y := &connector{settings: Settings{Timeout: time.Hour}}
 		dial := y.bounded(egress.Dial(func(context.Context, string, string) (net.Conn, error) { return here, nil }))
 		ctx, leave := context.WithCancel(t.Context())
-		asked := ctx
+		requestCtx := ctx
 		if alone {
-			asked = context.WithValue(ctx, boundKey{}, true)
+			requestCtx = context.WithValue(ctx, boundKey{}, true)
 		}
-		conn, err := dial(asked, "tcp", "kubelet:10250")
+		conn, err := dial(requestCtx, "tcp", "kubelet:10250")
 		if err != nil {
 			t.Fatal(err)
 		}

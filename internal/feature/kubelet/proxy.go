@@ -131,7 +131,7 @@ func proxyable(ctx context.Context, host string) error {
 // serveServiceProxy passes a request on to a pod behind a service.
 func (y *connector) serveServiceProxy(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any,
 ) error {
-	asked := c.Name
+	name := c.Name
 	c, scheme, port, err := named(c)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (y *connector) serveServiceProxy(w http.ResponseWriter, r *http.Request, v 
 			return err
 		}
 	}
-	address, err := y.behind(r.Context(), v, c, port, asked)
+	address, err := y.behind(r.Context(), v, c, port, name)
 	if err != nil {
 		return err
 	}

@@ -64,12 +64,12 @@ func (s *serviceRanges) Reconcile(ctx context.Context, name string) error {
 	if e == nil {
 		return nil
 	}
-	obj, said, err := readRange(e)
+	obj, condition, err := readRange(e)
 	if err != nil {
 		return err
 	}
 	if e.Deleting {
-		return s.release(ctx, obj, said)
+		return s.release(ctx, obj, condition)
 	}
 	if !slices.Contains(obj.Finalizers, rangeFinalizer) {
 		if err := s.setFinalizers(ctx, name,
@@ -78,7 +78,8 @@ func (s *serviceRanges) Reconcile(ctx context.Context, name string) error {
 		}
 	}
 	const message = "Kubernetes Service CIDR is ready"
-	if said != nil && said.Status == metav1.ConditionTrue && said.Reason == "" && said.Message == message {
+	if condition != nil && condition.Status == metav1.ConditionTrue &&
+		condition.Reason == "" && condition.Message == message {
 		return nil
 	}
 	return s.setReady(ctx, name, object.Object{"status": "True", "reason": "", "message": message})

@@ -47,11 +47,11 @@ func bootstrapRange(ctx context.Context, r *verb.Verbs, ranges []netip.Prefix) e
 		}
 		return defaultRangeReady(ctx, r)
 	}
-	stored, said, err := readRange(entry)
+	stored, condition, err := readRange(entry)
 	if err != nil || entry.Deleting {
 		return err
 	}
-	switch second, ready := owed(stored, said, cidrs); {
+	switch second, ready := owed(stored, condition, cidrs); {
 	case second:
 		_, err = r.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
 			func(obj object.Object) (object.Object, error) {
@@ -90,11 +90,11 @@ func rangeSettled(r *verb.Verbs, ranges []netip.Prefix) bool {
 	if entry == nil {
 		return false
 	}
-	stored, said, err := readRange(entry)
+	stored, condition, err := readRange(entry)
 	if err != nil || entry.Deleting {
 		return true // it is left alone
 	}
-	second, ready := owed(stored, said, cidrsOf(ranges))
+	second, ready := owed(stored, condition, cidrsOf(ranges))
 	return !second && !ready
 }
 

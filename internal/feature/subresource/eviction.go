@@ -291,15 +291,15 @@ func refuses(b *policyv1.PodDisruptionBudget) error {
 		return nil
 	}
 	condition := meta.FindStatusCondition(b.Status.Conditions, policyv1.DisruptionAllowedCondition)
-	says := condition != nil && condition.Status == metav1.ConditionFalse && condition.Message != ""
+	hasReason := condition != nil && condition.Status == metav1.ConditionFalse && condition.Message != ""
 	text := fmt.Sprintf("The disruption budget %s does not allow evicting pods currently", b.Name)
 	switch {
-	case says && condition.Reason == policyv1.SyncFailedReason:
+	case hasReason && condition.Reason == policyv1.SyncFailedReason:
 		text += fmt.Sprintf(" because it failed sync: %s", condition.Message)
 	case b.Status.CurrentHealthy <= b.Status.DesiredHealthy:
 		text = fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name,
 			b.Status.DesiredHealthy, b.Status.CurrentHealthy)
-	case says:
+	case hasReason:
 		text += fmt.Sprintf(" (%s): %s", condition.Reason, condition.Message)
 	}
 	return violates(0, text)

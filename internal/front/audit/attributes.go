@@ -84,11 +84,11 @@ type knownUser struct {
 
 // knownInfo is userInfo, with the user as appendUser writes it.
 func knownInfo(cache *users, u user.Info) knownUser {
-	asked, ok := u.(*user.DefaultInfo)
+	info, ok := u.(*user.DefaultInfo)
 	if !ok {
 		return knownUser{info: userInfo(u)}
 	}
-	return cache.of(asked, func(u *user.DefaultInfo) knownUser {
+	return cache.of(info, func(u *user.DefaultInfo) knownUser {
 		info := userInfo(u)
 		return knownUser{info, appendUser(nil, &info)}
 	})

@@ -21,9 +21,9 @@ type library struct {
 
 // libraryKey is the context key of Kubernetes' libraries, an unexported constant.
 var libraryKey = func() any {
-	var asked keyRecorder
-	audit.AuditContextFrom(&asked)
-	return asked.key
+	var recorder keyRecorder
+	audit.AuditContextFrom(&recorder)
+	return recorder.key
 }()
 
 // keyRecorder is a context that records the key it is asked for.

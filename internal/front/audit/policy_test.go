@@ -85,8 +85,8 @@ func TestPolicyUnconditional(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		asked := attributes{&Received{Info: &request.Info{IsResource: true, Resource: "pods", Verb: "get"}}}
-		got, want := ours.EvaluatePolicyRule(asked), policy.NewPolicyRuleEvaluator(parsed).EvaluatePolicyRule(asked)
+		query := attributes{&Received{Info: &request.Info{IsResource: true, Resource: "pods", Verb: "get"}}}
+		got, want := ours.EvaluatePolicyRule(query), policy.NewPolicyRuleEvaluator(parsed).EvaluatePolicyRule(query)
 		slices.Sort(got.OmitStages) // they are sets
 		slices.Sort(want.OmitStages)
 		if !reflect.DeepEqual(got, want) {

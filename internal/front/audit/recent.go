@@ -18,11 +18,11 @@ var seed = maphash.MakeSeed()
 
 // of returns find's result for a key, which must always be the same.
 func (r *recent[K, V]) of(key K, find func(K) V) V {
-	place := &r[maphash.Comparable(seed, key)%uint64(len(r))]
-	if at := place.Load(); at != nil && at.key == key {
+	slot := &r[maphash.Comparable(seed, key)%uint64(len(r))]
+	if at := slot.Load(); at != nil && at.key == key {
 		return at.value
 	}
 	value := find(key)
-	place.Store(&found[K, V]{key, value})
+	slot.Store(&found[K, V]{key, value})
 	return value
 }

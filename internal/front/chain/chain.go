@@ -42,7 +42,7 @@ import (
 // Behind is the interface to the handlers behind the steps.
 type Behind interface {
 	// Dispatch calls the handler of a request. The context of r has a request.Scope and the deadline.
-	Dispatch(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info)
+	Dispatch(w http.ResponseWriter, r *http.Request, info *request.Info, u user.Info)
 	// HasPath reports whether the server serves a non-resource path, which then gets its own metrics.
 	HasPath(path string) bool
 }

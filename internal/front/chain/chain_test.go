@@ -25,14 +25,14 @@ import (
 
 // behind handles requests for objects by a function, and requests for the metrics of a chain.
 type behind struct {
-	resources func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info)
+	resources func(w http.ResponseWriter, r *http.Request, info *request.Info, u user.Info)
 	metrics   http.Handler
 }
 
-func (b behind) Dispatch(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+func (b behind) Dispatch(w http.ResponseWriter, r *http.Request, info *request.Info, u user.Info) {
 	switch {
 	case info.IsResource:
-		b.resources(w, r, info, who)
+		b.resources(w, r, info, u)
 	case info.Path == "/metrics":
 		b.metrics.ServeHTTP(w, r)
 	case info.Path == "/invented":
@@ -66,7 +66,7 @@ func newChain(t testing.TB, resources handler, change func(*Config)) *Chain {
 	return New(c, behind{resources, metrics}, &conn.Hijacked{})
 }
 
-type handler = func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info)
+type handler = func(w http.ResponseWriter, r *http.Request, info *request.Info, u user.Info)
 
 // text returns a handler that responds with a text.
 func text(s string) handler {
@@ -111,8 +111,8 @@ func TestWarningsBecomeHeaders(t *testing.T) {
 func TestImpersonation(t *testing.T) {
 	t.Parallel()
 	var as user.Info
-	s := newChain(t, func(_ http.ResponseWriter, r *http.Request, _ *request.Info, who user.Info) {
-		as = who
+	s := newChain(t, func(_ http.ResponseWriter, r *http.Request, _ *request.Info, u user.Info) {
+		as = u
 		if r.Header.Get("Impersonate-User") != "" {
 			t.Error("the handler sees the impersonation headers")
 		}

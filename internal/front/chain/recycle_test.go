@@ -42,17 +42,17 @@ func TestRecycles(t *testing.T) {
 		{"no answer", "GET", path, func(_ http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
 			request.ScopeOf(r.Context()).Over = true
 		}, false},
-		{"waits", "GET", path, func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+		{"waits", "GET", path, func(w http.ResponseWriter, r *http.Request, info *request.Info, u user.Info) {
 			_ = r.Context().Done()
-			over(w, r, info, who)
+			over(w, r, info, u)
 		}, false},
-		{"others wait", "GET", path, func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+		{"others wait", "GET", path, func(w http.ResponseWriter, r *http.Request, info *request.Info, u user.Info) {
 			_, cancel := context.WithCancel(r.Context())
 			defer cancel()
-			over(w, r, info, who)
+			over(w, r, info, u)
 		}, false},
-		{"panics", "GET", path, func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
-			over(w, r, info, who)
+		{"panics", "GET", path, func(w http.ResponseWriter, r *http.Request, info *request.Info, u user.Info) {
+			over(w, r, info, u)
 			panic(http.ErrAbortHandler)
 		}, false},
 	} {
@@ -78,13 +78,13 @@ func TestRecycledDoNotMix(t *testing.T) {
 	t.Parallel()
 	a, events := newAuditor(t, "- level: Metadata\n", "", audit.ModeBlocking)
 	var after sync.WaitGroup
-	c := newChain(t, func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+	c := newChain(t, func(w http.ResponseWriter, r *http.Request, info *request.Info, u user.Info) {
 		ctx := r.Context()
 		scope := request.ScopeOf(ctx)
-		if info.Name != who.GetName() || scope.AuditID != "of-"+who.GetName() || r.URL.Path != info.Path {
-			t.Errorf("%s reads %s, with the id %s", who.GetName(), info.Name, scope.AuditID)
+		if info.Name != u.GetName() || scope.AuditID != "of-"+u.GetName() || r.URL.Path != info.Path {
+			t.Errorf("%s reads %s, with the id %s", u.GetName(), info.Name, scope.AuditID)
 		}
-		request.RecordOf(ctx).Annotate("read-by", who.GetName())
+		request.RecordOf(ctx).Annotate("read-by", u.GetName())
 		scope.Over = rand.IntN(4) > 0
 		if !scope.Over {
 			after.Go(func() {

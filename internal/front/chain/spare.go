@@ -20,8 +20,8 @@ const restAfter = 10 * time.Second
 
 // spare controls one P beyond the number of CPUs.
 type spare struct {
-	allowed atomic.Bool
-	asked   atomic.Bool // since the timer last ran
+	allowed   atomic.Bool
+	requested atomic.Bool // since the timer last ran
 
 	mu    sync.Mutex // guards on
 	on    bool
@@ -46,12 +46,12 @@ func AllowSpare() {
 
 // want requests the spare P, because short requests run beside large responses. Calls may be frequent.
 func (s *spare) want() {
-	if !s.allowed.Load() || s.asked.Load() {
+	if !s.allowed.Load() || s.requested.Load() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked.Store(true)
+	s.requested.Store(true)
 	if s.on {
 		return
 	}
@@ -64,7 +64,7 @@ func (s *spare) want() {
 func (s *spare) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.asked.Swap(false) {
+	if s.requested.Swap(false) {
 		time.AfterFunc(restAfter, s.look)
 		return
 	}

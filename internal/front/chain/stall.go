@@ -25,7 +25,7 @@ type stalls struct {
 type stall struct {
 	x             *exchange
 	before, after *stall
-	listed        bool
+	linked        bool
 	seen          bool        // it existed when the timer last ran
 	lent          bool        // it has lent the seats
 	stopEnd       func() bool // cancels x.endWrite; nil if that is not scheduled
@@ -35,7 +35,7 @@ type stall struct {
 func (a *stalls) begin(s *stall) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s.listed, s.seen, s.before, s.after = true, false, nil, a.first
+	s.linked, s.seen, s.before, s.after = true, false, nil, a.first
 	if a.first != nil {
 		a.first.before = s
 	}
@@ -77,7 +77,7 @@ func (a *stalls) look() {
 func (a *stalls) end(s *stall) (lent bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if s.listed {
+	if s.linked {
 		a.removeLocked(s)
 	}
 	lent, s.lent = s.lent, false
@@ -93,7 +93,7 @@ func (a *stalls) removeLocked(s *stall) {
 	if s.after != nil {
 		s.after.before = s.before
 	}
-	s.listed, s.before, s.after = false, nil, nil
+	s.linked, s.before, s.after = false, nil, nil
 }
 
 func (s *stall) late() {
@@ -107,7 +107,7 @@ func (s *stall) late() {
 }
 
 // done ends the stall of a completed exchange, and reports whether x.endWrite may have run.
-func (a *stalls) done(s *stall) (asked bool) {
+func (a *stalls) done(s *stall) (cancelled bool) {
 	a.mu.Lock()
 	stop := s.stopEnd
 	s.stopEnd = nil

@@ -50,8 +50,8 @@ func TestStalls(t *testing.T) {
 				t.Error("lent seats that it does not have")
 			}
 		}
-		for s, asked := range map[*stall]bool{first: true, second: true, third: true, quick: false} {
-			if got := all.done(s); got != asked {
+		for s, cancelled := range map[*stall]bool{first: true, second: true, third: true, quick: false} {
+			if got := all.done(s); got != cancelled {
 				t.Errorf("the end of the write was asked for: %v", got)
 			}
 		}

@@ -32,13 +32,13 @@ func (l *limit) leave() { l.now.Add(-1) }
 
 // place is a request's share of a limit: its request.Seat. While the request waits, another request may use the place.
 // Afterwards the request continues at once, even if that exceeds max.
-type place struct {
+type slot struct {
 	limit *limit
 	gone  bool // another request uses it
 }
 
 // Pause implements request.Seat.
-func (p *place) Pause() {
+func (p *slot) Pause() {
 	l := p.limit
 	if n := l.waiting.Add(1); n > waitFactor*l.max {
 		l.waiting.Add(-1)
@@ -49,7 +49,7 @@ func (p *place) Pause() {
 }
 
 // Resume implements request.Seat.
-func (p *place) Resume() {
+func (p *slot) Resume() {
 	if p.gone {
 		p.gone = false
 		p.limit.waiting.Add(-1)
@@ -58,10 +58,10 @@ func (p *place) Resume() {
 }
 
 // Return implements request.Seat: no request waits for a place.
-func (p *place) Return(context.Context) { p.Resume() }
+func (p *slot) Return(context.Context) { p.Resume() }
 
 // Release implements request.Seat. It does nothing: long-running requests have no place.
-func (p *place) Release() {}
+func (p *slot) Release() {}
 
 // throttle limits the number of concurrent reads and writes. Long-running requests do not count, nor do requests that
 // wait for a webhook. Administrators always get in, so that they can repair the cause of an overload.
@@ -78,7 +78,7 @@ func (c *Chain) throttle(x *exchange, next func(*exchange)) {
 	case l.enter():
 		defer l.leave()
 		if l.max >= 0 {
-			x.scope.Waits.Seat = &place{limit: l}
+			x.scope.Waits.Seat = &slot{limit: l}
 		}
 		next(x)
 	case slices.Contains(x.user.GetGroups(), user.SystemPrivilegedGroup):

@@ -83,8 +83,8 @@ func (c *Chain) impersonationFilter() string {
 }
 
 // trusted reports whether a user may control tracing.
-func trusted(who user.Info) bool {
-	return who != nil && slices.ContainsFunc(who.GetGroups(), func(group string) bool {
+func trusted(u user.Info) bool {
+	return u != nil && slices.ContainsFunc(u.GetGroups(), func(group string) bool {
 		return group == user.SystemPrivilegedGroup || group == user.MonitoringGroup
 	})
 }

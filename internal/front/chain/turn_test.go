@@ -49,14 +49,14 @@ func TestOffer(t *testing.T) {
 			began: time.Now()}
 		answer := &turn{of: of}
 		// pieces writes n pieces, each in a quarter of yieldEvery, and returns the number of yields.
-		pieces := func(n int, beside func()) int {
+		pieces := func(n int, meanwhile func()) int {
 			offers, spares = 0, 0
 			for range n {
 				if !answer.take(t.Context()) {
 					t.Fatal("no turn although it is free")
 				}
 				time.Sleep(yieldEvery / 4)
-				beside()
+				meanwhile()
 				answer.end()
 			}
 			if spares != offers {

@@ -106,12 +106,12 @@ func TestGathererGathers(t *testing.T) {
 func TestGathererSaysBefore(t *testing.T) {
 	t.Parallel()
 	g, below, client := gathered(t)
-	said := make(chan int64)
-	g.sending = func() { said <- below.writes.Load() }
+	result := make(chan int64)
+	g.sending = func() { result <- below.writes.Load() }
 	for i := range int64(20) {
 		_, err := g.Write([]byte("answer"))
 		must(t, err)
-		if writes := <-said; writes != i {
+		if writes := <-result; writes != i {
 			t.Fatalf("answer %d: %d writes before", i, writes)
 		}
 		_, err = io.ReadFull(client, make([]byte, len("answer")))
@@ -191,16 +191,16 @@ func sayFarewell(t *testing.T, config *tls.Config, leaves bool) {
 	got := make([]byte, len(farewell))
 	_, err = io.ReadFull(client, got)
 	must(t, err)
-	said := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
 		_, err := client.Write([]byte("I have read it"))
-		said <- err
+		result <- err
 	}()
 	time.Sleep(closeWait / 2)
 	if n, err := client.Read(got); n > 0 || err != io.EOF {
 		t.Errorf("after the farewell: %d bytes, %v", n, err)
 	}
-	must(t, <-said)
+	must(t, <-result)
 	if leaves {
 		must(t, client.Close())
 	}

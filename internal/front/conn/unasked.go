@@ -16,7 +16,7 @@ type unasked struct {
 
 // follow is an http.Server's ConnState.
 func (u *unasked) follow(conn net.Conn, state http.ConnState) {
-	if _, asked := conn.(*gatherer); asked {
+	if _, gathers := conn.(*gatherer); gathers {
 		return // each request of the connection calls this
 	}
 	u.mu.Lock()

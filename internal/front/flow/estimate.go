@@ -70,7 +70,7 @@ func wantsInitial(query string) bool {
 		return false // most watches; parsing a query costs more than searching it
 	}
 	values, _ := url.ParseQuery(query)
-	if asked, err := strconv.ParseBool(values.Get("sendInitialEvents")); err == nil && asked {
+	if initial, err := strconv.ParseBool(values.Get("sendInitialEvents")); err == nil && initial {
 		return true
 	}
 	version := values.Get("resourceVersion")

@@ -34,8 +34,8 @@ func storageVersionCells(v *apiserverinternalv1alpha1.StorageVersion, e catalog.
 	for i, s := range v.Status.StorageVersions {
 		servers[i] = s.APIServerID + "=" + s.EncodingVersion
 	}
-	said := rule.OrText(rule.FirstFew(servers, 3, ","), rule.Unset)
-	return []any{v.Name, common, said, rule.Ago(v.CreationTimestamp, e)}
+	version := rule.OrText(rule.FirstFew(servers, 3, ","), rule.Unset)
+	return []any{v.Name, common, version, rule.Ago(v.CreationTimestamp, e)}
 }
 
 func storageVersionName(name string, _ bool) (wrong []string) {
@@ -111,14 +111,14 @@ func validateCommonVersion(s apiserverinternalv1alpha1.StorageVersionStatus, pat
 			break
 		}
 	}
-	switch said := s.CommonEncodingVersion; {
-	case common == nil && said != nil:
-		return field.Invalid(path, *said, "should be nil if servers do not agree on the same encoding version, or if "+
-			"there is no server reporting the supported versions yet")
-	case common != nil && said == nil:
-		return field.Invalid(path, said, "the common encoding version is "+*common)
-	case common != nil && *common != *said:
-		return field.Invalid(path, *said, "the actual common encoding version is "+*common)
+	switch version := s.CommonEncodingVersion; {
+	case common == nil && version != nil:
+		return field.Invalid(path, *version, "should be nil if servers do not agree on the same encoding version, or "+
+			"if there is no server reporting the supported versions yet")
+	case common != nil && version == nil:
+		return field.Invalid(path, version, "the common encoding version is "+*common)
+	case common != nil && *common != *version:
+		return field.Invalid(path, *version, "the actual common encoding version is "+*common)
 	}
 	return nil
 }

@@ -181,11 +181,11 @@ func nodeAnnotations(val *rule.Validation) {
 	annotations, path := rule.StringMap(object.Map(val.Obj, "metadata")["annotations"]),
 		field.NewPath("metadata", "annotations")
 	if text := annotations[pod.TaintsAnnotation]; text != "" {
-		var listed []corev1.Taint
-		if err := json.Unmarshal([]byte(text), &listed); err != nil {
+		var annotated []corev1.Taint
+		if err := json.Unmarshal([]byte(text), &annotated); err != nil {
 			val.Invalid(path, pod.TaintsAnnotation, pod.InternalNames(err))
 		} else {
-			taints(val, rule.Objects(rule.As[[]any](listed)), path.Child(pod.TaintsAnnotation))
+			taints(val, rule.Objects(rule.As[[]any](annotated)), path.Child(pod.TaintsAnnotation))
 		}
 	}
 	if text := annotations[pod.AvoidAnnotation]; text != "" {

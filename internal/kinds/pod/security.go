@@ -175,12 +175,12 @@ func hostProcess(val *rule.Validation, p rule.Value) {
 	all, onHost := 0, 0
 	Containers(spec, p.Path, func(c object.Object, path *field.Path) {
 		all++
-		own, says := object.Map(c, "securityContext", "windowsOptions")["hostProcess"].(bool)
-		if says && podSays && own != ofPod {
+		own, isSet := object.Map(c, "securityContext", "windowsOptions")["hostProcess"].(bool)
+		if isSet && podSays && own != ofPod {
 			val.Invalid(path.Child("securityContext", "windowsOptions", "hostProcess"), own,
 				fmt.Sprintf("pod hostProcess value must be identical if both are specified, was %v", ofPod))
 		}
-		if says && own || !says && ofPod {
+		if isSet && own || !isSet && ofPod {
 			onHost++
 		}
 	})

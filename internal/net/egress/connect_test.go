@@ -104,9 +104,9 @@ func TestConnectErrors(t *testing.T) {
 			"reading HTTP response from CONNECT to a.example:443 via proxy SOCKET failed: unexpected EOF"},
 	} {
 		listener, socket := listenUnix(t)
-		var asked string
+		var target string
 		startConnect(t, listener, func(w io.Writer, r *http.Request) net.Conn {
-			asked = r.Method + " " + r.RequestURI
+			target = r.Method + " " + r.RequestURI
 			_, _ = io.WriteString(w, test.answer)
 			return nil
 		})
@@ -115,8 +115,8 @@ func TestConnectErrors(t *testing.T) {
 		if err == nil || strings.ReplaceAll(err.Error(), socket, "SOCKET") != test.want {
 			t.Errorf("%.30q: %v, want %s", test.answer, err, test.want)
 		}
-		if asked != "CONNECT a.example:443" {
-			t.Errorf("asked for %s", asked)
+		if target != "CONNECT a.example:443" {
+			t.Errorf("asked for %s", target)
 		}
 	}
 }

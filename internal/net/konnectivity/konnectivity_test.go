@@ -330,11 +330,11 @@ func TestSeveralServers(t *testing.T) {
 // TestStrangers tests agents with an invalid token or certificate.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
-	asked := make(chan string, 100)
+	requested := make(chan string, 100)
 	s := start(t, func(c *server.Config, o *server.Options) {
 		o.AgentFiles.CA = ""
 		c.Authenticate = func(_ context.Context, token string) error {
-			asked <- token
+			requested <- token
 			return errors.New("lookup failed: service account jwt not valid")
 		}
 	})
@@ -347,7 +347,7 @@ func TestStrangers(t *testing.T) {
 	})
 	run(t, func(ctx context.Context) { a.Run(ctx, context.Background()) })
 	for range 3 {
-		if token := <-asked; token != "secret" {
+		if token := <-requested; token != "secret" {
 			t.Errorf("asked about %q", token)
 		}
 	}

@@ -45,9 +45,9 @@ func (e *endpoint) read(ctx context.Context, resp *http.Response, limit int64) (
 		}
 	}
 	if resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent {
-		seconds, asked := retryAfter(resp)
+		seconds, requested := retryAfter(resp)
 		wait = -1
-		if asked &&
+		if requested &&
 			(resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError) {
 			wait = time.Duration(seconds) * time.Second
 		}
@@ -92,10 +92,10 @@ func (e *endpoint) body(ctx context.Context, resp *http.Response, limit int64) (
 // refusal is the error for an unsuccessful response: the Status in it if there is one, else the error of Kubernetes'
 // clients for its code and text.
 func refusal(code int, media string, body []byte, retryAfter int) error {
-	var said metav1.Status
-	if json.Unmarshal(body, &said) == nil && said.Kind == "Status" && said.Status == metav1.StatusFailure {
-		foreign.Status(&said)
-		return &apierrors.StatusError{ErrStatus: said}
+	var status metav1.Status
+	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" && status.Status == metav1.StatusFailure {
+		foreign.Status(&status)
+		return &apierrors.StatusError{ErrStatus: status}
 	}
 	text := "unknown"
 	if media == "" || strings.HasPrefix(media, "text/") {

@@ -16,13 +16,13 @@ func TestEmulationWithoutMutatingPolicies(t *testing.T) {
 	t.Parallel()
 	const beta = "admissionregistration.k8s.io/v1beta1"
 	tests := []struct {
-		version, asked string
-		want           bool
+		version, requested string
+		want               bool
 	}{{"1.36", "", true}, {"1.35", "", false}, {"1.35", beta, true}, {"1.33", beta, false}}
 	for _, test := range tests {
 		c := &config.Config{Emulation: config.Emulation{Version: []string{test.version}}}
-		if test.asked != "" {
-			c.API.RuntimeConfig = map[string]string{test.asked: "true"}
+		if test.requested != "" {
+			c.API.RuntimeConfig = map[string]string{test.requested: "true"}
 		}
 		h := &part.Host{Log: slog.New(slog.DiscardHandler)}
 		h.Catalog = catalog.New(builtinKinds(c).Resources(h, nil)...)
@@ -30,7 +30,7 @@ func TestEmulationWithoutMutatingPolicies(t *testing.T) {
 			t.Errorf("%s: shown as %v", test.version, emulation)
 		}
 		if got := obeysMutatingPolicies(c, h); got != test.want {
-			t.Errorf("%s with %q: %v", test.version, test.asked, got)
+			t.Errorf("%s with %q: %v", test.version, test.requested, got)
 		}
 	}
 }

@@ -19,14 +19,14 @@ func redacted(err error, file string) error {
 	if yaml.Unmarshal(text, &doc) != nil {
 		return err // nothing of it was decoded
 	}
-	said := err.Error()
+	message := err.Error()
 	for _, secret := range secretsIn(doc) {
-		said = strings.ReplaceAll(said, secret, "REDACTED")
+		message = strings.ReplaceAll(message, secret, "REDACTED")
 	}
-	if said == err.Error() {
+	if message == err.Error() {
 		return err
 	}
-	return errors.New(said)
+	return errors.New(message)
 }
 
 // secretsIn returns the strings that fields named secret have, anywhere in a document.

@@ -27,7 +27,7 @@ func putMark(t *testing.T, s *store.Store, key, value string) {
 	}
 }
 
-func noted(t *testing.T, s *store.Store) string {
+func storedFormat(t *testing.T, s *store.Store) string {
 	t.Helper()
 	kv, err := s.Whole(etcdtest.Context(t), mark)
 	if err != nil {
@@ -58,7 +58,7 @@ func TestMarkFormat(t *testing.T) {
 				errors.Is(err, format.ErrNewer) != (test.there == newer) {
 				t.Errorf("%q: %v", test.there, err)
 			}
-			if got := noted(t, s); got != test.want {
+			if got := storedFormat(t, s); got != test.want {
 				t.Errorf("%q: %q is there now", test.there, got)
 			}
 			if after, err := s.Revision(etcdtest.Context(t)); err != nil || test.there != "" && after != before {
@@ -162,7 +162,7 @@ func TestMarkMadeAnew(t *testing.T) {
 	if _, err := s.Update(ctx, "a", []byte("2"), rev); err != nil {
 		t.Error(err)
 	}
-	if got := noted(t, s); got != `{"format":1,"version":"v1"}` {
+	if got := storedFormat(t, s); got != `{"format":1,"version":"v1"}` {
 		t.Errorf("the mark is %q", got)
 	}
 	_, exists := s.Create(ctx, "a", nil)

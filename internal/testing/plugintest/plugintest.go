@@ -115,12 +115,12 @@ func (c *Write) check(t *testing.T, p *plugin.Plugin) {
 	if err == nil {
 		err = p.Validate(t.Context(), a)
 	}
-	said := ""
+	text := ""
 	if err != nil {
-		said = err.Error()
+		text = err.Error()
 	}
-	if causes := causesOf(err); said != c.Refused || !slices.Equal(causes, c.Causes) {
-		t.Errorf("refused: %s %q\nwant: %s %q", said, causes, c.Refused, c.Causes)
+	if causes := causesOf(err); text != c.Refused || !slices.Equal(causes, c.Causes) {
+		t.Errorf("refused: %s %q\nwant: %s %q", text, causes, c.Refused, c.Causes)
 	}
 	if want := merged(before, Tree(t, c.Want)); err == nil && a.Object != nil &&
 		!reflect.DeepEqual(a.Object, want) {

@@ -13,9 +13,9 @@ import (
 
 func TestGraceFor(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	strategy := &catalog.Strategy{GracePeriod: func(_ object.Object, asked *int64) int64 {
-		if asked != nil {
-			return *asked
+	strategy := &catalog.Strategy{GracePeriod: func(_ object.Object, requested *int64) int64 {
+		if requested != nil {
+			return *requested
 		}
 		return 30
 	}}
@@ -25,11 +25,11 @@ func TestGraceFor(t *testing.T) {
 	}
 	at := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
 	for name, c := range map[string]struct {
-		strategy *catalog.Strategy
-		meta     object.Object
-		asked    *int64
-		want     Grace
-		options  *int64 // as admission sees them
+		strategy  *catalog.Strategy
+		meta      object.Object
+		requested *int64
+		want      Grace
+		options   *int64 // as admission sees them
 	}{
 		"a kind without it": {nil, object.Object{}, seconds(5), Grace{}, seconds(5)},
 		"less than none":    {nil, object.Object{}, seconds(-5), Grace{}, seconds(1)},
@@ -50,7 +50,7 @@ func TestGraceFor(t *testing.T) {
 		},
 		"it has ended": {strategy, ending, seconds(0), Grace{Graceful: true, Until: now}, seconds(0)},
 	} {
-		o := metav1.DeleteOptions{GracePeriodSeconds: c.asked}
+		o := metav1.DeleteOptions{GracePeriodSeconds: c.requested}
 		if got := GraceFor(c.strategy, object.Object{"metadata": c.meta}, &o, now); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}

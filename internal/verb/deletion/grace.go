@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
 )
 
-// Grace describes the deletion of an object whose kind has a grace period (catalog.Strategy.GracePeriod). The zero
+// Grace describes the deletion of an object of a kind with a grace period (catalog.Strategy.GracePeriod). The zero
 // value means that no time is left: the kind has no grace period, or the object's has ended.
 type Grace struct {
 	// Graceful is true if the object is first marked with Period and Until. If Period is 0, a second write removes it.

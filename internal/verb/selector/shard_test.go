@@ -68,7 +68,7 @@ func entry(namespace, uid string) *watchcache.Entry {
 func TestShardNames(t *testing.T) {
 	t.Parallel()
 	names := map[string]string{}
-	for text, what := range map[string]string{
+	for text, desc := range map[string]string{
 		"shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')":                          "half",
 		"  shardRange(object.metadata.uid,\n'0x0000000000000000', \"0x8000000000000000\")":                     "half",
 		between("uid", 4, 8) + " || " + between("uid", 0, 5):                                                   "half",
@@ -82,10 +82,10 @@ func TestShardNames(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if name, ok := names[what]; ok && name != s.name {
+		if name, ok := names[desc]; ok && name != s.name {
 			t.Errorf("%s is %s, want %s", text, s.name, name)
 		}
-		names[what] = s.name
+		names[desc] = s.name
 	}
 	if names["half"] == names["namespaces"] || names["half"] == names["gap"] || names["gap"] == names["all"] {
 		t.Errorf("different shards have one name: %q", names)

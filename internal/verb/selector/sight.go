@@ -12,8 +12,8 @@ import (
 // entries come ordered by namespace. It belongs to one goroutine; nil shows everything.
 type Sight struct {
 	request.Visibility
-	namespace  string
-	asked, all bool // about namespace
+	namespace       string
+	restricted, all bool // about namespace
 }
 
 // NewSight returns the Sight for v; nil for nil.
@@ -39,8 +39,8 @@ func (s *Sight) Includes(e *watchcache.Entry) bool {
 	if s == nil {
 		return true
 	}
-	if !s.asked || s.namespace != e.Namespace {
-		s.asked, s.namespace, s.all = true, e.Namespace, s.IncludesAll(e.Namespace)
+	if !s.restricted || s.namespace != e.Namespace {
+		s.restricted, s.namespace, s.all = true, e.Namespace, s.IncludesAll(e.Namespace)
 	}
 	return s.all || s.Visibility.Includes(e.Namespace, e.Name)
 }

@@ -188,14 +188,14 @@ func (s *spread) pair(pods []*corev1.Pod) (newer, older *corev1.Pod, ok bool) {
 		if p.DeletionTimestamp != nil {
 			continue
 		}
-		place := &older
+		pods := &older
 		if s.isUpdated(p) {
-			place = &newer
+			pods = &newer
 		}
-		if *place != nil {
+		if *pods != nil {
 			return nil, nil, false
 		}
-		*place = p
+		*pods = p
 	}
 	return newer, older, true
 }

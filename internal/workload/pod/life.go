@@ -202,12 +202,12 @@ func (l *life) pull(c *corev1.Container, state corev1.ContainerState) corev1.Con
 
 // end ends the containers of a pod that is being deleted.
 func (l *life) end() {
-	asked := l.pod.DeletionTimestamp.Time
+	requested := l.pod.DeletionTimestamp.Time
 	grace := time.Duration(0)
 	if s := l.pod.DeletionGracePeriodSeconds; s != nil {
 		grace = cluster.Seconds(*s)
 	}
-	if left := asked.Add(-grace).Add(min(grace, l.schedule.stopTime)).Sub(l.now); left > 0 && !over(l.pod) {
+	if left := requested.Add(-grace).Add(min(grace, l.schedule.stopTime)).Sub(l.now); left > 0 && !over(l.pod) {
 		for i := range l.pod.Spec.Containers {
 			l.recordEvent(&l.pod.Spec.Containers[i], corev1.EventTypeNormal, "Killing", "Stopping container %s",
 				l.pod.Spec.Containers[i].Name)

@@ -122,19 +122,19 @@ func untilEvents(t *testing.T, c *kubernetes.Clientset, reasons ...string) map[s
 		t.Fatal(err)
 	}
 	defer w.Stop()
-	said := map[string]string{}
+	byType := map[string]string{}
 	timeout := time.After(controltest.Patience)
 	for {
-		if !slices.ContainsFunc(reasons, func(r string) bool { _, ok := said[r]; return !ok }) {
-			return said
+		if !slices.ContainsFunc(reasons, func(r string) bool { _, ok := byType[r]; return !ok }) {
+			return byType
 		}
 		select {
 		case ev := <-w.ResultChan():
 			if e, ok := ev.Object.(*corev1.Event); ok {
-				said[e.Reason] = e.Message
+				byType[e.Reason] = e.Message
 			}
 		case <-timeout:
-			t.Fatalf("waited for events %v, have %v", reasons, said)
+			t.Fatalf("waited for events %v, have %v", reasons, byType)
 		}
 	}
 }

@@ -103,13 +103,13 @@ var kindNames = map[string]string{
 
 // change returns the keys of a story as a merge patch.
 func change(resource, text string) (map[string]any, error) {
-	var said map[string]any
-	if err := yaml.UnmarshalStrict([]byte(text), &said); err != nil {
+	var fields map[string]any
+	if err := yaml.UnmarshalStrict([]byte(text), &fields); err != nil {
 		return nil, fmt.Errorf("%s: %w", text, err)
 	}
 	spec := map[string]any{}
 	out := map[string]any{"spec": spec}
-	for key, value := range said {
+	for key, value := range fields {
 		if annotation, ok := failures[key]; ok {
 			if value != nil {
 				value = fmt.Sprint(value)

@@ -67,18 +67,18 @@ func state(on *side, namespace string, skip leeway) (string, error) {
 		out = append(out, names.Replace(settled(string(data))))
 	}
 	slices.Sort(out)
-	var said []string
+	var messages []string
 	for text := range events {
 		text = names.Replace(settled(text))
 		if kind, _, _ := strings.Cut(text, " "); kind == "Pod" {
 			text = gone.ReplaceAllString(text, "-*") // also of deleted pods
 		}
-		if !slices.Contains(said, text) {
-			said = append(said, text)
+		if !slices.Contains(messages, text) {
+			messages = append(messages, text)
 		}
 	}
-	slices.Sort(said)
-	return strings.Join(out, "---\n") + "events:\n" + strings.Join(said, "\n") + "\n", nil
+	slices.Sort(messages)
+	return strings.Join(out, "---\n") + "events:\n" + strings.Join(messages, "\n") + "\n", nil
 }
 
 // leeway selects the results of a story that depend on the timing of informers in Kubernetes' controllers.

@@ -108,33 +108,33 @@ func (a *author) deployment(name string) {
 	a.addLine("same")
 	recreates, paused := false, false
 	for range 1 + a.r.IntN(6) {
-		var said []string
+		var messages []string
 		if a.one(2) {
-			said = append(said, fmt.Sprintf("replicas: %d", a.r.IntN(11)))
+			messages = append(messages, fmt.Sprintf("replicas: %d", a.r.IntN(11)))
 		}
-		before := len(said)
+		before := len(messages)
 		if a.one(2) {
-			said = append(said, a.template())
+			messages = append(messages, a.template())
 		} else if a.one(3) && !recreates {
-			said = append(said, "unready: "+a.pick("true", "null"))
+			messages = append(messages, "unready: "+a.pick("true", "null"))
 		}
-		if len(said) > before {
+		if len(messages) > before {
 			a.addLine("tick -") // ReplicaSets share a new size out by their ages, which are in seconds
 		}
 		if a.one(6) {
 			paused = !paused
-			said = append(said, fmt.Sprintf("paused: %v", paused))
+			messages = append(messages, fmt.Sprintf("paused: %v", paused))
 		}
 		if a.one(6) && !recreates {
-			said = append(said, "strategy: {"+a.bounds()+"}")
+			messages = append(messages, "strategy: {"+a.bounds()+"}")
 		} else if a.one(12) && !recreates {
 			recreates = true
-			said = append(said, "strategy: {type: Recreate, rollingUpdate: null}")
+			messages = append(messages, "strategy: {type: Recreate, rollingUpdate: null}")
 		}
-		if len(said) == 0 {
-			said = append(said, fmt.Sprintf("meta: {annotations: {mine: \"%d\"}}", a.r.IntN(3)))
+		if len(messages) == 0 {
+			messages = append(messages, fmt.Sprintf("meta: {annotations: {mine: \"%d\"}}", a.r.IntN(3)))
 		}
-		a.addLine("set %s {%s}", about, strings.Join(said, ", "))
+		a.addLine("set %s {%s}", about, strings.Join(messages, ", "))
 		a.addLine("seen %s", about)
 		a.addLine("same")
 	}

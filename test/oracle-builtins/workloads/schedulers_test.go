@@ -281,12 +281,12 @@ func (b *bench) execute(ctx context.Context, line, more string) error {
 }
 
 func (b *bench) node(ctx context.Context, name, text string) error {
-	var said struct {
+	var answer struct {
 		Labels map[string]string   `json:"labels"`
 		Has    corev1.ResourceList `json:"has"`
 		corev1.NodeSpec
 	}
-	if err := yaml.UnmarshalStrict([]byte(text), &said); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(text), &answer); err != nil {
 		return err
 	}
 	n := &corev1.Node{
@@ -294,15 +294,15 @@ func (b *bench) node(ctx context.Context, name, text string) error {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{corev1.LabelHostname: name},
 			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
-		}, Spec: said.NodeSpec,
+		}, Spec: answer.NodeSpec,
 	}
-	for key, value := range said.Labels {
+	for key, value := range answer.Labels {
 		n.Labels[key] = value
 	}
 	if err := yaml.Unmarshal([]byte("{cpu: 4, memory: 8Gi, pods: 110}"), &n.Status.Allocatable); err != nil {
 		return err
 	}
-	for key, value := range said.Has {
+	for key, value := range answer.Has {
 		n.Status.Allocatable[key] = value
 	}
 	n.Status.Capacity = n.Status.Allocatable
@@ -315,14 +315,14 @@ func (b *bench) node(ctx context.Context, name, text string) error {
 }
 
 func (b *bench) pod(ctx context.Context, name, text string) error {
-	var said map[string]any
-	if err := yaml.Unmarshal([]byte(text), &said); err != nil {
+	var answer map[string]any
+	if err := yaml.Unmarshal([]byte(text), &answer); err != nil {
 		return err
 	}
 	container := map[string]any{"name": "c", "image": "c"}
 	meta := map[string]any{"name": name, "labels": map[string]any{"app": name}}
 	spec := map[string]any{"containers": []any{container}, "terminationGracePeriodSeconds": 0}
-	for key, value := range said {
+	for key, value := range answer {
 		switch key {
 		case "cpu":
 			container["resources"] = map[string]any{"requests": map[string]any{"cpu": value}}

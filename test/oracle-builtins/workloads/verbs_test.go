@@ -182,11 +182,11 @@ func (on target) create(ctx context.Context, rest string) error {
 	if err != nil {
 		return err
 	}
-	said, err := change(on.resource, rest)
+	answer, err := change(on.resource, rest)
 	if err != nil {
 		return err
 	}
-	merge(o.Object, said)
+	merge(o.Object, answer)
 	without(o.Object)
 	made, err := on.api().Create(ctx, o, metav1.CreateOptions{})
 	return on.written(ctx, made, err)

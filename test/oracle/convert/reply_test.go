@@ -29,9 +29,9 @@ import (
 // scripted is a webhook that sends a given response, with UID replaced by the request's.
 type scripted struct {
 	*httptest.Server
-	code   int
-	answer string
-	asked  string // the last question, its uid replaced by UID
+	code    int
+	answer  string
+	request string // the last question, its uid replaced by UID
 }
 
 func newScripted(t *testing.T) *scripted {
@@ -40,7 +40,7 @@ func newScripted(t *testing.T) *scripted {
 		body, _ := io.ReadAll(r.Body)
 		var review struct{ Request struct{ UID string } }
 		_ = json.Unmarshal(body, &review)
-		s.asked = strings.ReplaceAll(string(body), review.Request.UID, "UID")
+		s.request = strings.ReplaceAll(string(body), review.Request.UID, "UID")
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(s.code)
 		_, _ = io.WriteString(w, strings.ReplaceAll(s.answer, "UID", review.Request.UID))
@@ -102,7 +102,7 @@ func (p *pair) convert(t *testing.T, obj map[string]any) (theirs, ours map[strin
 	t.Helper()
 	out, theirErr := p.upstream.ConvertToVersion(&unstructured.Unstructured{Object: runtime.DeepCopyJSON(obj)},
 		schema.GroupVersion{Group: "example.com", Version: "v2"})
-	asked := p.hook.asked
+	request := p.hook.request
 	if theirErr == nil {
 		theirs = out.(*unstructured.Unstructured).Object
 	}
@@ -111,8 +111,8 @@ func (p *pair) convert(t *testing.T, obj map[string]any) (theirs, ours map[strin
 	if !reflect.DeepEqual(before, obj) {
 		t.Errorf("the object was changed: %v", obj)
 	}
-	if strings.TrimSpace(asked) != strings.TrimSpace(p.hook.asked) {
-		t.Errorf("upstream asks\n%s\nand we ask\n%s", asked, p.hook.asked)
+	if strings.TrimSpace(request) != strings.TrimSpace(p.hook.request) {
+		t.Errorf("upstream asks\n%s\nand we ask\n%s", request, p.hook.request)
 	}
 	return theirs, ours, theirErr, ourErr
 }

@@ -27,8 +27,8 @@ func TestQueues(t *testing.T) {
 		p := newPlay(t, r)
 		for step := range 200 {
 			p.step()
-			if said := p.compare(); said != "" {
-				t.Fatalf("seed %d, step %d: %s", seed, step, said)
+			if diff := p.compare(); diff != "" {
+				t.Fatalf("seed %d, step %d: %s", seed, step, diff)
 			}
 		}
 	}

@@ -20,8 +20,8 @@ import (
 type granted []string
 
 func (g granted) Authorize(_ context.Context, _ user.Info, info *request.Info) (authz.Decision, error) {
-	asked := info.Verb + " " + info.Subresource + " " + info.Namespace + "/" + info.Name
-	if slices.Contains(g, asked) && info.Group == "resource.k8s.io" && info.Resource == "resourceclaims" {
+	key := info.Verb + " " + info.Subresource + " " + info.Namespace + "/" + info.Name
+	if slices.Contains(g, key) && info.Group == "resource.k8s.io" && info.Resource == "resourceclaims" {
 		return authz.Decision{Verdict: authz.Allow}, nil
 	}
 	return authz.Decision{Reason: "no"}, nil

@@ -38,9 +38,9 @@ func New(registry prometheus.Registerer) *Counter {
 
 // Updated counts the certificate of a CertificateSigningRequest that has it since this write of its status.
 func (c *Counter) Updated(old, now catalog.Object) {
-	seconds, asked := object.Map(old, "spec")["expirationSeconds"].(int64)
+	seconds, requested := object.Map(old, "spec")["expirationSeconds"].(int64)
 	issued := object.String(now, "status", "certificate")
-	if !asked || issued == "" || object.String(old, "status", "certificate") != "" {
+	if !requested || issued == "" || object.String(old, "status", "certificate") != "" {
 		return
 	}
 	signer := object.String(old, "spec", "signerName")

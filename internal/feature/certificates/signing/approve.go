@@ -30,13 +30,13 @@ func (a *approver) Reconcile(ctx context.Context, name string) error {
 		len(r.Status.Certificate) > 0 || has(r, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied) {
 		return nil
 	}
-	asked, err := certificates.ParseRequest(r.Spec.Request)
-	if err != nil || checkKubeletClient(asked, r.Spec.Usages) != nil {
+	req, err := certificates.ParseRequest(r.Spec.Request)
+	if err != nil || checkKubeletClient(req, r.Spec.Usages) != nil {
 		return nil // left to an administrator
 	}
 	subresources := []string{"nodeclient"}
 	message := "Auto approving kubelet client certificate after SubjectAccessReview."
-	if r.Spec.Username == asked.Subject.CommonName {
+	if r.Spec.Username == req.Subject.CommonName {
 		subresources = []string{"selfnodeclient", "nodeclient"}
 	}
 	for _, s := range subresources {

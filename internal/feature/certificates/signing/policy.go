@@ -138,14 +138,14 @@ func (v Validity) life(seconds *int32) time.Duration {
 	if seconds == nil {
 		return most
 	}
-	wish := time.Duration(*seconds) * time.Second
+	requested := time.Duration(*seconds) * time.Second
 	switch {
-	case wish > most:
+	case requested > most:
 		return most
-	case wish < shortest:
+	case requested < shortest:
 		return shortest
 	}
-	return wish
+	return requested
 }
 
 // Template returns the certificate for a request. It takes only the subject, the alternative names and the key from the

@@ -34,17 +34,17 @@ func (s *signer) Reconcile(ctx context.Context, name string) error {
 	if authority == nil {
 		return notice(ctx, s.Host, r)
 	}
-	asked, err := certificates.ParseRequest(r.Spec.Request)
+	req, err := certificates.ParseRequest(r.Spec.Request)
 	if err != nil {
 		return fmt.Errorf("unable to parse csr %q: %w", r.Name, err)
 	}
-	if _, err := Check(r.Spec.SignerName, asked, r.Spec.Usages); err != nil {
+	if _, err := Check(r.Spec.SignerName, req, r.Spec.Usages); err != nil {
 		return update(ctx, s.Host, r, "status", func(status object.Object) {
 			addCondition(status, certificatesv1.CertificateFailed, "SignerValidationFailure", err.Error())
 		})
 	}
-	certificate, err := authority.SignRequest(asked, func(end time.Time) (*x509.Certificate, error) {
-		return Template(asked, &r.Spec, Validity{Now: s.Now(), Longest: s.settings.Duration, End: end})
+	certificate, err := authority.SignRequest(req, func(end time.Time) (*x509.Certificate, error) {
+		return Template(req, &r.Spec, Validity{Now: s.Now(), Longest: s.settings.Duration, End: end})
 	})
 	if err != nil {
 		return fmt.Errorf("error auto signing csr: %w", err)

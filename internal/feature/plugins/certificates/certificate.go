@@ -74,11 +74,11 @@ func CertificateSubject(plugin.Config) []plugin.Rule {
 			if catalog.Text(a.Object, "spec", "signerName") != certificatesv1.KubeAPIServerClientSignerName {
 				return nil
 			}
-			asked, err := certificates.RequestOf(a.Object)
+			req, err := certificates.RequestOf(a.Object)
 			if err != nil {
 				return admit.Forbidden(a, fmt.Errorf("failed to parse CSR: %w", err))
 			}
-			if slices.Contains(asked.Subject.Organization, user.SystemPrivilegedGroup) {
+			if slices.Contains(req.Subject.Organization, user.SystemPrivilegedGroup) {
 				return admit.Forbidden(a,
 					fmt.Errorf("use of %s signer with %s group is not allowed",
 						certificatesv1.KubeAPIServerClientSignerName, user.SystemPrivilegedGroup))

@@ -36,11 +36,11 @@ func sorted(list corev1.ResourceList) iter.Seq2[string, resource.Quantity] {
 }
 
 func below(of corev1.LimitType, name string, bound resource.Quantity, requests, most amount) error {
-	request, asked := requests[name]
+	request, requested := requests[name]
 	limit, limited := most[name]
 	r, l, b := comparable3(request, limit, bound)
 	switch {
-	case !asked:
+	case !requested:
 		return fmt.Errorf("minimum %s usage per %s is %s.  No request is specified", name, of, bound.String())
 	case r < b:
 		return fmt.Errorf("minimum %s usage per %s is %s, but request is %s", name, of, bound.String(),
@@ -52,7 +52,7 @@ func below(of corev1.LimitType, name string, bound resource.Quantity, requests, 
 }
 
 func above(of corev1.LimitType, name string, bound resource.Quantity, requests, most amount) error {
-	request, asked := requests[name]
+	request, requested := requests[name]
 	limit, limited := most[name]
 	r, l, b := comparable3(request, limit, bound)
 	switch {
@@ -60,7 +60,7 @@ func above(of corev1.LimitType, name string, bound resource.Quantity, requests, 
 		return fmt.Errorf("maximum %s usage per %s is %s.  No limit is specified", name, of, bound.String())
 	case l > b:
 		return fmt.Errorf("maximum %s usage per %s is %s, but limit is %s", name, of, bound.String(), limit.String())
-	case asked && r > b:
+	case requested && r > b:
 		return fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, of, bound.String(),
 			request.String())
 	}
@@ -69,10 +69,10 @@ func above(of corev1.LimitType, name string, bound resource.Quantity, requests, 
 
 // claimAbove is above for claims, which have only requests.
 func claimAbove(of corev1.LimitType, name string, bound resource.Quantity, requests amount) error {
-	request, asked := requests[name]
+	request, requested := requests[name]
 	r, _, b := comparable3(request, resource.Quantity{}, bound)
 	switch {
-	case !asked:
+	case !requested:
 		return fmt.Errorf("maximum %s usage per %s is %s.  No request is specified", name, of, bound.String())
 	case r > b:
 		return fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, of, bound.String(),
@@ -83,11 +83,11 @@ func claimAbove(of corev1.LimitType, name string, bound resource.Quantity, reque
 
 // spread bounds how many times its request a limit may be.
 func spread(of corev1.LimitType, name string, bound resource.Quantity, requests, most amount) error {
-	request, asked := requests[name]
+	request, requested := requests[name]
 	limit, limited := most[name]
 	r, l, _ := comparable3(request, limit, bound)
 	switch {
-	case !asked || r == 0:
+	case !requested || r == 0:
 		return fmt.Errorf("%s max limit to request ratio per %s is %s, but no request is specified or request is 0",
 			name, of, bound.String())
 	case !limited || l == 0:

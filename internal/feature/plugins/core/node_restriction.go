@@ -207,11 +207,11 @@ func (n nodeLimits) signingRequest(_ context.Context, node string, a *admit.Attr
 	default:
 		return nil
 	}
-	asked, err := certificates.RequestOf(a.Object)
+	req, err := certificates.RequestOf(a.Object)
 	if err != nil {
 		return refuse(a, "unable to parse csr: %w", err)
 	}
-	if asked.Subject.CommonName != "system:node:"+node {
+	if req.Subject.CommonName != "system:node:"+node {
 		return refuse(a, "can only create a node CSR with CN=system:node:%s", node)
 	}
 	return nil

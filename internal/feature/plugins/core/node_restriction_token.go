@@ -26,11 +26,11 @@ func (n nodeLimits) token(ctx context.Context, node string, a *admit.Attributes)
 	if a.Operation != admit.Create || a.Subresource != "token" {
 		return nil
 	}
-	asked := new(authenticationv1.TokenRequest)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(a.Object, asked); err != nil {
+	req := new(authenticationv1.TokenRequest)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(a.Object, req); err != nil {
 		return err
 	}
-	bound := asked.Spec.BoundObjectRef
+	bound := req.Spec.BoundObjectRef
 	switch {
 	case bound == nil || bound.APIVersion != "v1" || bound.Kind != "Pod" || bound.Name == "":
 		return refuse(a, "node requested token not bound to a pod")
@@ -52,7 +52,7 @@ func (n nodeLimits) token(ctx context.Context, node string, a *admit.Attributes)
 	if n.anyAudience {
 		return nil
 	}
-	if err := n.audience(ctx, a, asked.Spec.Audiences, pod); err != nil {
+	if err := n.audience(ctx, a, req.Spec.Audiences, pod); err != nil {
 		return admit.Forbidden(a, err)
 	}
 	return nil

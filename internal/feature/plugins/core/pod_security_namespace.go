@@ -49,7 +49,7 @@ func (s *security) exemptsNamespace(a *admit.Attributes, p api.Policy) bool {
 		return true
 	}
 	labels := catalog.At(a.Object, "metadata", "labels")
-	var says []string
+	var defaults []string
 	for _, mode := range []struct {
 		name, level, version string
 		is                   api.LevelVersion
@@ -59,11 +59,11 @@ func (s *security) exemptsNamespace(a *admit.Attributes, p api.Policy) bool {
 		{"warn", api.WarnLevelLabel, api.WarnVersionLabel, p.Warn},
 	} {
 		if mode.is.Level != api.LevelPrivileged && (labels[mode.level] != nil || labels[mode.version] != nil) {
-			says = append(says, mode.name+"="+mode.is.String())
+			defaults = append(defaults, mode.name+"="+mode.is.String())
 		}
 	}
 	a.Warn(fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", name,
-		strings.Join(says, ", ")))
+		strings.Join(defaults, ", ")))
 	return true
 }
 

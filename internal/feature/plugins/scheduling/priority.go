@@ -51,16 +51,16 @@ func (p *priorities) set(ctx context.Context, a *admit.Attributes) error {
 	if err != nil {
 		return err
 	}
-	if asked, ok := spec["priority"].(int64); ok && asked != int64(class.Value) {
+	if requested, ok := spec["priority"].(int64); ok && requested != int64(class.Value) {
 		return admit.Forbidden(a,
 			fmt.Errorf(
-				"the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", asked, class.Value))
+				"the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", requested, class.Value))
 	}
-	asked := catalog.Text(spec, "preemptionPolicy")
-	if class.PreemptionPolicy != nil && asked != "" && asked != string(*class.PreemptionPolicy) {
+	requested := catalog.Text(spec, "preemptionPolicy")
+	if class.PreemptionPolicy != nil && requested != "" && requested != string(*class.PreemptionPolicy) {
 		return admit.Forbidden(a,
 			fmt.Errorf(
-				"the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", asked, *class.PreemptionPolicy))
+				"the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", requested, *class.PreemptionPolicy))
 	}
 	spec = a.Edit("spec")
 	spec["priority"] = int64(class.Value)
@@ -81,9 +81,9 @@ func (p *priorities) setGroup(ctx context.Context, a *admit.Attributes) error {
 	if err != nil {
 		return err
 	}
-	if asked, ok := spec["priority"].(int64); ok && asked != int64(class.Value) {
+	if requested, ok := spec["priority"].(int64); ok && requested != int64(class.Value) {
 		return admit.Forbidden(a, fmt.Errorf("priority set in the pod group (%d) must match the priority computed (%d) "+
-			"based on the priority class set in the spec", asked, class.Value))
+			"based on the priority class set in the spec", requested, class.Value))
 	}
 	spec = a.Edit("spec")
 	spec["priority"] = int64(class.Value)

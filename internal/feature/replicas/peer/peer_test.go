@@ -120,13 +120,13 @@ func TestExclude(t *testing.T) {
 	p := newTest(t, nil)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	p.host.Now = func() time.Time { return now }
-	said := []apidiscoveryv2.APIGroupDiscovery{
+	groups := []apidiscoveryv2.APIGroupDiscovery{
 		{ObjectMeta: metav1.ObjectMeta{Name: "g.io"}, Versions: []apidiscoveryv2.APIVersionDiscovery{
 			{Version: "v1", Resources: []apidiscoveryv2.APIResourceDiscovery{{Resource: "foos"}}},
 			{Version: "v2", Resources: []apidiscoveryv2.APIResourceDiscovery{{Resource: "foos"}}},
 		}},
 	}
-	s := &server{name: "a", address: "alive:1", groups: said}
+	s := &server{name: "a", address: "alive:1", groups: groups}
 	p.servers["a"] = s
 	known := func() (out string) {
 		p.exclude()
@@ -156,10 +156,10 @@ func TestExclude(t *testing.T) {
 	want("v2")
 	p.host.Catalog.Update(2, nil, []catalog.GroupResource{{Group: "g.io", Resource: "foos"}})
 	want("v2")
-	s.groups = said // after another request, it still has it
+	s.groups = groups // after another request, it still has it
 	want("v2")
 	now = now.Add(deletedFor + time.Second)
 	want("v2") // its earlier list is not reused
-	s.groups = said
+	s.groups = groups
 	want("v1v2")
 }

@@ -212,14 +212,14 @@ func TestBarrier(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		handle(w, r, info, nil)
-		var said struct {
+		var status struct {
 			Message string
 			Code    int
 		}
-		if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil || said.Code != w.Code || w.Code != 503 {
+		if err := json.Unmarshal(w.Body.Bytes(), &status); err != nil || status.Code != w.Code || w.Code != 503 {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
-		return said.Message
+		return status.Message
 	}
 	if got := ask(http.MethodPost, "/apis/apps/v1/namespaces/a/deployments"); !strings.HasPrefix(got,
 		"wait for storage version registration to complete for resource: deployments.apps, last seen error: ") ||

@@ -262,16 +262,16 @@ func resource(info *request.Info) string {
 }
 
 func (e *Explanation) summary(u user.Info, info *request.Info) string {
-	wish := fmt.Sprintf("%s may not %s", u.GetName(), Describe(info))
+	action := fmt.Sprintf("%s may not %s", u.GetName(), Describe(info))
 	switch {
 	case len(e.Nearest) > 0:
-		return fmt.Sprintf("%s: the closest rule is in %s, which lacks %s", wish, e.Nearest[0].Role,
+		return fmt.Sprintf("%s: the closest rule is in %s, which lacks %s", action, e.Nearest[0].Role,
 			joinMissing(e.Nearest[0].Missing))
 	case len(e.Hidden) > 0:
-		return fmt.Sprintf("%s; the closest rules are hidden, because the caller may not list %s", wish,
+		return fmt.Sprintf("%s; the closest rules are hidden, because the caller may not list %s", action,
 			strings.Join(e.Hidden, ", "))
 	}
-	return wish + ": the user has no similar rule"
+	return action + ": the user has no similar rule"
 }
 
 // Describe describes the request.

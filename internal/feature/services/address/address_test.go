@@ -222,11 +222,11 @@ func TestNobodyGetsWhatAnotherHas(t *testing.T) {
 					}
 				} else {
 					mu.Lock()
-					for _, thing := range things(got) {
-						if owner, taken := owners[thing]; taken {
-							t.Errorf("%s has %s, which %s has", name, thing, owner)
+					for _, claim := range claims(got) {
+						if owner, taken := owners[claim]; taken {
+							t.Errorf("%s has %s, which %s has", name, claim, owner)
 						}
-						owners[thing] = name
+						owners[claim] = name
 					}
 					mu.Unlock()
 					mine = append(mine, name)
@@ -234,9 +234,9 @@ func TestNobodyGetsWhatAnotherHas(t *testing.T) {
 				if len(mine) > 3 || round == rounds-1 {
 					for _, name := range mine {
 						mu.Lock() // from here on another client may get it
-						for thing, owner := range owners {
+						for claim, owner := range owners {
 							if owner == name {
-								delete(owners, thing)
+								delete(owners, claim)
 							}
 						}
 						mu.Unlock()
@@ -252,7 +252,7 @@ func TestNobodyGetsWhatAnotherHas(t *testing.T) {
 }
 
 // things are the addresses and ports of a service.
-func things(spec object.Object) []string {
+func claims(spec object.Object) []string {
 	var out []string
 	for _, ip := range spec["clusterIPs"].([]any) {
 		out = append(out, ip.(string))
@@ -372,7 +372,7 @@ func TestReserved(t *testing.T) {
 	must(r.patch("both", `{"type":"ExternalName","externalName":"example.com"}`))
 	r.want("without anything")
 	spec := must(r.patch("both", `{"type":"NodePort","externalName":null}`))
-	r.want("with everything", things(spec)...)
+	r.want("with everything", claims(spec)...)
 
 	// A finalizer keeps the service, and with it the allocation.
 	c := r.call(serviceKind, "both")
@@ -389,7 +389,7 @@ func TestReserved(t *testing.T) {
 		t.Error(err)
 	}
 	r.remove("both")
-	r.want("while it is being deleted", things(spec)...)
+	r.want("while it is being deleted", claims(spec)...)
 	finalizers("null")
 	r.want("at the end")
 }

@@ -123,7 +123,7 @@ func TestYieldingIsFair(t *testing.T) {
 		greedy = append(greedy, q)
 	}
 	var modest *Request
-	asked, served, longest := s.clock, 0, time.Duration(0)
+	began, served, longest := s.clock, 0, time.Duration(0)
 	for range 2000 {
 		s.clock = s.clock.Add(time.Millisecond)
 		for _, q := range greedy {
@@ -133,11 +133,11 @@ func TestYieldingIsFair(t *testing.T) {
 		}
 		if modest == nil {
 			modest = &Request{Class: &s.class, Seats: 1, Hash: 1}
-			asked = s.clock
+			began = s.clock
 			_ = s.Enter(modest)
 		}
 		if modest.state == running {
-			longest = max(longest, modest.Started.Sub(asked))
+			longest = max(longest, modest.Started.Sub(began))
 			s.Leave(modest)
 			modest, served = nil, served+1
 		}

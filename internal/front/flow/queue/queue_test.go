@@ -270,8 +270,8 @@ func TestSumsAgree(t *testing.T) {
 		var all []*Request
 		for range 300 {
 			act(s, r, &all)
-			if said := s.disagree(); said != "" {
-				t.Fatalf("seed %d: %s", seed, said)
+			if diff := s.disagree(); diff != "" {
+				t.Fatalf("seed %d: %s", seed, diff)
 			}
 		}
 	}

@@ -161,13 +161,13 @@ func (a *Agent) forget(s *session) {
 // open calls a server, and returns the number of servers that it reports.
 func (a *Agent) open(ctx context.Context) (_ *session, servers int, err error) {
 	c := &a.config
-	said := []string{konnectivity.AgentIDHeader, c.ID, konnectivity.IdentifiersHeader, c.Identifiers}
+	headers := []string{konnectivity.AgentIDHeader, c.ID, konnectivity.IdentifiersHeader, c.Identifiers}
 	if c.TokenFile != "" {
 		token, err := os.ReadFile(c.TokenFile)
 		if err != nil {
 			return nil, 0, err
 		}
-		said = append(said, konnectivity.TokenHeader, "Bearer "+strings.TrimSpace(string(token)))
+		headers = append(headers, konnectivity.TokenHeader, "Bearer "+strings.TrimSpace(string(token)))
 	}
 	conn, err := grpc.NewClient("dns:///"+c.Server, grpc.WithTransportCredentials(credentials.NewTLS(c.TLS)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: c.Keepalive, PermitWithoutStream: true}),
@@ -175,7 +175,7 @@ func (a *Agent) open(ctx context.Context) (_ *session, servers int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	life, end := context.WithCancelCause(metadata.AppendToOutgoingContext(ctx, said...))
+	life, end := context.WithCancelCause(metadata.AppendToOutgoingContext(ctx, headers...))
 	s := &session{agent: a, conn: conn, ctx: life, end: end}
 	s.mu.far, s.mu.dials = map[int64]*far{}, map[int64]context.CancelFunc{}
 	defer func() {

@@ -65,7 +65,7 @@ func TestEstablishedModel(t *testing.T) {
 			return int(m.GetGauge().GetValue())
 		}
 		// say has the server handle a packet: the next one is taken only then.
-		say := func(p *client.Packet) {
+		send := func(p *client.Packet) {
 			for _, p := range []*client.Packet{p, konnectivity.CloseResponse(-1, "")} {
 				select {
 				case w.toServer <- p:
@@ -88,9 +88,9 @@ func TestEstablishedModel(t *testing.T) {
 					l, err := a.dial(dialling, "a:1")
 					answer <- dialled{link: l, err: err}
 				}()
-				asked := <-w.toAgent
-				for asked.Type != client.PacketType_DIAL_REQ {
-					asked = <-w.toAgent
+				packet := <-w.toAgent
+				for packet.Type != client.PacketType_DIAL_REQ {
+					packet = <-w.toAgent
 				}
 				number, used := id, open[id] != nil
 				if random.IntN(8) > 0 {
@@ -101,7 +101,7 @@ func TestEstablishedModel(t *testing.T) {
 				if random.IntN(4) == 0 {
 					giveUp()
 				}
-				say(konnectivity.DialResponse(asked.GetDialRequest().GetRandom(), number, failure))
+				send(konnectivity.DialResponse(packet.GetDialRequest().GetRandom(), number, failure))
 				d := <-answer
 				giveUp()
 				if d.link != nil {
@@ -119,15 +119,15 @@ func TestEstablishedModel(t *testing.T) {
 					delete(open, id)
 				}
 			case 3:
-				say(konnectivity.CloseResponse(id, ""))
+				send(konnectivity.CloseResponse(id, ""))
 				if !broken {
 					delete(open, id)
 				}
 			case 4:
-				say(konnectivity.Data(id, []byte("x")))
+				send(konnectivity.Data(id, []byte("x")))
 			case 5:
 				if open[id] == nil {
-					say(konnectivity.DialResponse(random.Int64(), id, ""))
+					send(konnectivity.DialResponse(random.Int64(), id, ""))
 				}
 			}
 			if broken {

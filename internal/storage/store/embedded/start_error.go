@@ -10,21 +10,21 @@ import (
 
 // startError explains why etcd did not start, and the remedy. etcd gives its reasons as text only.
 func startError(c Config, err error) error {
-	says := func(text string) bool { return strings.Contains(err.Error(), text) }
+	mentions := func(text string) bool { return strings.Contains(err.Error(), text) }
 	switch {
-	case c.ListenClientURL != "" && says("listen "):
+	case c.ListenClientURL != "" && mentions("listen "):
 		return fmt.Errorf(
 			"store: embedded etcd cannot listen on %s: %w; choose another --etcd-listen-client-url or stop who uses it",
 			c.ListenClientURL, err)
-	case says("cannot allocate memory"):
+	case mentions("cannot allocate memory"):
 		return fmt.Errorf(
 			"store: there is not enough memory to open data directory %s: %w; raise the limit of memory or of address "+
 				"space (ulimit -v), nothing is wrong with the data", c.Dir, err)
-	case says("no space left on device"), says("disk quota exceeded"):
+	case mentions("no space left on device"), mentions("disk quota exceeded"):
 		return fmt.Errorf(
 			"store: there is no space left for data directory %s: %w; make room, nothing is wrong with the data",
 			c.Dir, err)
-	case says("permission denied"), says("read-only file system"), says("too many open files"):
+	case mentions("permission denied"), mentions("read-only file system"), mentions("too many open files"):
 		return fmt.Errorf("store: data directory %s cannot be used: %w; correct that, nothing is wrong with the data",
 			c.Dir, err)
 	case errors.Is(err, errNoLeader):

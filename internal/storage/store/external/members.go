@@ -119,7 +119,7 @@ func (m *members) check() {
 		}
 		if m.ctx.Err() == nil && !slices.Equal(answer, used) {
 			m.client.SetEndpoints(answer...)
-			m.say(answer)
+			m.logResponding(answer)
 			used = answer
 		}
 		m.mu.Lock()
@@ -158,7 +158,7 @@ func (m *members) answering() []string {
 	return found
 }
 
-func (m *members) say(used []string) {
+func (m *members) logResponding(used []string) {
 	if len(used) == len(m.all) {
 		m.log.Info("all members of etcd answer again", "members", m.all)
 		return

@@ -56,11 +56,11 @@ func TestHedge(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			var mu sync.Mutex
-			asked, slow, began := 0, false, time.Now()
+			requests, slow, began := 0, false, time.Now()
 			got, err := hedge(ctx, func() { slow = true }, func(ctx context.Context) (int, error) {
 				mu.Lock()
-				ask := test.members[asked]
-				asked++
+				ask := test.members[requests]
+				requests++
 				mu.Unlock()
 				return ask(ctx)
 			})

@@ -188,10 +188,10 @@ func TestStoppedMember(t *testing.T) {
 		})
 	}
 	// written waits until every writer has written so often more.
-	written := func(what string) bool {
+	written := func(desc string) bool {
 		for i := range writers {
 			if err := done[i].WaitMore(working, each); err != nil {
-				t.Errorf("%s: writer %d does not continue: %v", what, i, err)
+				t.Errorf("%s: writer %d does not continue: %v", desc, i, err)
 				return false
 			}
 		}
@@ -199,14 +199,14 @@ func TestStoppedMember(t *testing.T) {
 	}
 	for round := range 2 {
 		for i, p := range processes {
-			what := fmt.Sprintf("round %d, member %d is stopped", round, i)
-			if !written("before: " + what) {
+			desc := fmt.Sprintf("round %d, member %d is stopped", round, i)
+			if !written("before: " + desc) {
 				break
 			}
 			if err := p.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
-			went := written(what)
+			went := written(desc)
 			if err := p.Signal(syscall.SIGCONT); err != nil {
 				t.Fatal(err)
 			}

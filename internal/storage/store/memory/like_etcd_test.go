@@ -66,10 +66,10 @@ func (p *pair) pick(n int) int {
 }
 
 // same compares a result of both.
-func (p *pair) same(what string, etcd, twin any) {
+func (p *pair) same(desc string, etcd, twin any) {
 	p.Helper()
 	if e, m := fmt.Sprintf("%+v", etcd), fmt.Sprintf("%+v", twin); e != m {
-		p.Fatalf("operation %d, %s:\netcd:   %s\nmemory: %s", p.done, what, e, m)
+		p.Fatalf("operation %d, %s:\netcd:   %s\nmemory: %s", p.done, desc, e, m)
 	}
 }
 
