@@ -43,7 +43,7 @@ func run(ctx context.Context, s Server, args []string, out io.Writer) error {
 		"this one: registers the APIs there")
 	address := f.String("register-address", "", "host name of this machine, for an API server in front that has no "+
 		"network of pods: makes the service")
-	verbosity := f.Int("v", 0, "how much to log: -1 warnings, 0 what happens, 3 every request")
+	verbosity := f.Int("v", 0, "how much to log: -1 warnings, 0 events of the server, 3 every request")
 	f.StringVar(&s.Config.DataDir, "data-dir", s.Config.DataDir,
 		"directory of objects and certificates (default: nothing outlives the process)")
 	for _, setting := range s.Config.Settings(bowsprit.KubeAPIServer) {
@@ -108,8 +108,8 @@ func bind(f *flag.FlagSet, s bowsprit.Setting) {
 		})
 	case **bool:
 		f.BoolFunc(s.Name, s.Help, func(text string) error {
-			said, err := strconv.ParseBool(text)
-			*v = &said
+			set, err := strconv.ParseBool(text)
+			*v = &set
 			return err
 		})
 	}

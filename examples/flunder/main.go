@@ -15,13 +15,13 @@ import (
 type Flunder struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	Spec              FlunderSpec   `json:"spec,omitzero" doc:"What the flunder refers to."`
+	Spec              FlunderSpec   `json:"spec,omitzero" doc:"Object that the flunder refers to."`
 	Status            FlunderStatus `json:"status,omitzero"`
 }
 
 // FlunderSpec is the desired state.
 type FlunderSpec struct {
-	Reference     string `json:"reference,omitempty" doc:"Name of what it refers to." column:"Reference"`
+	Reference     string `json:"reference,omitempty" doc:"Name of that object." column:"Reference"`
 	ReferenceType string `json:"referenceType,omitempty" schema:"enum=Flunder|Fischer" column:"Type"`
 	Size          int32  `json:"size,omitempty" schema:"minimum=1,maximum=100,default=10"`
 }

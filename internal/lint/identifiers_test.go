@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -25,35 +26,35 @@ var forbidden = map[string]string{
 	"described": "name the result",
 	"wishful":   "name the data: constraints, preferences",
 	"keeper":    "name the task: store, reconciler, publisher",
+	"teller":    "name the task: watcher, notifier",
+	"census":    "name the counted objects",
 	"told":      "name the message or the state: sent, notified, events",
 	"heard":     "name the message or the state: received, lastSeen",
+	"asked":     "name the request or the state: info, req, requested",
+	"said":      "name the value: text, message, output, condition",
+	"noted":     "name the record: annotations, format",
+	"question":  "name the request: query, pendingCall",
+	"say":       "name the output: print, send, record, describe",
+	"says":      "name the text: want, text",
+	"tell":      "name the action: notify, send, register",
+	"tells":     "name the action: notifies, sends",
+	"hear":      "name the action: receive, read",
+	"hears":     "name the action: receives",
+	"moment":    "name the state at a time: version, snapshot, timestamp",
+	"place":     "name the position: location, index, slot, path",
+	"wish":      "name the request, or the configuration",
+	"way":       "name the connection, the direction or the method",
+	"knows":     "name the check",
 }
 
 // forbiddenOutside are names that only variables of a function may have.
 var forbiddenOutside = map[string]string{
-	"kept":     "name the stored thing, or the check",
-	"listed":   "name the list",
-	"noted":    "name the record",
-	"question": "name the request: query",
-	"said":     "name the value",
-	"say":      "name the output: print, record, describe",
-	"says":     "name the text: want, text",
-	"tell":     "name the action: notify, send, register",
-	"hear":     "name the action: receive, read",
-	"moment":   "name the state at a time: version, snapshot, sample",
-	"wish":     "name the request, or the configuration",
-	"way":      "name the connection or the method",
-	"place":    "name the position: location, index, node, share",
-	"knows":    "name the check",
+	"kept":   "name the stored thing, or the check",
+	"listed": "name the list",
 }
 
-// unnamed are the folders with declarations that still have forbidden names. A folder leaves the list when it has none.
-var unnamed = []string{
-	"internal/admit", "internal/front", "internal/kinds/rule", "internal/rest", "internal/server",
-	"internal/storage/store", "internal/verb", "internal/testing", "test", "tools", "testserver",
-}
-
-// TestIdentifiers looks for forbidden names among the declarations of all Go files, of the other modules too.
+// TestIdentifiers looks for forbidden names among the declarations, the packages and the names of all Go files, of the
+// other modules too. An exported name is compared without its capital letter.
 func TestIdentifiers(t *testing.T) {
 	root := filepath.Join("..", "..")
 	files := 0
@@ -67,9 +68,7 @@ func TestIdentifiers(t *testing.T) {
 			}
 			return nil
 		}
-		rel := strings.TrimPrefix(filepath.ToSlash(name), "../../")
-		in := func(folder string) bool { return strings.HasPrefix(rel, folder+"/") }
-		if !strings.HasSuffix(name, ".go") || slices.ContainsFunc(unnamed, in) {
+		if !strings.HasSuffix(name, ".go") {
 			return nil
 		}
 		src, err := os.ReadFile(name)
@@ -82,6 +81,9 @@ func TestIdentifiers(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		if reason := reasonOutside(strings.TrimSuffix(filepath.Base(name), ".go")); reason != "" {
+			t.Errorf("%s: %s", filepath.ToSlash(name), reason)
+		}
 		for id, reason := range forbiddenIn(tree) {
 			at := positions.Position(id.Pos())
 			t.Errorf("%s:%d: %s: %s", filepath.ToSlash(at.Filename), at.Line, id.Name, reason)
@@ -93,7 +95,14 @@ func TestIdentifiers(t *testing.T) {
 	}
 }
 
-// forbiddenIn returns the declared identifiers of a file with forbidden names, and the reasons.
+// reasonOutside returns the reason against a name outside of functions, or "".
+func reasonOutside(name string) string {
+	name = strings.ToLower(name[:1]) + name[1:]
+	return cmp.Or(forbidden[name], forbiddenOutside[name])
+}
+
+// forbiddenIn returns the identifiers that a file declares with forbidden names, its package among them, and the
+// reasons.
 func forbiddenIn(tree *ast.File) map[*ast.Ident]string {
 	found := map[*ast.Ident]string{}
 	local := func(e ast.Expr) {
@@ -102,11 +111,11 @@ func forbiddenIn(tree *ast.File) map[*ast.Ident]string {
 		}
 	}
 	outside := func(id *ast.Ident) {
-		local(id)
-		if reason := forbiddenOutside[id.Name]; reason != "" {
+		if reason := reasonOutside(id.Name); reason != "" {
 			found[id] = reason
 		}
 	}
+	outside(tree.Name)
 	ast.Inspect(tree, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
@@ -149,35 +158,43 @@ func forbiddenIn(tree *ast.File) map[*ast.Ident]string {
 	return found
 }
 
+// TestForbiddenIn checks that a declaration of each sort is found, and that local variables may be called kept.
 func TestForbiddenIn(t *testing.T) {
-	tree, err := parser.ParseFile(token.NewFileSet(), "", `package p
+	tree, err := parser.ParseFile(token.NewFileSet(), "", `package keeper
 
 var kept = 1
 
+const Moment = 2
+
 type place struct{ said, fine int }
+
+type Teller interface{ Hear(question int) }
 
 func tell(who string) (way bool) {
 	kept, fine := 1, 2
 	for what := range 3 {
 		heard, kept := what, 1
 	}
+	var noted int
 	return kept == fine
 }
 `, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := map[string]int{}
+	var names []string
 	for id := range forbiddenIn(tree) {
-		names[id.Name]++
+		names = append(names, id.Name)
 	}
-	want := []string{"kept", "place", "said", "tell", "who", "way", "what", "heard"}
-	for _, name := range want {
-		if names[name] != 1 {
-			t.Errorf("%s is found %d times", name, names[name])
-		}
+	slices.Sort(names)
+	want := []string{
+		"Hear", "Moment", "Teller",
+		"heard", "keeper", "kept", "noted", "place", "question", "said", "tell", "way", "what", "who",
 	}
-	if len(names) != len(want) {
-		t.Errorf("found %v", names)
+	if !slices.Equal(names, want) {
+		t.Errorf("found %v, want %v", names, want)
+	}
+	if reasonOutside("census") == "" || reasonOutside("store") != "" {
+		t.Error("the names of files are not checked")
 	}
 }

@@ -30,7 +30,7 @@ memory() {
 	note "$1" "$2, KiB without files" "$(awk '$1 == "RssAnon:" {print $2}' "/proc/${of[$1]}/status")"
 }
 
-# note NAME WHAT VALUE
+# note NAME MEASURE VALUE
 note() { echo "$1|$2|$3" >>"$dir/notes"; }
 
 # turn NAME: runs one server from start to stop
@@ -100,14 +100,14 @@ for line in open(sys.argv[1]):
     if "p99_ms" in r:
         table[f"`{work}`, p99 ms"][name].append(r["p99_ms"])
 for line in open(sys.argv[2]):
-    name, what, value = line.rstrip("\n").split("|")
-    table[what][name].append(int(value))
+    name, measure, value = line.rstrip("\n").split("|")
+    table[measure][name].append(int(value))
 
 def number(x):
     return f"{x:,.0f}" if x >= 100 else f"{x:.3g}"
 
 print("| | before | after | after/before |\n|---|---:|---:|---:|")
-for what, by in sorted(table.items(), key=lambda item: "CPU" not in item[0]):
+for measure, by in sorted(table.items(), key=lambda item: "CPU" not in item[0]):
     a, b = statistics.median(by["before"]), statistics.median(by["after"])
-    print(f"| {what} | {number(a)} | {number(b)} | {f'{b / a:.3f}' if a else '-'} |")
+    print(f"| {measure} | {number(a)} | {number(b)} | {f'{b / a:.3f}' if a else '-'} |")
 END

@@ -26,7 +26,7 @@ import (
 )
 
 func main() {
-	from := flag.String("kubeconfig", "", "of the server whose answers are given")
+	from := flag.String("kubeconfig", "", "kubeconfig of the server to record")
 	to := flag.String("write-kubeconfig", "", "where to write the kubeconfig of this one")
 	flag.Parse()
 	if err := run(*from, *to); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	title := flag.String("title", "", "what the picture shows")
+	title := flag.String("title", "", "title of the picture")
 	flag.Parse()
 	bars, err := read(os.Stdin)
 	if err == nil {

@@ -46,7 +46,7 @@ func main() {
 	var r release
 	var targets string
 	flag.StringVar(&r.root, "root", ".", "the repository")
-	flag.StringVar(&r.out, "out", "bin/release", "the directory to fill; what it holds is removed")
+	flag.StringVar(&r.out, "out", "bin/release", "the directory to fill; its files are removed first")
 	flag.StringVar(&r.version, "version", "", "the version (default: git describe)")
 	flag.StringVar(&targets, "targets", allTargets, "platforms, as os/arch, with commas between them")
 	flag.StringVar(&r.url, "url", "", "where the files will be published (default: the release at GitHub)")

@@ -14,9 +14,9 @@ import (
 
 // authenticate identifies the user: 401 for invalid credentials.
 func (c *Chain) authenticate(x *exchange, next func(*exchange)) {
-	who, err := c.config.Authenticator.Authenticate(x.r)
+	u, err := c.config.Authenticator.Authenticate(x.r)
 	c.spent(x, request.Authentication, x.started)
-	if err != nil || stranger(who) {
+	if err != nil || stranger(u) {
 		c.endConnection(x)
 	}
 	if err != nil {
@@ -25,7 +25,7 @@ func (c *Chain) authenticate(x *exchange, next func(*exchange)) {
 		c.refuse(x, apierrors.NewUnauthorized("Unauthorized"))
 		return
 	}
-	x.user = who
+	x.user = u
 	next(x)
 }
 
@@ -37,8 +37,8 @@ func (c *Chain) endConnection(x *exchange) {
 	}
 }
 
-func stranger(who user.Info) bool {
-	return who != nil && (who.GetName() == user.Anonymous || slices.Contains(who.GetGroups(), user.AllUnauthenticated))
+func stranger(u user.Info) bool {
+	return u != nil && (u.GetName() == user.Anonymous || slices.Contains(u.GetGroups(), user.AllUnauthenticated))
 }
 
 // authorize checks the user's permission.
@@ -52,7 +52,9 @@ func (c *Chain) authorize(x *exchange, next func(*exchange)) {
 	decision, err := c.config.Authorizer.Authorize(x.r.Context(), x.user, x.info)
 	c.metrics.authorization(decision, err, c.spent(x, request.Authorization, began))
 	if c.showVisible(x, decision.Allowed()) {
-		decision, err = authz.Decision{Verdict: authz.Allow, Reason: "shows what the caller may see"}, nil
+		decision, err = authz.Decision{
+			Verdict: authz.Allow, Reason: "the page contains only data that the caller may read",
+		}, nil
 	}
 	if x.record != nil {
 		recordDecision(x.record, decision, err)

@@ -13,7 +13,7 @@ import (
 
 const warning = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n"
 
-// TestPages requests each form. Bodies and codes are those of kube-apiserver 1.36.3, except for the separators between
+// TestPages requests each form. Bodies and codes match kube-apiserver 1.36.3, except for the separators between
 // names and values.
 func TestPages(t *testing.T) {
 	began := time.Date(2026, 11, 22, 2, 54, 42, 0, time.UTC)

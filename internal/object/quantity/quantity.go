@@ -1,4 +1,4 @@
-// Package quantity parses, compares and adds quantities whose text comes from a client.
+// Package quantity parses, compares and adds quantities from a client's text.
 //
 // The package stands below decoding. resource.ParseQuantity bounds neither the exponent nor the number of digits, so
 // that a text of 13 characters ("1e-1000000000") occupies a processor for hours. This package measures a text before it

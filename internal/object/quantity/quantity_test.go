@@ -49,7 +49,7 @@ func TestAccepted(t *testing.T) {
 			continue
 		}
 		if strings.HasSuffix(want, "0E") {
-			continue // the library takes no zeros into the suffix that has no name: it is enough that it is answered
+			continue // the library takes no zeros into the suffix without a name; an answer suffices
 		}
 		if got := q.String(); got != want {
 			t.Errorf("%s: got %s, want %s", shown(text), shown(got), shown(want))

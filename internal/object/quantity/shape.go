@@ -10,17 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// A shape says where the values of a Go type hold quantities. A nil shape holds none.
+// A shape describes the location of quantities in the values of a Go type. A nil shape has none.
 type shape struct {
 	quantity bool     // the value itself is a quantity
 	values   *shape   // of a list or a map
-	isMap    bool     // values are those of a map
+	isMap    bool     // a map and not a list
 	members  []member // of a struct
 }
 
 // member is a field of a struct that holds quantities.
 type member struct {
-	name   string // in JSON; "" if the fields within are those of the struct around it
+	name   string // in JSON; "" if the fields belong to the surrounding struct
 	number int32  // in protobuf
 	shape  *shape
 }

@@ -69,9 +69,9 @@ func Of(c *config.Config, hostname string) []part.Part {
 	if Behind(c) != nil {
 		return extensionParts(c)
 	}
-	way, logs := kubelets(c), &podlog.Logs{}
+	connector, logs := kubelets(c), &podlog.Logs{}
 	if c.Workloads.Simulation != nil {
-		way.Simulation = logs
+		connector.Simulation = logs
 	}
 	servers := peers(c, hostname)
 	join := func(own string) string { return reach.JoinURL(c, own) }
@@ -100,7 +100,7 @@ func Of(c *config.Config, hostname string) []part.Part {
 		podgc.Part(),
 		componentstatus.Part(),
 		subresource.Part(),
-		kubelet.Part(way),
+		kubelet.Part(connector),
 		csrmetrics.Part(),
 		signers.Part(),
 		signing.Part(signing.Settings{
@@ -159,7 +159,7 @@ func builtinKinds(c *config.Config) part.Part {
 			// Validate has returned the error.
 			absent, _ := kinds.RuntimeConfig(c.API.RuntimeConfig).Apply(resources, emulate, openGates(c)...)
 			if len(absent) > 0 {
-				h.Log.Warn("--runtime-config asks for what is not here", "versions", absent)
+				h.Log.Warn("--runtime-config enables versions that do not exist here", "versions", absent)
 			}
 			emulate.DropDisabled(resources, c.API.Features)
 			if alpha := emulate.Alpha(resources); len(alpha) > 0 {

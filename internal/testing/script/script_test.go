@@ -19,7 +19,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestCompare tells apart what a script does and does not allow.
+// TestCompare distinguishes output that a script allows from output that it rejects.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
 
-// TestEtcdLog checks that etcd's warnings go to the server's log, except those about intended conditions.
+// TestEtcdLog checks that etcd's warnings go to the server's log, except for intended conditions.
 func TestEtcdLog(t *testing.T) {
 	t.Parallel()
 	var log logtest.Log
