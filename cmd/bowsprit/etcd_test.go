@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-func TestHurriedIsWhoIsAlone(t *testing.T) {
+func TestHurriedAlone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args []string

@@ -29,7 +29,7 @@ func bind(f *pflag.FlagSet, s bowsprit.Setting, otherGates *[]string) {
 			f.StringVar(v, s.Name, byDefault[string](s), s.Help)
 		}
 	case **bool:
-		f.VarPF(unsaid{v}, s.Name, "", s.Help).NoOptDefVal = "true"
+		f.VarPF(optionalBool{v}, s.Name, "", s.Help).NoOptDefVal = "true"
 	case *bool:
 		f.BoolVar(v, s.Name, byDefault[bool](s), s.Help)
 	case *int:

@@ -48,15 +48,15 @@ func likeKubernetes(config map[string]string, migrator bool) map[string]string {
 	}
 	for _, version := range []string{oldDefinitions, migrations} {
 		_, named := out[version]
-		if !named && !(version == migrations && migrator && (asks(out, "api/all") || asks(out, "api/beta"))) {
+		if !named && !(version == migrations && migrator && (enables(out, "api/all") || enables(out, "api/beta"))) {
 			out[version] = "false"
 		}
 	}
 	return out
 }
 
-// asks reports whether config has the key with another value than false.
-func asks(config map[string]string, key string) bool {
+// enables reports whether config has the key with another value than false.
+func enables(config map[string]string, key string) bool {
 	value, named := config[key]
 	return named && value != "false"
 }

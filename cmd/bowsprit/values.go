@@ -110,19 +110,19 @@ func (s seconds) Set(text string) error {
 	return err
 }
 
-// unsaid is the value of a flag that is true by default and records whether the user sets it.
-type unsaid struct{ to **bool }
+// optionalBool is the value of a flag that is true by default and records whether the user sets it.
+type optionalBool struct{ to **bool }
 
-func (unsaid) Type() string { return "bool" }
+func (optionalBool) Type() string { return "bool" }
 
-func (u unsaid) String() string {
+func (u optionalBool) String() string {
 	if u.to == nil || *u.to == nil {
 		return "true"
 	}
 	return strconv.FormatBool(**u.to)
 }
 
-func (u unsaid) Set(text string) error {
+func (u optionalBool) Set(text string) error {
 	set, err := strconv.ParseBool(text)
 	if err == nil {
 		*u.to = &set

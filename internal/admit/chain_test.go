@@ -129,7 +129,7 @@ type about struct {
 
 func (a about) Concerns(r *catalog.Resource) bool { return r.Kind == a.kind }
 
-func TestOthersAreNotAsked(t *testing.T) {
+func TestOtherPluginsAreSkipped(t *testing.T) {
 	var log []string
 	chain := Chain{
 		Plugins: []Plugin{about{part{name: "a", log: &log}, "Pod"}, about{part{name: "b", log: &log}, "Node"}},
@@ -146,8 +146,8 @@ func TestOthersAreNotAsked(t *testing.T) {
 	}
 }
 
-// TestChainSaysWho checks that only a client that requests an explanation learns the name of the refusing plugin.
-func TestChainSaysWho(t *testing.T) {
+// TestChainNamesPlugin checks that only a client that requests an explanation learns the name of the refusing plugin.
+func TestChainNamesPlugin(t *testing.T) {
 	t.Parallel()
 	for _, explain := range []bool{false, true} {
 		for _, mutates := range []bool{false, true} {

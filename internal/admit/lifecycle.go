@@ -37,7 +37,7 @@ func (l Lifecycle) Mutate(ctx context.Context, a *Attributes) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, a.Name,
 			fmt.Errorf("this namespace may not be deleted"))
 	}
-	if a.Operation != Create || !a.Resource.Namespaced || asksForAccess(a) {
+	if a.Operation != Create || !a.Resource.Namespaced || requestsAccess(a) {
 		return nil
 	}
 	namespaces := l.View.Collection("namespaces")
@@ -62,8 +62,8 @@ func (l Lifecycle) Mutate(ctx context.Context, a *Attributes) error {
 	return err
 }
 
-// asksForAccess reports whether a write is an access review for a namespace, which need not exist. The response must
+// requestsAccess reports whether a write is an access review for a namespace, which need not exist. The response must
 // not reveal its existence to users without access.
-func asksForAccess(a *Attributes) bool {
+func requestsAccess(a *Attributes) bool {
 	return a.Resource.Group == "authorization.k8s.io" && a.Resource.Plural == "localsubjectaccessreviews"
 }

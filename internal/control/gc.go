@@ -246,7 +246,7 @@ func (g *collector) subject(ctx context.Context, it item) (s subject, all, block
 	}
 	if s.deleting {
 		if waitsForCollector(s.finalizers) {
-			err = g.heardAll()
+			err = g.receivedAll()
 		}
 		return s, all, blocking, err
 	}

@@ -276,8 +276,9 @@ func (g *collector) settle(stale bool) {
 	r.settled = !stale || g.Now().Sub(r.began) >= settleMost
 }
 
-// heardAll returns when to check an owner with waiting dependents again, if the collector cannot know all of them yet.
-func (g *collector) heardAll() error {
+// receivedAll returns when to check an owner with waiting dependents again, if the collector cannot know all of them
+// yet.
+func (g *collector) receivedAll() error {
 	if g.Remote == nil {
 		return nil
 	}

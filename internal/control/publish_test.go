@@ -14,9 +14,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
-// TestPublishWhatIsGone delivers a definition's change and its deletion together, as on a busy server: its kind is no
+// TestPublishDeleted delivers a definition's change and its deletion together, as on a busy server: its kind is no
 // longer served.
-func TestPublishWhatIsGone(t *testing.T) {
+func TestPublishDeleted(t *testing.T) {
 	t.Parallel()
 	st := parttest.OpenStore(t, store.Config{Etcd: memory.New()})
 	log := slog.New(slog.DiscardHandler)

@@ -186,7 +186,7 @@ func TestEmulationStores(t *testing.T) {
 	}
 }
 
-func TestEmulationSays(t *testing.T) {
+func TestEmulationTexts(t *testing.T) {
 	t.Parallel()
 	migrations := schema.GroupVersionResource{
 		Group: "storagemigration.k8s.io", Version: "v1beta1", Resource: "storageversionmigrations",

@@ -120,7 +120,7 @@ func (c RuntimeConfig) Apply(
 		}
 	}
 	for _, name := range closed {
-		if gv, _, _ := strings.Cut(name, " "); e.asks(gv) {
+		if gv, _, _ := strings.Cut(name, " "); e.names(gv) {
 			absent = append(absent, name)
 		}
 	}
@@ -158,8 +158,8 @@ func (e *enablement) serves(r *catalog.Resource, v *catalog.Version) bool {
 	return served
 }
 
-// asks reports whether a "group/version/resource" or its version is requested by name.
-func (e *enablement) asks(name string) bool {
+// names reports whether a "group/version/resource" or its version is requested by name.
+func (e *enablement) names(name string) bool {
 	parts := strings.Split(name, "/")
 	gv := schema.GroupVersion{Group: parts[0], Version: parts[1]}
 	return e.versions[gv] || e.resources[gv.WithResource(parts[2])]

@@ -10,9 +10,9 @@ import (
 // explainParameter is the query parameter with which a write requests the reason of a refusal.
 const explainParameter = "explain"
 
-// AsksWhy reports whether a write requests an explanation of a refusal. An access review then has an explanation in its
-// status, and a refusal by admission comes with a warning that names the plugin.
-func AsksWhy(r *http.Request) bool {
+// RequestsExplanation reports whether a write requests an explanation of a refusal. An access review then has an
+// explanation in its status, and a refusal by admission comes with a warning that names the plugin.
+func RequestsExplanation(r *http.Request) bool {
 	if r.Method == http.MethodGet || !strings.Contains(r.URL.RawQuery, explainParameter+"=") {
 		return false
 	}

@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-func TestAsksWhy(t *testing.T) {
+func TestRequestsExplanation(t *testing.T) {
 	t.Parallel()
 	for target, want := range map[string]bool{
 		"/x?explain=true": true, "/x?dryRun=All&explain=true": true, "/x?explain=false": false, "/x?explain": false,
 		"/x": false, "/x?a=explain%3Dtrue": false, "/x?unexplain=true": false, "/x?a=explain=true": false,
 	} {
-		if got := AsksWhy(httptest.NewRequest(http.MethodPost, target, nil)); got != want {
+		if got := RequestsExplanation(httptest.NewRequest(http.MethodPost, target, nil)); got != want {
 			t.Errorf("%s: %v", target, got)
 		}
 	}
-	if AsksWhy(httptest.NewRequest(http.MethodGet, "/x?explain=true", nil)) {
+	if RequestsExplanation(httptest.NewRequest(http.MethodGet, "/x?explain=true", nil)) {
 		t.Error("a read asks")
 	}
 	if Explains(t.Context()) || !Explains(NewContext(t.Context(), &Scope{Explain: true})) {

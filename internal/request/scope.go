@@ -12,7 +12,8 @@ type Scope struct {
 	AuditID string
 	// Visible is set before the request is handled, for a list or watch with visible=true; nil shows everything.
 	Visible Visibility
-	// Explain is set before the request is handled, for a write that wants an explanation of a refusal (AsksWhy).
+	// Explain is set before the request is handled, for a write that wants an explanation of a refusal
+	// (RequestsExplanation).
 	Explain bool
 	// Waits is set before the request is handled.
 	Waits Waits

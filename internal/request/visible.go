@@ -3,7 +3,7 @@ package request
 // Visibility is the set of objects of a resource that a caller may see, according to the roles and bindings at one
 // revision. It is immutable and safe for concurrent use.
 //
-// A list or a watch with visible=true (AsksVisible) returns the visible objects instead of a 403. Package auth/rbac
+// A list or a watch with visible=true (RequestsVisible) returns the visible objects instead of a 403. Package auth/rbac
 // implements Visibility, and the verbs call it for each object.
 type Visibility interface {
 	// IncludesAll reports whether all objects of a namespace are visible; "" stands for the whole cluster.
@@ -28,5 +28,5 @@ type Visibility interface {
 // visibleParameter is the query parameter that limits a list or watch to visible objects.
 const visibleParameter = "visible"
 
-// AsksVisible reports whether a request is a list or watch with visible=true.
-func (i *Info) AsksVisible() bool { return i.visible }
+// RequestsVisible reports whether a request is a list or watch with visible=true.
+func (i *Info) RequestsVisible() bool { return i.visible }

@@ -45,9 +45,10 @@ func TestWorkEndsWithTheRequest(t *testing.T) {
 			answer := func(ctx context.Context) *httptest.ResponseRecorder {
 				t.Helper()
 				if c.method == http.MethodGet {
-					return askIn(ctx, t, s, c.method, c.path, c.body, "application/json;as=Table;v=v1;g=meta.k8s.io")
+					return requestIn(ctx, t, s, c.method, c.path, c.body,
+						"application/json;as=Table;v=v1;g=meta.k8s.io")
 				}
-				return askIn(ctx, t, s, c.method, c.path, c.body)
+				return requestIn(ctx, t, s, c.method, c.path, c.body)
 			}
 			if w := answer(t.Context()); w.Code != c.code || !strings.Contains(w.Body.String(), c.found) {
 				t.Fatalf("a client that waits got %d %s", w.Code, w.Body)

@@ -85,7 +85,7 @@ func (w *watchFigures) sent(size int) {
 	}
 }
 
-// listed records the time that sending a watch's initial state took.
+// observeList records the time that sending a watch's initial state took.
 func (f *figures) observeList(c *verb.Call, took time.Duration) {
 	scope := "cluster"
 	switch {

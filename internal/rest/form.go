@@ -85,20 +85,20 @@ func (s *Server) transform(c *verb.Call, f form, raw []byte, obj object.Object) 
 	if c.Resource.Custom() {
 		return nil, errors.New("content is not a list") // a 500, as in Kubernetes
 	}
-	return nil, notAsAskedOf(c, f, "not a list", "")
+	return nil, notAsRequestedOf(c, f, "not a list", "")
 }
 
-// notAsAskedOf is the error for a request of list metadata for a single object, or the reverse. As in Kubernetes, the
-// text names the Go type.
-func notAsAskedOf(c *verb.Call, f form, noun, suffix string) error {
+// notAsRequestedOf is the error for a request of list metadata for a single object, or the reverse. As in Kubernetes,
+// the text names the Go type.
+func notAsRequestedOf(c *verb.Call, f form, noun, suffix string) error {
 	goType := "unstructured.Unstructured" + suffix
 	if !c.Resource.Custom() {
 		goType = decode.GoPackage(c.Resource.Group) + "." + c.Resource.Kind + suffix
 	}
-	return notAsAsked(f, noun, goType)
+	return notAsRequested(f, noun, goType)
 }
 
-func notAsAsked(f form, noun, goType string) error {
+func notAsRequested(f form, noun, goType string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
 		Message: fmt.Sprintf("you requested %s, but the requested object is %s (*%s)", f.As, noun, goType),

@@ -40,7 +40,7 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, c *verb.Call,
 		return s.writeTable(w, r, c, p, media)
 	}
 	if media.As == "PartialObjectMetadata" {
-		return notAsAskedOf(c, media, "a list", "List")
+		return notAsRequestedOf(c, media, "a list", "List")
 	}
 	out := s.listWriter(c, media, p)
 	if c.Audit != nil && c.Audit.Answers() {

@@ -22,11 +22,11 @@ import (
 // ask sends a request as admin, bypassing front. body may be "".
 func ask(t *testing.T, s *server, method, target, body string, accept ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	return askIn(t.Context(), t, s, method, target, body, accept...)
+	return requestIn(t.Context(), t, s, method, target, body, accept...)
 }
 
-// askIn is ask for a client that waits until ctx ends.
-func askIn(ctx context.Context, t *testing.T, s *server, method, target, body string, accept ...string,
+// requestIn is ask for a client that waits until ctx ends.
+func requestIn(ctx context.Context, t *testing.T, s *server, method, target, body string, accept ...string,
 ) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))

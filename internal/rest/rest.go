@@ -66,7 +66,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, info *request.Inf
 		return err
 	}
 	if scope != nil {
-		scope.Explain = request.AsksWhy(r)
+		scope.Explain = request.RequestsExplanation(r)
 	}
 	serve, err := s.route(c, info)
 	switch {

@@ -74,7 +74,7 @@ func (s *Server) writeScale(
 		if c.Resource.Custom() {
 			goType = "v1.Scale"
 		}
-		err = notAsAsked(media, "not a list", goType)
+		err = notAsRequested(media, "not a list", goType)
 	}
 	if err != nil {
 		return err

@@ -427,7 +427,7 @@ func defineCrontabs(ctx context.Context, s *server) (*verb.Result, error) {
 	return create(ctx, s, definitions, "", crontabDefinition())
 }
 
-// tell sends the steps. RV+n in an expectation is the resourceVersion of the object in the previous response (+0), or a
+// run sends the steps. RV+n in an expectation is the resourceVersion of the object in the previous response (+0), or a
 // newer one (+1); CONTINUE in a query is the token of the previous response.
 func run(t *testing.T, s *server, story []step) {
 	t.Helper()

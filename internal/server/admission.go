@@ -45,7 +45,7 @@ func (b *built) admissionConfig() (configuration.Configuration, error) {
 		return c, fmt.Errorf("--admission-control-config-file: %w", err)
 	}
 	if len(c.Unused) > 0 {
-		b.log.Warn("--admission-control-config-file configures plugins without a configuration here", "plugins", c.Unused)
+		b.log.Warn("--admission-control-config-file configures plugins without configuration here", "plugins", c.Unused)
 	}
 	return c, nil
 }

@@ -51,7 +51,7 @@ func (ad *admission) attributes(
 			Namespace: c.Namespace, Name: name,
 		},
 		Request: admit.Request{
-			User: c.User, DryRun: asksDryRun(options), Audit: c.Audit,
+			User: c.User, DryRun: requestsDryRun(options), Audit: c.Audit,
 			Options: func() object.Object { return optionsObject(options) },
 			Warn:    func(text string) { request.Warn(ctx, text) },
 		},

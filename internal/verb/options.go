@@ -16,8 +16,8 @@ func fieldValidation(v string) string {
 
 func isDryRun(values []string) bool { return len(values) > 0 }
 
-// asksDryRun is isDryRun for the options of admission.attributes.
-func asksDryRun(options any) bool {
+// requestsDryRun is isDryRun for the options of admission.attributes.
+func requestsDryRun(options any) bool {
 	switch o := options.(type) {
 	case *metav1.CreateOptions:
 		return isDryRun(o.DryRun)

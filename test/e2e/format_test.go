@@ -20,7 +20,7 @@ import (
 const (
 	formatKey   = "/bowsprit/format/registry/"
 	laterFormat = `{"format":99,"version":"v99.0.0"}`
-	laterSays   = "was written by bowsprit v99.0.0 in format 99, and this version reads formats up to 1: " +
+	laterError  = "was written by bowsprit v99.0.0 in format 99, and this version reads formats up to 1: " +
 		"start that version or a later one"
 )
 
@@ -66,17 +66,17 @@ func TestNewerFormatInEtcd(t *testing.T) {
 		hung := time.AfterFunc(5*startLimit, func() { p.cmd.Process.Kill() })
 		var exit *exec.ExitError
 		if err := p.cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 ||
-			!strings.Contains(p.stderr.String(), laterSays) {
+			!strings.Contains(p.stderr.String(), laterError) {
 			t.Errorf("a server of the older format ended with %v: %s", err, p.stderr)
 		}
 		hung.Stop()
 	}
 	out, err := exec.CommandContext(ctx, filepath.Join(binaries, "bowsprit"), "serve", "--secure-port=0",
 		"--data-dir="+t.TempDir(), "--etcd-servers="+etcd.endpoints()).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), laterSays) {
+	if err == nil || !strings.Contains(string(out), laterError) {
 		t.Errorf("a start: %v: %s", err, out)
 	}
-	examine("problem", laterSays)
+	examine("problem", laterError)
 	is, err := client.Get(ctx, "/registry/", clientv3.WithPrefix(), clientv3.WithLimit(1),
 		clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))
 	if err != nil || len(is.Kvs) == 0 || is.Kvs[0].ModRevision > later.Header.Revision {
@@ -109,7 +109,7 @@ func TestNewerSnapshot(t *testing.T) {
 	} {
 		out, err := exec.CommandContext(ctx, filepath.Join(binaries, "bowsprit"), test.args...).CombinedOutput()
 		output := string(out)
-		if (err == nil) != test.fine || !strings.Contains(output, test.want) || !strings.Contains(output, laterSays) {
+		if (err == nil) != test.fine || !strings.Contains(output, test.want) || !strings.Contains(output, laterError) {
 			t.Errorf("%q: %v: %s", test.args, err, output)
 		}
 	}

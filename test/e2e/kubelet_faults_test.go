@@ -16,12 +16,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// asker sends a request to a container of the pod web, and waits for the response or the end of its context.
-type asker func(ctx context.Context, container string) error
+// probe sends a request to a container of the pod web, and waits for the response or the end of its context.
+type probe func(ctx context.Context, container string) error
 
-// askers returns the requests to kubelets: to follow a log, to run a command. They return the client's error.
-func askers(client *kubernetes.Clientset, server *process) map[string]asker {
-	all := map[string]asker{"logs": func(ctx context.Context, container string) error {
+// probes returns the requests to kubelets: to follow a log, to run a command. They return the client's error.
+func probes(client *kubernetes.Clientset, server *process) map[string]probe {
+	all := map[string]probe{"logs": func(ctx context.Context, container string) error {
 		log, err := client.CoreV1().Pods("default").GetLogs("web", &corev1.PodLogOptions{
 			Container: container, Follow: true,
 		}).Stream(ctx)
@@ -53,7 +53,7 @@ func TestKubeletFaults(t *testing.T) {
 	k := startKubelet(t, certificate)
 	server := startServer(t, "--ephemeral", withoutAccounts, preferred)
 	client := onNode(t, server, k.port(), "main", "hang", "stuck", "garbage", "halfway", "angry")
-	for name, ask := range askers(client, server) {
+	for name, ask := range probes(client, server) {
 		if err := ask(bounded(t, commandLimit), "angry"); err == nil {
 			t.Errorf("%s of angry: no error", name)
 		}
@@ -128,7 +128,7 @@ func TestNoKubelet(t *testing.T) {
 			_, port, _ := net.SplitHostPort(listener.Addr().String())
 			client := onNode(t, server, port, "main")
 			before := goroutines(t, client)
-			for name, ask := range askers(client, server) {
+			for name, ask := range probes(client, server) {
 				ctx := bounded(t, commandLimit)
 				if err := ask(ctx, "main"); err == nil || ctx.Err() != nil {
 					t.Errorf("%s: %v, %v", name, err, ctx.Err())

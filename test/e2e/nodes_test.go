@@ -149,9 +149,9 @@ func TestPortForward(t *testing.T) {
 			cmd.Env = append(os.Environ(), "KUBECONFIG="+server.kubeconfig, "KUBECTL_PORT_FORWARD_WEBSOCKETS="+sockets)
 			line := firstLine(t, cmd)
 			address := strings.TrimPrefix(strings.TrimSuffix(line, " -> "+port), "Forwarding from ")
-			var asks sync.WaitGroup
+			var requests sync.WaitGroup
 			for i := range 10 {
-				asks.Go(func() {
+				requests.Go(func() {
 					path := fmt.Sprintf("/%d", i)
 					resp, err := http.Post("http://"+address+path, "", strings.NewReader(strings.Repeat("x", 100_000)))
 					if err != nil {
@@ -164,7 +164,7 @@ func TestPortForward(t *testing.T) {
 					}
 				})
 			}
-			asks.Wait()
+			requests.Wait()
 		})
 	}
 	http.DefaultClient.CloseIdleConnections()

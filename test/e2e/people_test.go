@@ -41,7 +41,7 @@ func runWithData(t *testing.T, file string) {
 	if err := os.Symlink(data, filepath.Join(s.dir, "data")); err != nil {
 		t.Fatal(err)
 	}
-	askAsNode(t, s.dir)
+	requestAsNode(t, s.dir)
 	s.hook = startHook(t, s.dir)
 	got := s.run(t, strings.Split(strings.TrimSuffix(string(want), "\n"), "\n"))
 	if *update {
@@ -51,8 +51,8 @@ func runWithData(t *testing.T, file string) {
 	}
 }
 
-// askAsNode writes the key of the node one, and its request for a certificate.
-func askAsNode(t *testing.T, dir string) {
+// requestAsNode writes the key of the node one, and its request for a certificate.
+func requestAsNode(t *testing.T, dir string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

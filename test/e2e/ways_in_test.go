@@ -155,7 +155,7 @@ func TestProxyURL(t *testing.T) {
 		scheme      string
 		relay       *relay
 		environment bool
-		asks        string
+		request     string
 	}{
 		{"http", plain, false, "CONNECT "}, {"http", plain, true, "CONNECT "},
 		{"https", secure, false, "CONNECT "}, {"https", secure, true, "CONNECT "},
@@ -179,7 +179,7 @@ func TestProxyURL(t *testing.T) {
 				t.Error("nothing went through the proxy")
 			}
 			for _, target := range requests {
-				if target != c.asks+name+":"+address.Port() {
+				if target != c.request+name+":"+address.Port() {
 					t.Errorf("the proxy was asked for %s", target)
 				}
 			}

@@ -67,7 +67,7 @@ var suffix = regexp.MustCompile(`(kube-api-access-)[a-z0-9]{5}\b`)
 // pluginCases matches the files with requests to plugins.
 const pluginCases = "../../internal/feature/plugins/*/testdata/*.yaml"
 
-func asksProcess(all *plugintest.Cases) bool {
+func callsProcess(all *plugintest.Cases) bool {
 	return slices.Contains(all.Gates, string(features.WorkloadAwarePreemption))
 }
 
@@ -88,8 +88,8 @@ func pluginRegistry() *admission.Plugins {
 	return registry
 }
 
-// askPlugin compares one of Kubernetes' plugins with a case.
-func askPlugin(
+// callPlugin compares one of Kubernetes' plugins with a case.
+func callPlugin(
 	t *testing.T, registry *admission.Plugins, name string, all *plugintest.Cases, c *plugintest.Write,
 ) {
 	t.Helper()

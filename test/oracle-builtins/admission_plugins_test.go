@@ -25,8 +25,8 @@ func TestAdmissionPlugins(t *testing.T) {
 	files := plugintest.Each(t, pluginCases,
 		func(t *testing.T, name string, all *plugintest.Cases, c *plugintest.Write) {
 			t.Helper()
-			if !asksProcess(all) {
-				askPlugin(t, registry, name, all, c)
+			if !callsProcess(all) {
+				callPlugin(t, registry, name, all, c)
 			}
 		})
 	if files < len(registry.Registered()) {
@@ -44,9 +44,9 @@ func TestGatedAdmissionPlugins(t *testing.T) {
 	t.Run("cases", func(t *testing.T) {
 		plugintest.Each(t, pluginCases, func(t *testing.T, name string, all *plugintest.Cases, c *plugintest.Write) {
 			t.Helper()
-			if asksProcess(all) {
+			if callsProcess(all) {
 				calls.Add(1)
-				askPlugin(t, registry, name, all, c)
+				callPlugin(t, registry, name, all, c)
 			}
 		})
 	})

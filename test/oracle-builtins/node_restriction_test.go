@@ -395,11 +395,11 @@ func TestNodeRestriction(t *testing.T) {
 		for range 1000 {
 			w, u := c.write(), c.user()
 			errs := map[string]string{"theirs": "", "ours": ""}
-			kind, err := w.askTheirs(t, theirs, u)
+			kind, err := w.callTheirs(t, theirs, u)
 			if err != nil {
 				errs["theirs"] = err.Error()
 			}
-			if err := w.askOurs(t, ours, u); err != nil {
+			if err := w.callOurs(t, ours, u); err != nil {
 				errs["ours"] = err.Error()
 			}
 			if errs["ours"] != errs["theirs"] {
@@ -422,7 +422,7 @@ func TestNodeRestriction(t *testing.T) {
 	}
 }
 
-func (w nodeWrite) askTheirs(t *testing.T, p admission.Interface, u user.Info) (kind string, err error) {
+func (w nodeWrite) callTheirs(t *testing.T, p admission.Interface, u user.Info) (kind string, err error) {
 	t.Helper()
 	var now, old runtime.Object
 	named := w.now
@@ -442,7 +442,7 @@ func (w nodeWrite) askTheirs(t *testing.T, p admission.Interface, u user.Info) (
 // nodeRestricted are made once, because a test uses a kind at each write.
 var nodeRestricted = kinds.Resources()
 
-func (w nodeWrite) askOurs(t *testing.T, p admit.Mutator, u user.Info) error {
+func (w nodeWrite) callOurs(t *testing.T, p admit.Mutator, u user.Info) error {
 	t.Helper()
 	decoded := func(obj runtime.Object) admit.Object {
 		if obj == nil {

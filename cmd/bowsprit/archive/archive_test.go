@@ -181,8 +181,8 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
-// TestMoreThanItSays checks that data after the files of the manifest is refused too.
-func TestMoreThanItSays(t *testing.T) {
+// TestEntryLongerThanHeader checks that data after the files of the manifest is refused too.
+func TestEntryLongerThanHeader(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, databaseName), []byte("db"), 0o600); err != nil {

@@ -121,11 +121,11 @@ func (r *refusals) take() string {
 	return by
 }
 
-// asking is a transport that requests explanations of refused writes.
-type asking struct{ http.RoundTripper }
+// explaining is a transport that requests explanations of refused writes.
+type explaining struct{ http.RoundTripper }
 
 // RoundTrip adds the question.
-func (a asking) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a explaining) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		r = r.Clone(r.Context())
 		query := r.URL.Query()
@@ -139,7 +139,7 @@ func newTrial(config *rest.Config, flags *deniedFlags) (*trial, error) {
 	t := &trial{flags: flags, config: config}
 	as := rest.CopyConfig(config)
 	as.WarningHandler = &t.warnings
-	as.Wrap(func(rt http.RoundTripper) http.RoundTripper { return asking{rt} })
+	as.Wrap(func(rt http.RoundTripper) http.RoundTripper { return explaining{rt} })
 	if flags.user != "" {
 		as.Impersonate = rest.ImpersonationConfig{UserName: flags.user, Groups: flags.groups}
 	}

@@ -147,8 +147,8 @@ func decode(data []byte, into any, typeMeta *metav1.TypeMeta, kind string, versi
 		return err
 	}
 	if typeMeta.Kind != kind || !slices.Contains(versions, typeMeta.APIVersion) {
-		return fmt.Errorf("it is of apiVersion %q, kind %q: use %s, %s", typeMeta.APIVersion, typeMeta.Kind, versions[0],
-			kind)
+		return fmt.Errorf("it is of apiVersion %q, kind %q: use %s, %s",
+			typeMeta.APIVersion, typeMeta.Kind, versions[0], kind)
 	}
 	return yaml.UnmarshalStrict(data, into)
 }

@@ -46,7 +46,7 @@ func (a *Authorizer) resource() ref.Val {
 // the library (0.37 added two, for conditional decisions), which its own AuthorizerFunc then has.
 func (a *Authorizer) function() authorizer.AuthorizerFunc { return a.Authorize }
 
-// asked adapts the resource of the request to the library's interface.
+// check adapts the resource of the request to the library's interface.
 type check Authorizer
 
 func (a *check) GetName() string                          { return a.Name }

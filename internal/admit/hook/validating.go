@@ -29,7 +29,7 @@ func NewValidating(c Config) *Validating {
 // Name returns kube's name for the plugin.
 func (*Validating) Name() string { return "ValidatingAdmissionWebhook" }
 
-// question is one pending call.
+// pendingCall is one pending call.
 type pendingCall struct {
 	hook *hook
 	shown

@@ -94,9 +94,9 @@ func (p *validating) validate(ctx context.Context, in *expr.Input) (results, mes
 	if err != nil || program.messages == nil {
 		return results, nil, nil, err
 	}
-	unasked := *in
-	unasked.Authorizer = nil
-	messages, _, messageErr = expr.Run(ctx, program.messages, &unasked, left)
+	messageInput := *in
+	messageInput.Authorizer = nil
+	messages, _, messageErr = expr.Run(ctx, program.messages, &messageInput, left)
 	if messageErr != nil && in.Estimated && expr.EndsAll(messageErr) {
 		// The rest of the budget was an estimate; now the exact value matters.
 		in.Exact, in.Estimated = true, false

@@ -89,7 +89,7 @@ func (v *verdict) ask(ctx context.Context, p *validating, bindings []*binding) e
 	}
 	var notes annotations
 	for _, b := range bindings {
-		if err := v.askBound(ctx, p, b, t, kind, &notes); err != nil {
+		if err := v.evaluateBound(ctx, p, b, t, kind, &notes); err != nil {
 			return err
 		}
 	}
@@ -97,7 +97,7 @@ func (v *verdict) ask(ctx context.Context, p *validating, bindings []*binding) e
 	return nil
 }
 
-func (v *verdict) askBound(
+func (v *verdict) evaluateBound(
 	ctx context.Context, p *validating, b *binding, t match.Target, kind *paramKind, notes *annotations,
 ) error {
 	fault := func(err error) error {
@@ -141,7 +141,7 @@ func (v *verdict) askBound(
 	return nil
 }
 
-// hear applies the binding's actions to a result.
+// add applies the binding's actions to a result.
 func (v *verdict) add(p *validating, b *binding, answer answer, notes *annotations) {
 	for i, d := range answer.decisions {
 		if d.failed && !d.deny {

@@ -137,7 +137,7 @@ func TestFilesAreKeptAndPrivate(t *testing.T) {
 	}
 }
 
-func TestReopenMakesWhatIsMissing(t *testing.T) {
+func TestReopenCreatesMissingFiles(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name    string

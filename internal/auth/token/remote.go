@@ -105,7 +105,7 @@ func Open(c Config) (*Remote, error) {
 		return nil, err
 	}
 	r.issuers.Store(first)
-	methods := []authenticator.Token{authenticator.TokenFunc(r.askIssuers)}
+	methods := []authenticator.Token{authenticator.TokenFunc(r.tryIssuers)}
 	if c.WebhookFile != "" {
 		hook, err := newWebhook(c)
 		if err != nil {
@@ -155,7 +155,7 @@ func (r *Remote) Authenticate(ctx context.Context, token string, wanted []string
 	return answer.User, answer.Audiences, nil
 }
 
-func (r *Remote) askIssuers(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+func (r *Remote) tryIssuers(ctx context.Context, token string) (*authenticator.Response, bool, error) {
 	return r.issuers.Load().all.AuthenticateToken(ctx, token)
 }
 

@@ -126,7 +126,7 @@ func (y *connector) serveLog(w http.ResponseWriter, r *http.Request, v *verb.Ver
 	if err != nil {
 		return err
 	}
-	resp, err := y.askLog(r, o, &url.URL{
+	resp, err := y.requestLog(r, o, &url.URL{
 		Scheme: "https", Host: node.address(), RawQuery: logQuery(o).Encode(),
 		Path: fmt.Sprintf("/containerLogs/%s/%s/%s", pod.Namespace, pod.Name, name),
 	})
@@ -172,8 +172,8 @@ func logQuery(o *corev1.PodLogOptions) url.Values {
 	return query
 }
 
-// askLog requests a log from a kubelet. It ends with the client's request.
-func (y *connector) askLog(r *http.Request, o *corev1.PodLogOptions, where *url.URL) (*http.Response, error) {
+// requestLog requests a log from a kubelet. It ends with the client's request.
+func (y *connector) requestLog(r *http.Request, o *corev1.PodLogOptions, where *url.URL) (*http.Response, error) {
 	transport := y.verified
 	if o.InsecureSkipTLSVerifyBackend {
 		transport = y.unverified

@@ -18,7 +18,7 @@ import (
 // appendEvent appends an event as JSON of audit.k8s.io/v1, byte for byte like Kubernetes' encoder.
 func appendEvent(dst []byte, e *auditapi.Event, of extras) ([]byte, error) {
 	dst = appendField(appendHead(dst, e), "stage", e.Stage)
-	dst = appendWhere(appendImpersonated(appendWhat(dst, e, of), e), e)
+	dst = appendWhere(appendImpersonated(appendTarget(dst, e, of), e), e)
 	return appendOutcome(dst, e, of)
 }
 
@@ -31,7 +31,7 @@ func appendReceived(dst []byte, e *auditapi.Event, of extras) ([]byte, sharedPar
 	at.head[1] = len(dst)
 	dst = appendField(dst, "stage", auditapi.StageRequestReceived)
 	at.request[0] = len(dst)
-	dst = appendWhat(dst, e, of)
+	dst = appendTarget(dst, e, of)
 	at.request[1] = len(dst)
 	dst = appendWhere(dst, e)
 	at.source[0], at.source[1] = at.request[1], len(dst)
@@ -58,8 +58,8 @@ func appendHead(dst []byte, e *auditapi.Event) []byte {
 	return appendField(dst, "auditID", e.AuditID)
 }
 
-// appendWhat appends the request's target and its user.
-func appendWhat(dst []byte, e *auditapi.Event, of extras) []byte {
+// appendTarget appends the request's target and its user.
+func appendTarget(dst []byte, e *auditapi.Event, of extras) []byte {
 	dst = appendField(dst, "requestURI", e.RequestURI)
 	dst = appendField(dst, "verb", e.Verb)
 	if of.user != nil {

@@ -81,7 +81,8 @@ func recordDecision(r *audit.Record, d authz.Decision, err error) {
 // showVisible limits a list or watch with visible=true to the objects that its caller may see. It returns false if the
 // parameter is missing, or if another authorizer than RBAC allows the whole request.
 func (c *Chain) showVisible(x *exchange, allowed bool) bool {
-	if c.config.Viewer == nil || !x.info.AsksVisible() || !slices.Contains(x.user.GetGroups(), user.AllAuthenticated) {
+	if c.config.Viewer == nil || !x.info.RequestsVisible() ||
+		!slices.Contains(x.user.GetGroups(), user.AllAuthenticated) {
 		return false
 	}
 	visible := c.config.Viewer.Visible(x.user, x.info)

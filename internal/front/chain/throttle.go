@@ -30,7 +30,7 @@ func (l *limit) enter() bool {
 
 func (l *limit) leave() { l.now.Add(-1) }
 
-// place is a request's share of a limit: its request.Seat. While the request waits, another request may use the place.
+// slot is a request's share of a limit: its request.Seat. While the request waits, another request may use the slot.
 // Afterwards the request continues at once, even if that exceeds max.
 type slot struct {
 	limit *limit

@@ -43,7 +43,7 @@ const welcomeText = `<!DOCTYPE html>
 <p>On the machine that it runs on:</p>
 <pre>bowsprit kubeconfig --merge
 kubectl --context=bowsprit get namespaces</pre>
-<p>From elsewhere, copy the output of <code>bowsprit kubeconfig</code>, and set its <code>server</code> to this address.</p>
+<p>From elsewhere, copy the output of <code>bowsprit kubeconfig</code>; set its <code>server</code> to this address.</p>
 <h2>The certificate warning</h2>
 <p>Unless it was started with <code>--tls-cert-file</code>, the server signs its own certificate. Clients trust it through the
 <code>certificate-authority-data</code> of the kubeconfig. For a browser, import <code>pki/ca.crt</code> of the server's data directory as

@@ -168,12 +168,12 @@ func TestGathererWaitsForTheFarewell(t *testing.T) {
 	for name, leaves := range map[string]bool{"leaves": true, "stays": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { sayFarewell(t, p.TLSConfig(), leaves) })
+			synctest.Test(t, func(t *testing.T) { checkFarewell(t, p.TLSConfig(), leaves) })
 		})
 	}
 }
 
-func sayFarewell(t *testing.T, config *tls.Config, leaves bool) {
+func checkFarewell(t *testing.T, config *tls.Config, leaves bool) {
 	below, raw := net.Pipe()
 	server := tls.Server(&corked{Conn: below}, config)
 	client := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})

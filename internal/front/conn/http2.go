@@ -18,7 +18,7 @@ func (s *Server) serveHTTP2(srv *http.Server) error {
 		return err
 	}
 	srv.TLSNextProto[http2.NextProtoTLS] = func(srv *http.Server, c *tls.Conn, h http.Handler) {
-		s.unasked.forget(c)
+		s.freshConns.forget(c)
 		ctx := context.Background()
 		// How net/http hands over the context of a connection to an HTTP/2 server.
 		if base, ok := h.(interface{ BaseContext() context.Context }); ok {

@@ -2,8 +2,8 @@
 //
 // It is independent of Kubernetes. A Server runs net/http with additions for many short and some endless responses:
 // combined frames (gatherer, corked), a connection close that takes no second (farewell), connections without a request
-// that end with the server (unasked), connections taken over by handlers (Hijacked), unread bodies (Body, drain), and
-// stacks that grow once (roomy).
+// that end with the server (freshConns), connections taken over by handlers (Hijacked), unread bodies (Body, drain),
+// and stacks that grow once (roomy).
 //
 // A Server and a Hijacked are safe for concurrent use. A Body belongs to the goroutine of its request.
 package conn
@@ -55,9 +55,9 @@ type Config struct {
 
 // Server hands the requests of connections to a handler.
 type Server struct {
-	config  Config
-	http    *http.Server
-	unasked unasked // connections without a request
+	config     Config
+	http       *http.Server
+	freshConns freshConns // connections without a request
 }
 
 // New returns a Server.
@@ -86,7 +86,7 @@ func (s *Server) newHTTPServer() *http.Server {
 			PingTimeout:     15 * time.Second,
 		},
 		ErrorLog:  log.New(connectionLog{s}, "", 0),
-		ConnState: s.unasked.follow,
+		ConnState: s.freshConns.follow,
 	}
 	if s.config.TLS != nil {
 		if err := s.serveHTTP2(srv); err != nil {
@@ -132,7 +132,7 @@ func (s *Server) Serve(ln net.Listener) error {
 // Shutdown refuses new connections and requests, and waits for running requests. When ctx ends first, it closes their
 // connections and returns an error that wraps ctx's.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.unasked.close()
+	s.freshConns.close()
 	err := s.http.Shutdown(ctx)
 	if err == nil {
 		err = s.config.Hijacked.wait(ctx)

@@ -187,7 +187,7 @@ func classOf(spec object.Object) string {
 	}
 	guaranteed, any := true, false
 	for _, r := range all {
-		any = any || asks(r)
+		any = any || requests(r)
 		for _, name := range []string{"cpu", "memory"} {
 			request, limit := rule.Quantity(object.Map(r, "requests")[name]),
 				rule.Quantity(object.Map(r, "limits")[name])
@@ -203,8 +203,8 @@ func classOf(spec object.Object) string {
 	return "Burstable"
 }
 
-// asks reports whether CPU or memory is requested or limited.
-func asks(r object.Object) bool {
+// requests reports whether CPU or memory is requested or limited.
+func requests(r object.Object) bool {
 	for _, list := range []string{"requests", "limits"} {
 		for _, name := range []string{"cpu", "memory"} {
 			if q := rule.Quantity(object.Map(r, list)[name]); q.Sign() > 0 {

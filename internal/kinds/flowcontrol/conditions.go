@@ -63,12 +63,12 @@ func flowSubject(val *rule.Validation, p rule.Value) {
 		case k[0] == kind && subject == nil:
 			val.Required(at, fmt.Sprintf("%s is required when subject kind is '%s'", k[1], k[0]))
 		case k[0] == kind:
-			flowWho(val, kind, subject, at)
+			subjectName(val, kind, subject, at)
 		}
 	}
 }
 
-func flowWho(val *rule.Validation, kind string, subject object.Object, path *field.Path) {
+func subjectName(val *rule.Validation, kind string, subject object.Object, path *field.Path) {
 	name := object.String(subject, "name")
 	if name == "" {
 		val.Required(path.Child("name"), "")

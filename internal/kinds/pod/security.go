@@ -171,12 +171,12 @@ func windowsOptions(val *rule.Validation, p rule.Value) {
 // hostProcess: in Windows, either all containers of a pod are processes of the host or none.
 func hostProcess(val *rule.Validation, p rule.Value) {
 	spec := p.Object()
-	ofPod, podSays := object.Map(spec, "securityContext", "windowsOptions")["hostProcess"].(bool)
+	ofPod, podSets := object.Map(spec, "securityContext", "windowsOptions")["hostProcess"].(bool)
 	all, onHost := 0, 0
 	Containers(spec, p.Path, func(c object.Object, path *field.Path) {
 		all++
 		own, isSet := object.Map(c, "securityContext", "windowsOptions")["hostProcess"].(bool)
-		if isSet && podSays && own != ofPod {
+		if isSet && podSets && own != ofPod {
 			val.Invalid(path.Child("securityContext", "windowsOptions", "hostProcess"), own,
 				fmt.Sprintf("pod hostProcess value must be identical if both are specified, was %v", ofPod))
 		}

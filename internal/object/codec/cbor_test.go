@@ -127,8 +127,8 @@ func TestDecodeTypedCBOR(t *testing.T) {
 	}
 }
 
-// TestCBORIsAskedFor checks that CBOR is neither read nor written without WithCBOR.
-func TestCBORIsAskedFor(t *testing.T) {
+// TestCBORIsRequested checks that CBOR is neither read nor written without WithCBOR.
+func TestCBORIsRequested(t *testing.T) {
 	r := request("/x", "Accept", CBOR)
 	if _, err := Negotiate(r, Offer{}); err == nil || strings.Contains(err.Error(), CBOR) {
 		t.Errorf("off: %v", err)

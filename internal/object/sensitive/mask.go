@@ -111,7 +111,7 @@ func (f *Fields) maskSet(set map[string]any) map[string]any {
 		below := f.items
 		if name, isField := strings.CutPrefix(key, "f:"); isField {
 			below = f.Property(name)
-		} else if below != nil && below.tellsItem(key) {
+		} else if below != nil && below.revealsItem(key) {
 			continue
 		}
 		if child, ok := v.(map[string]any); ok {
@@ -122,8 +122,9 @@ func (f *Fields) maskSet(set map[string]any) map[string]any {
 	return out
 }
 
-// tellsItem reports whether the name of a list's item in a set of fields has something sensitive in it. f is the item.
-func (f *Fields) tellsItem(name string) bool {
+// revealsItem reports whether the name of a list's item in a set of fields has something sensitive in it. f is the
+// item.
+func (f *Fields) revealsItem(name string) bool {
 	if strings.HasPrefix(name, "v:") {
 		return true
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/stage"
 )
 
-// saidMost is how many failures are remembered, so that each is in the log once.
+// maxLogged is how many failures are remembered, so that each is in the log once.
 const maxLogged = 1000
 
 // log logs the errors of Stages for an object. A failure that many objects share is logged for the first one only.

@@ -55,7 +55,7 @@ func (b *binder) lookAtUnbound(ctx context.Context, claim *corev1.PersistentVolu
 		b.Warning(ctx, about, "ProvisioningFailed", "no volume plugin matched name: %s", of.Provisioner)
 		return nil
 	default:
-		return b.askProvisioner(ctx, claim, of.Provisioner)
+		return b.requestProvisioning(ctx, claim, of.Provisioner)
 	}
 	return b.claimStatus(ctx, claim, corev1.ClaimPending, nil)
 }
@@ -85,8 +85,8 @@ func (b *binder) waiting(claim *corev1.PersistentVolumeClaim) (reason, message s
 	return "WaitForPodScheduled", fmt.Sprintf("waiting for pods %s to be scheduled", strings.Join(names, ",")), later
 }
 
-// askProvisioner requests a volume for a claim from a provisioner.
-func (b *binder) askProvisioner(ctx context.Context, claim *corev1.PersistentVolumeClaim, name string) error {
+// requestProvisioning requests a volume for a claim from a provisioner.
+func (b *binder) requestProvisioning(ctx context.Context, claim *corev1.PersistentVolumeClaim, name string) error {
 	if claim.Annotations[helper.AnnStorageProvisioner] != name ||
 		claim.Annotations[helper.AnnBetaStorageProvisioner] != name {
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, helper.AnnBetaStorageProvisioner, name)

@@ -26,7 +26,7 @@ func TestRandomStories(t *testing.T) {
 		a := &author{r: rand.New(rand.NewPCG(18, seed+n))}
 		all = append(all, named{fmt.Sprintf("random-%d", seed+n), a.write()})
 	}
-	tellAll(t, newPair(t, twoNodes), all)
+	runAll(t, newPair(t, twoNodes), all)
 	if t.Failed() {
 		t.Log("RANDOM_STORIES=1 RANDOM_SEED=N tells story N alone")
 	}

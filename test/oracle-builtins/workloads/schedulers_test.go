@@ -53,7 +53,7 @@ func TestSchedulersAgree(t *testing.T) {
 		t.Run(strings.ReplaceAll(one.name, " ", "-"), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience())
 			defer cancel()
-			if err := tellBenches(ctx, benches, one.lines); err != nil {
+			if err := runBenches(ctx, benches, one.lines); err != nil {
 				t.Error(err)
 			}
 			if err := cleanBenches(context.WithoutCancel(ctx), benches); err != nil {
@@ -414,7 +414,7 @@ func eachBench(all []*bench, do func(*bench) error) error {
 	return errors.Join(errs...)
 }
 
-func tellBenches(ctx context.Context, all []*bench, lines []string) error {
+func runBenches(ctx context.Context, all []*bench, lines []string) error {
 	for i := 0; i < len(lines); i++ {
 		line, more := lines[i], []string(nil)
 		switch {

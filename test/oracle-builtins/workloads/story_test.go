@@ -45,7 +45,7 @@ const quiet = 250 * time.Millisecond
 func TestControllersAgree(t *testing.T) {
 	all := stories(t)
 	pair := newPair(t, twoNodes)
-	tellAll(t, pair, all)
+	runAll(t, pair, all)
 	t.Logf("%d stories", len(all))
 }
 
@@ -106,7 +106,7 @@ func TestZonesAgree(t *testing.T) {
 			for _, on := range pair {
 				on.places = true
 			}
-			tellAll(t, pair, []named{s})
+			runAll(t, pair, []named{s})
 		})
 	}
 }
@@ -117,7 +117,7 @@ func TestNodesAgree(t *testing.T) {
 	ours, theirs := startServer(t, twoNodes), startServer(t, twoNodes, append(replacedOnNodes, replaced...)...)
 	startControllers(t, theirs)
 	startNodeControllers(t, theirs)
-	tellAll(t, sides(t, ours, theirs), storiesIn(t, "testdata/nodes/*.txt", os.Getenv("STORIES"), 1))
+	runAll(t, sides(t, ours, theirs), storiesIn(t, "testdata/nodes/*.txt", os.Getenv("STORIES"), 1))
 }
 
 // newPair returns a server with our controllers and one with Kubernetes'.

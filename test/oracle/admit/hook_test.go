@@ -198,7 +198,7 @@ func TestMutatingWebhooks(t *testing.T) {
 			w := randomWrite(r)
 			got := w.ask(kinds, ours.Mutate)
 			requests := server.take()
-			want := w.askUpstream(func(ctx context.Context, a admission.Attributes,
+			want := w.callUpstream(func(ctx context.Context, a admission.Attributes,
 				o admission.ObjectInterfaces) error {
 				if err := upstream.Admit(ctx, a, o); err != nil || !a.GetReinvocationContext().ShouldReinvoke() {
 					return err
@@ -258,7 +258,7 @@ func TestValidatingWebhooks(t *testing.T) {
 			w := randomWrite(r)
 			got := w.ask(kinds, ours.Validate)
 			requests := server.take()
-			want := w.askUpstream(upstream.Validate)
+			want := w.callUpstream(upstream.Validate)
 			wanted := server.take()
 			slices.Sort(requests) // the webhooks are called in parallel
 			slices.Sort(wanted)

@@ -131,7 +131,7 @@ func TestMutatingPolicies(t *testing.T) {
 		for range writes {
 			w := randomWrite(r)
 			got := w.ask(config.Catalog, ours.Mutate)
-			want := w.askUpstream(func(ctx context.Context, a admission.Attributes,
+			want := w.callUpstream(func(ctx context.Context, a admission.Attributes,
 				o admission.ObjectInterfaces) error {
 				if a.GetOperation() == admission.Delete {
 					return nil // its plugin does not handle them

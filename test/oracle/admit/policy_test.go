@@ -91,7 +91,7 @@ func TestValidatingPolicies(t *testing.T) {
 		for range writes {
 			w := randomWrite(r)
 			got := w.ask(config.Catalog, ours.Validate)
-			want := w.askUpstream(func(ctx context.Context, a admission.Attributes,
+			want := w.callUpstream(func(ctx context.Context, a admission.Attributes,
 				o admission.ObjectInterfaces) error {
 				return upstream.Dispatch(ctx, a, o, hooks)
 			})

@@ -169,8 +169,8 @@ func (w write) ask(c *catalog.Catalog, f func(context.Context, *admit.Attributes
 	return out
 }
 
-// askUpstream gives the write to one of Kubernetes'.
-func (w write) askUpstream(f func(context.Context, admission.Attributes, admission.ObjectInterfaces) error) response {
+// callUpstream gives the write to one of Kubernetes'.
+func (w write) callUpstream(f func(context.Context, admission.Attributes, admission.ObjectInterfaces) error) response {
 	var out response
 	kind := map[string]string{"widgets": "Widget", "gadgets": "Gadget"}[w.resource]
 	var obj, old runtime.Object

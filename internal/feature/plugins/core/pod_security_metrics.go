@@ -70,23 +70,23 @@ func (m *securityMetrics) evaluated(a *admit.Attributes, allowed bool, of api.Le
 	default:
 		version = of.Version.String()
 	}
-	m.evaluations.WithLabelValues(append([]string{decision, string(of.Level), version, mode}, whatOf(a)...)...).Inc()
+	m.evaluations.WithLabelValues(append([]string{decision, string(of.Level), version, mode}, labelsOf(a)...)...).Inc()
 }
 
 func (m *securityMetrics) exempted(a *admit.Attributes) {
 	if m != nil {
-		m.exemptions.WithLabelValues(whatOf(a)...).Inc()
+		m.exemptions.WithLabelValues(labelsOf(a)...).Inc()
 	}
 }
 
 func (m *securityMetrics) failed(a *admit.Attributes, fatal bool) {
 	if m != nil {
-		m.errors.WithLabelValues(append([]string{strconv.FormatBool(fatal)}, whatOf(a)...)...).Inc()
+		m.errors.WithLabelValues(append([]string{strconv.FormatBool(fatal)}, labelsOf(a)...)...).Inc()
 	}
 }
 
-// whatOf returns the labels of a write: all kinds but pods and namespaces are controllers.
-func whatOf(a *admit.Attributes) []string {
+// labelsOf returns the labels of a write: all kinds but pods and namespaces are controllers.
+func labelsOf(a *admit.Attributes) []string {
 	resource := "controller"
 	if a.Resource.Group == "" && a.Resource.Plural == "pods" {
 		resource = "pod"

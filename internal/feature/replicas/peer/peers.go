@@ -212,14 +212,14 @@ func (p *peers) follow() {
 
 // ask reads the discovery of servers that are due, and reports whether one has answered.
 func (p *peers) ask(ctx context.Context) bool {
-	var asking sync.WaitGroup
+	var requests sync.WaitGroup
 	var answered atomic.Bool
 	now := p.host.Now()
 	for _, s := range p.servers {
 		if s.requested || now.Before(s.due) {
 			continue
 		}
-		asking.Go(func() {
+		requests.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 			defer cancel()
 			groups, err := p.fetch(ctx, s)
@@ -237,7 +237,7 @@ func (p *peers) ask(ctx context.Context) bool {
 			}
 		})
 	}
-	asking.Wait()
+	requests.Wait()
 	return answered.Load()
 }
 

@@ -15,14 +15,14 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// asker posts reviews as several users.
-type asker struct {
+// client posts reviews as several users.
+type client struct {
 	*testing.T
 	config *rest.Config
 	admin  kubernetes.Interface
 }
 
-func start(t *testing.T) *asker {
+func start(t *testing.T) *client {
 	t.Helper()
 	t.Parallel()
 	config := testserver.Start(t).RESTConfig()
@@ -30,11 +30,11 @@ func start(t *testing.T) *asker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &asker{t, config, admin}
+	return &client{t, config, admin}
 }
 
 // grants grants a user a role with one rule, in a namespace or cluster-wide.
-func (a *asker) grants(user, namespace, role string, rule rbacv1.PolicyRule) {
+func (a *client) grants(user, namespace, role string, rule rbacv1.PolicyRule) {
 	a.Helper()
 	rbac, meta := a.admin.RbacV1(), metav1.ObjectMeta{Name: role, Namespace: namespace}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user}}
@@ -61,8 +61,8 @@ func (a *asker) grants(user, namespace, role string, rule rbacv1.PolicyRule) {
 	}
 }
 
-// asks posts a review as a user, nil for the administrator, and returns its status as text.
-func (a *asker) asks(user, path, body string) string {
+// explain posts a review as a user, nil for the administrator, and returns its status as text.
+func (a *client) explain(user, path, body string) string {
 	a.Helper()
 	config := rest.CopyConfig(a.config)
 	config.Impersonate.UserName = user
@@ -130,7 +130,7 @@ func TestNothingIsTold(t *testing.T) {
 			"subjectaccessreviews":                         ofBob,
 			"namespaces/default/localsubjectaccessreviews": `"metadata":{"namespace":"default"},` + ofBob,
 		} {
-			status := a.asks(test.user, path+"?explain=true", body)
+			status := a.explain(test.user, path+"?explain=true", body)
 			for _, name := range secrets {
 				if want := slices.Contains(words(test.leaked), name); strings.Contains(status, name) != want {
 					t.Errorf("%s is told of %s: %v, want %v\n%s", test.user, name, !want, want, status)
@@ -145,21 +145,22 @@ func TestNothingIsTold(t *testing.T) {
 			}
 		}
 	}
-	if status := a.asks("bob", "selfsubjectaccessreviews?explain=true", ofOneself); strings.Contains(status, "near-") ||
-		!strings.Contains(status, `"smallest"`) {
+	status := a.explain("bob", "selfsubjectaccessreviews?explain=true", ofOneself)
+	if strings.Contains(status, "near-") || !strings.Contains(status, `"smallest"`) {
 		t.Errorf("bob learns his roles: %s", status)
 	}
 }
 
-// TestNotAsked checks that the status is Kubernetes' if no explanation is requested, or if there is nothing to explain.
-func TestNotAsked(t *testing.T) {
+// TestNotRequested checks that the status is Kubernetes' if no explanation is requested, or if there is nothing to
+// explain.
+func TestNotRequested(t *testing.T) {
 	a := start(t)
 	for _, path := range []string{"subjectaccessreviews", "subjectaccessreviews?explain=false"} {
-		if status := a.asks("", path, ofBob); status != `{"allowed":false}` {
+		if status := a.explain("", path, ofBob); status != `{"allowed":false}` {
 			t.Errorf("%s: %s", path, status)
 		}
 	}
-	status := a.asks("", "subjectaccessreviews?explain=true",
+	status := a.explain("", "subjectaccessreviews?explain=true",
 		`"spec":{"user":"bob","groups":["system:masters"],`+deletes+`}`)
 	if status != `{"allowed":true}` {
 		t.Errorf("what is allowed: %s", status)

@@ -251,7 +251,7 @@ func TestNobodyGetsWhatAnotherHas(t *testing.T) {
 	all[0].want("at the end")
 }
 
-// things are the addresses and ports of a service.
+// claims are the addresses and ports of a service.
 func claims(spec object.Object) []string {
 	var out []string
 	for _, ip := range spec["clusterIPs"].([]any) {

@@ -78,7 +78,7 @@ func (a *assignment) address(i int) error {
 		return apierrors.NewInternalError(fmt.Errorf("failed to parse service IP %q", text))
 	}
 	ip, _ := netip.ParseAddr(parsed.String())
-	if err := a.askAddress(family, ip); err != nil {
+	if err := a.reserveAddress(family, ip); err != nil {
 		return a.invalid(field.Invalid(addressPath, slices.Clone(list),
 			fmt.Sprintf("failed to allocate IP %v: %v", text, err)))
 	}
@@ -99,7 +99,7 @@ func (a *assignment) anyAddress(family corev1.IPFamily) (netip.Addr, error) {
 		"--service-cluster-ip-range", errFull)
 }
 
-func (a *assignment) askAddress(family corev1.IPFamily, ip netip.Addr) error {
+func (a *assignment) reserveAddress(family corev1.IPFamily, ip netip.Addr) error {
 	ranges := a.ranges(family)
 	if a.dryRun {
 		if len(ranges) > 0 && !ranges[0].holds(ip) {

@@ -64,7 +64,7 @@ func TestEstablishedModel(t *testing.T) {
 			}
 			return int(m.GetGauge().GetValue())
 		}
-		// say has the server handle a packet: the next one is taken only then.
+		// send has the server handle a packet: the next one is taken only then.
 		send := func(p *client.Packet) {
 			for _, p := range []*client.Packet{p, konnectivity.CloseResponse(-1, "")} {
 				select {

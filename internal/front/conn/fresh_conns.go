@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// unasked tracks connections without a request so far, such as spare ones that clients open ahead. During shutdown
-// net/http waits five seconds for the first request of each; unasked ends them at once.
-type unasked struct {
+// freshConns tracks connections without a request so far, such as spare ones that clients open ahead. During shutdown
+// net/http waits five seconds for the first request of each; freshConns ends them at once.
+type freshConns struct {
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
 	closed bool
 }
 
 // follow is an http.Server's ConnState.
-func (u *unasked) follow(conn net.Conn, state http.ConnState) {
+func (u *freshConns) follow(conn net.Conn, state http.ConnState) {
 	if _, gathers := conn.(*gatherer); gathers {
 		return // each request of the connection calls this
 	}
@@ -35,14 +35,14 @@ func (u *unasked) follow(conn net.Conn, state http.ConnState) {
 }
 
 // forget drops a connection that has become HTTP/2, for which net/http reports no further states.
-func (u *unasked) forget(conn net.Conn) {
+func (u *freshConns) forget(conn net.Conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.conns, conn)
 }
 
 // close closes all current and future connections.
-func (u *unasked) close() {
+func (u *freshConns) close() {
 	u.mu.Lock()
 	conns := u.conns
 	u.conns, u.closed = nil, true

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// atATime returns the number of stories that run at the same time: most of them wait.
-func atATime() int {
+// concurrency returns the number of stories that run at the same time: most of them wait.
+func concurrency() int {
 	if n, err := strconv.Atoi(os.Getenv("STORIES_AT_A_TIME")); err == nil {
 		return n
 	}
@@ -22,12 +22,12 @@ func atATime() int {
 // again is the number of repetitions of a story that differed.
 const again = 2
 
-// tellAll runs stories, several at a time, and repeats the differing ones twice, alone. Kubernetes' controllers act on
+// runAll runs stories, several at a time, and repeats the differing ones twice, alone. Kubernetes' controllers act on
 // their caches, so a rare timing gives a result that does not recur (a StatefulSet restores a pod because its own
 // deletion has not reached the cache). A difference in every run is an error; a single one only appears in the log.
-func tellAll(t *testing.T, pair []*side, all []named) {
+func runAll(t *testing.T, pair []*side, all []named) {
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, atATime())
+	slots := make(chan struct{}, concurrency())
 	differed := make([]error, len(all))
 	for i, s := range all {
 		slots <- struct{}{}
@@ -42,7 +42,7 @@ func tellAll(t *testing.T, pair []*side, all []named) {
 			continue
 		}
 		t.Run(s.name+" again", func(t *testing.T) {
-			err, agreed := retell(differed[i], func(n int) error {
+			err, agreed := repeat(differed[i], func(n int) error {
 				return runStory(t, pair, s, fmt.Sprint("-again-", n))
 			})
 			if agreed {
@@ -54,8 +54,8 @@ func tellAll(t *testing.T, pair []*side, all []named) {
 	}
 }
 
-// retell repeats a story until it agrees or has differed again times more, and returns all differences.
-func retell(differed error, run func(n int) error) (all error, agreed bool) {
+// repeat repeats a story until it agrees or has differed again times more, and returns all differences.
+func repeat(differed error, run func(n int) error) (all error, agreed bool) {
 	for n := range again {
 		err := run(n + 1)
 		if err == nil {
@@ -66,11 +66,11 @@ func retell(differed error, run func(n int) error) (all error, agreed bool) {
 	return differed, false
 }
 
-func TestRetell(t *testing.T) {
+func TestRepeat(t *testing.T) {
 	first, wrong := errors.New("first"), errors.New("wrong")
 	for _, agreesAt := range []int{1, again, again + 1} {
 		count := 0
-		err, agreed := retell(first, func(n int) error {
+		err, agreed := repeat(first, func(n int) error {
 			if count++; n == agreesAt {
 				return nil
 			}
