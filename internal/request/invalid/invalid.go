@@ -21,7 +21,7 @@ import (
 // Most is the size in bytes up to which an answer lists errors. The message and the causes each have this size.
 const Most = 1 << 20
 
-// mostText is the size of the longest text of one error, which holds the invalid value.
+// mostText is the size of the longest text of one error: the invalid value and the reason.
 const mostText = 128 << 10
 
 // New returns the answer to an object of a kind. Errors beyond Most are counted only.
@@ -62,7 +62,7 @@ func list(errs field.ErrorList) errorList {
 	seen := make(map[string]bool, min(len(errs), 1000))
 	size := 0
 	for i, e := range errs {
-		body := Cut(bodyOf(e), mostText)
+		body := bodyOf(e)
 		if size += len(body) + len(e.Field); size > Most && i > 0 {
 			rest := fmt.Sprintf("%d more errors are not listed", len(errs)-i)
 			l.causes = append(l.causes, metav1.StatusCause{Type: metav1.CauseTypeTooMany, Message: rest})
@@ -86,15 +86,23 @@ func (l errorList) message() string {
 	return "[" + strings.Join(l.messages, ", ") + "]"
 }
 
-// bodyOf returns the text of an error without the field. A string that is too long to be shown is cut before it is
-// quoted.
+// bodyOf returns the text of an error without the field. In a longer text than mostText, the value is cut before the
+// reason. A long string is cut before it is quoted.
 func bodyOf(e *field.Error) string {
+	short := *e
 	if value, ok := e.BadValue.(string); ok && len(value) > mostText {
-		short := *e
 		short.BadValue = Cut(value, mostText)
-		return short.ErrorBody()
 	}
-	return e.ErrorBody()
+	short.Detail = ""
+	value, reason := short.ErrorBody(), e.Detail
+	if reason != "" {
+		reason = ": " + reason
+	}
+	if len(value)+len(reason) > mostText {
+		reason = Cut(reason, mostText/2)
+		value = Cut(value, mostText-len(reason))
+	}
+	return value + reason
 }
 
 // Cut returns a text of at most about most bytes: a longer one ends with three dots.

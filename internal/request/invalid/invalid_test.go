@@ -87,6 +87,29 @@ func TestNewIsBounded(t *testing.T) {
 	}
 }
 
+// TestReasonOfLongValue refuses values of sizes around the bound, and expects the reason behind the value.
+func TestReasonOfLongValue(t *testing.T) {
+	for _, size := range []int{mostText - 100, mostText - 1, mostText, mostText + 1, 3 * mostText} {
+		for _, value := range []any{
+			strings.Repeat("a", size), strings.Repeat("\x00", size), []string{strings.Repeat("é", size)},
+		} {
+			e := field.Invalid(field.NewPath("a"), value, "must be shorter")
+			got, whole := bodyOf(e), e.ErrorBody()
+			if len(whole) <= mostText && got != whole {
+				t.Errorf("a value of %d bytes: the text differs from Kubernetes'", size)
+			}
+			if len(got) > mostText+len("...") || !strings.HasPrefix(got, "Invalid value: ") ||
+				!strings.HasSuffix(got, ": must be shorter") {
+				t.Errorf("a value of %d bytes: %d bytes, %s ... %s", size, len(got), got[:20], got[len(got)-20:])
+			}
+		}
+	}
+	e := field.Invalid(field.NewPath("a"), "short", strings.Repeat("r", 3*mostText))
+	if got := bodyOf(e); !strings.HasPrefix(got, `Invalid value: "short": rrr`) || len(got) > mostText {
+		t.Errorf("a long reason: %d bytes, %s", len(got), got[:40])
+	}
+}
+
 // TestNewIsLinear compares the memory that answers about 500 and 4,000 errors take altogether.
 func TestNewIsLinear(t *testing.T) {
 	allocated := func(n int) uint64 {
