@@ -2,10 +2,7 @@ package format
 
 import (
 	"fmt"
-	"io"
-	"regexp"
 	"regexp/syntax"
-	"unicode/utf8"
 )
 
 // MaxPatterns is the sum of the sizes of the patterns in one definition: a little more than the library allows for a
@@ -74,44 +71,4 @@ func (b *Patterns) Take(text string) error {
 	}
 	b.used, b.seen[text] = b.used+n, true
 	return nil
-}
-
-// quick is the product of size and length up to which a match ends by itself, after about a tenth of a second at most.
-const quick = 1 << 23
-
-// Match reports whether a text matches a compiled pattern of a size. It ends early, without a match, if done is closed.
-func Match(re *regexp.Regexp, size int, text string, done <-chan struct{}) (matched, ended bool) {
-	if done == nil || size*len(text) <= quick {
-		return re.MatchString(text), false
-	}
-	r := reader{text: text, size: size, left: quick, done: done}
-	matched = re.MatchReader(&r)
-	return matched && !r.ended, r.ended
-}
-
-// reader reads a text until done is closed.
-type reader struct {
-	text  string
-	size  int // of the pattern
-	left  int // until done is looked at
-	done  <-chan struct{}
-	ended bool
-}
-
-// ReadRune implements io.RuneReader.
-func (r *reader) ReadRune() (rune, int, error) {
-	if r.left -= r.size; r.left < 0 {
-		r.left = quick
-		select {
-		case <-r.done:
-			r.ended = true
-		default:
-		}
-	}
-	if r.ended || r.text == "" {
-		return 0, 0, io.EOF
-	}
-	c, n := utf8.DecodeRuneInString(r.text)
-	r.text = r.text[n:]
-	return c, n, nil
 }

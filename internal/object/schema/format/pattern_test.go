@@ -1,7 +1,6 @@
 package format
 
 import (
-	"regexp"
 	"regexp/syntax"
 	"strings"
 	"testing"
@@ -50,37 +49,4 @@ func TestPatterns(t *testing.T) {
 			t.Errorf("pattern %d: %v", i, err)
 		}
 	}
-}
-
-// TestMatchEnds matches a text whose match would take minutes, for a request that has ended.
-func TestMatchEnds(t *testing.T) {
-	t.Parallel()
-	done := make(chan struct{})
-	close(done)
-	pattern := "^(?:" + strings.Repeat("a?", 10_000) + ")*b"
-	re := regexp.MustCompile(pattern)
-	if matched, ended := Match(re, PatternSize(pattern), strings.Repeat("a", 3_000_000), done); matched || !ended {
-		t.Errorf("matched %v, ended %v", matched, ended)
-	}
-	if matched, ended := Match(re, PatternSize(pattern), "ab", done); !matched || ended {
-		t.Errorf("a short text: matched %v, ended %v", matched, ended)
-	}
-}
-
-// FuzzMatch compares a match that may end with the library's.
-func FuzzMatch(f *testing.F) {
-	for _, text := range patterns {
-		f.Add(text, "xaab\xffbé")
-	}
-	f.Fuzz(func(t *testing.T, pattern, text string) {
-		re, err := regexp.Compile(pattern)
-		if err != nil || PatternSize(pattern) > 10_000 {
-			return
-		}
-		// The size given is so large that the text is always read in steps.
-		got, ended := Match(re, quick+1, text, make(chan struct{}))
-		if want := re.MatchString(text); got != want || ended {
-			t.Errorf("%q, %q: got %v (ended %v), want %v", pattern, text, got, ended, want)
-		}
-	})
 }
