@@ -68,7 +68,7 @@ func scoped(s Scope, compatible *version.Version) *environment.EnvSet {
 		environment.StrictCostOpt,
 	}
 	options = append(options, environment.VersionedOptions{
-		IntroducedVersion: always, EnvOptions: schemacel.Quantities(),
+		IntroducedVersion: always, EnvOptions: schemacel.Quantities(), ProgramOptions: schemacel.Bounds(),
 	})
 	set := extend(environment.MustBaseEnvSet(compatible), options...)
 	if s.Patch {

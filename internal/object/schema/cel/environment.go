@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	kubeenv "k8s.io/apiserver/pkg/cel/environment"
-	"k8s.io/apiserver/pkg/cel/library"
 )
 
 // environment is the part shared by all expressions: Kubernetes' functions and macros, and the machinery built from
@@ -43,12 +42,12 @@ var (
 	})
 )
 
-// Bounded returns Kubernetes' own environments, for its libraries, with bounds for quantities.
+// Bounded returns Kubernetes' own environments, for its libraries, with bounds for quantities and calls.
 func Bounded() *kubeenv.EnvSet { return bounded(kubeenv.DefaultCompatibilityVersion()) }
 
 func bounded(v *version.Version) *kubeenv.EnvSet {
 	set, err := kubeenv.MustBaseEnvSet(v).Extend(kubeenv.VersionedOptions{
-		IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: Quantities(),
+		IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: Quantities(), ProgramOptions: Bounds(),
 	})
 	if err != nil {
 		panic(fmt.Errorf("cel environment: %w", err))
@@ -185,10 +184,10 @@ func (e *environment) check(source string, decls *checker.Env) (*cel.Ast, *cel.I
 func (e *environment) plan(ast *cel.Ast, tracked bool) (interpreter.Interpretable, error) {
 	options := []interpreter.PlannerOption{
 		interpreter.CustomDecorator(planOptionalChoice),
+		interpreter.CustomDecorator(boundCalls),
 		interpreter.Optimize(),
 		interpreter.InterruptableEval(),
-		interpreter.CompileRegexConstants(library.FindRegexOptimization, library.FindAllRegexOptimization,
-			interpreter.MatchesRegexOptimization),
+		interpreter.CompileRegexConstants(literalPatterns()...),
 	}
 	if tracked {
 		options = append(options, interpreter.CostObserver(interpreter.CostTrackerFactory(newCostTracker)))
