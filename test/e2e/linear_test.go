@@ -84,7 +84,7 @@ var register = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		byKey := map[string][]porcupine.Operation{}
 		for _, op := range history {
-			key := op.Input.(question).key
+			key := op.Input.(operation).key
 			byKey[key] = append(byKey[key], op)
 		}
 		var parts [][]porcupine.Operation
@@ -466,11 +466,11 @@ func (h *history) judgeWatch(t *testing.T, ctx context.Context, w *watcher) {
 	}
 	t.Logf("the watch saw %d changes, with %d gaps", len(w.events), w.gaps)
 	writes := slices.DeleteFunc(slices.Clone(h.mu.all), func(op porcupine.Operation) bool {
-		verb := op.Input.(question).verb
+		verb := op.Input.(operation).verb
 		return verb != "create" && verb != "update"
 	})
 	for _, op := range writes {
-		q, a := op.Input.(question), op.Output.(outcome)
+		q, a := op.Input.(operation), op.Output.(outcome)
 		switch n := times[q.value]; {
 		case a.ok && n == 0 && w.gaps == 0:
 			t.Errorf("%s %s was acknowledged and did not happen", q.verb, q.value)
