@@ -34,8 +34,12 @@ func (o *serveFlags) adjust(c *bowsprit.Config) {
 	o.level, c.Observability.Verbosity = level, func(v int) { level.Set(levelOf(v)) }
 }
 
+// serviceRange is the range of addresses of a new cluster. kube-apiserver's default has 254 addresses, this one a
+// million.
+const serviceRange = "10.96.0.0/12"
+
 func serveCommand() *cobra.Command {
-	config := bowsprit.Config{}
+	config := bowsprit.Config{Services: bowsprit.ServicesConfig{NewClusterIPRange: serviceRange}}
 	flags := serveFlags{}
 	cmd := &cobra.Command{
 		Use:        "serve",

@@ -88,7 +88,7 @@ func startStory(t *testing.T, accounts bool, flags []string) *process {
 		flags = append(flags, withoutAccounts)
 	}
 	if reference == "" {
-		return startServer(t, append([]string{"--ephemeral"}, flags...)...)
+		return startServer(t, append([]string{"--ephemeral", "--service-cluster-ip-range=10.0.0.0/24"}, flags...)...)
 	}
 	for _, flag := range flags {
 		if strings.HasPrefix(flag, "--simulate") {

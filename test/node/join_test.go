@@ -19,7 +19,7 @@ import (
 // The addresses of the node and of the service kubernetes. Without kube-proxy, the server listens on the latter.
 const (
 	nodeAddress    = "192.0.2.10"
-	serviceAddress = "10.0.0.1"
+	serviceAddress = "10.96.0.1"
 )
 
 // serverFlags are the flags of a server with a node on its own machine.

@@ -22,6 +22,10 @@ var servicesResource = ref.Services.GroupResource()
 // programs in a cluster find the server.
 func (s *services) start(ctx context.Context) error {
 	r := s.Verbs
+	if _, err := s.View.Fresh(ctx); err != nil { // another replica may have created the objects
+		return err
+	}
+	s.keepRange()
 	if err := s.makeRange(ctx); err != nil {
 		if !control.Refused(ctx, err) {
 			return err

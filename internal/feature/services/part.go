@@ -22,6 +22,8 @@ import (
 type Settings struct {
 	// Ranges are the networks of --service-cluster-ip-range. The first is the default family's.
 	Ranges []netip.Prefix
+	// Keep is true if a cluster that exists keeps its range, if it has one range of the same family.
+	Keep bool
 	// Advertised returns the address of the server for others, or the reason that there is none.
 	Advertised func() (netip.Addr, error)
 }
@@ -30,6 +32,7 @@ type Settings struct {
 type services struct {
 	*part.Host
 	ranges []netip.Prefix
+	keeps  bool // the stored range replaces ranges
 }
 
 // Part brings the loops and objects of services.
@@ -47,19 +50,20 @@ func Part(c Settings) part.Part {
 			},
 		},
 		Start: func(ctx context.Context, h *part.Host) error {
-			if err := (&services{h, c.Ranges}).start(ctx); err != nil {
+			if err := (&services{h, c.Ranges, c.Keep}).start(ctx); err != nil {
 				return err
 			}
 			announce(ctx, h, c.Advertised)
 			return nil
 		},
-		Keep: func(ctx context.Context, h *part.Host) error { return (&services{h, c.Ranges}).keep(ctx) },
+		Keep: func(ctx context.Context, h *part.Host) error { return (&services{h, c.Ranges, c.Keep}).keep(ctx) },
 	}
 }
 
 // keep recreates the objects of start after a client has deleted them. This is also the way to change the range of a
 // cluster: the administrator starts the server with a new flag and deletes the old ServiceCIDR.
 func (s *services) keep(ctx context.Context) (err error) {
+	s.keepRange()
 	if !rangeSettled(s.Verbs, s.ranges) {
 		err = s.makeRange(ctx)
 	}

@@ -68,6 +68,22 @@ func bootstrapRange(ctx context.Context, r *verb.Verbs, ranges []netip.Prefix) e
 	return nil
 }
 
+// keepRange replaces the default range by the stored one, if that has one network of the same family.
+func (s *services) keepRange() {
+	entry := s.View.Collection(ref.ServiceCIDRs.Prefix).Snapshot().Get("", address.DefaultRange)
+	if !s.keeps || entry == nil {
+		return
+	}
+	stored, _, err := readRange(entry)
+	if err != nil || len(stored.Spec.CIDRs) != 1 || len(s.ranges) != 1 {
+		return
+	}
+	if network, err := netip.ParsePrefix(stored.Spec.CIDRs[0]); err == nil &&
+		network.Addr().Is4() == s.ranges[0].Addr().Is4() {
+		s.ranges = []netip.Prefix{network.Masked()}
+	}
+}
+
 func cidrsOf(ranges []netip.Prefix) []string {
 	out := make([]string, len(ranges))
 	for i, prefix := range ranges {

@@ -33,7 +33,7 @@ func startStill(t *testing.T, st *store.Store) *still {
 	t.Helper()
 	ranges := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
 	s := parttest.Start(t, st, address.Part(ranges, utilnet.PortRange{Base: 30000, Size: 100}))
-	if err := (&services{s.Host, ranges}).start(t.Context()); err != nil {
+	if err := (&services{s.Host, ranges, false}).start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return &still{s}
@@ -164,11 +164,35 @@ func TestRecordsAreRepaired(t *testing.T) {
 	}
 }
 
+// TestKeepRange checks that a server with another default range keeps the range of a cluster that exists.
+func TestKeepRange(t *testing.T) {
+	t.Parallel()
+	s := startStill(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
+	large := []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}
+	for range 2 { // the first cluster has 10.0.0.0/24
+		if err := (&services{s.Host, large, true}).start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.Has(s.Stored(ref.ServiceCIDRs.Prefix, "", "kubernetes"), `"10.0.0.0/24"`)
+		s.Delete(servicesResource, "default", "kubernetes")
+		if _, err := s.View.Fresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := (&services{s.Host, large, true}).keep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.View.Fresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.Has(s.Stored(ref.Services.Prefix, "default", "kubernetes"), `"clusterIP":"10.0.0.1"`)
+	}
+}
+
 // TestKeep checks that the default objects are recreated after a deletion, in the range of the current flag.
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	s := startStill(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
-	moved := &services{s.Host, []netip.Prefix{netip.MustParsePrefix("10.1.0.0/24")}}
+	moved := &services{s.Host, []netip.Prefix{netip.MustParsePrefix("10.1.0.0/24")}, false}
 	round := func() {
 		t.Helper()
 		if _, err := s.View.Fresh(t.Context()); err != nil {
@@ -218,7 +242,8 @@ func (r *refusal) Validate(_ context.Context, a *admit.Attributes) error {
 func TestBootstrapIsRefused(t *testing.T) {
 	t.Parallel()
 	s := startStill(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}))
-	both := &services{s.Host, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("fd00::/112")}}
+	ranges := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("fd00::/112")}
+	both := &services{s.Host, ranges, false}
 	r := &refusal{}
 	s.Admit(r)
 	if err := control.Bootstrap(t.Context(), s.Verbs); err != nil {

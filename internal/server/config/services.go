@@ -12,16 +12,20 @@ import (
 
 // Services configures the addresses and ports of services.
 type Services struct {
-	// ClusterIPRange is the range of services' addresses, "10.0.0.0/24" by default: a CIDR, or two of both families
-	// divided by a comma. The first is for services that name no family. The service "kubernetes" has the first
-	// address. ServiceCIDR objects add further ranges.
+	// ClusterIPRange is the range of services' addresses: a CIDR, or two of both families divided by a comma. The first
+	// is for services that name no family. The service "kubernetes" has the first address. ServiceCIDR objects add
+	// further ranges. If it is "", a cluster keeps its range of one IPv4 CIDR; a new cluster gets NewClusterIPRange.
 	ClusterIPRange string
+	// NewClusterIPRange is the range of a new cluster if ClusterIPRange is "": one IPv4 CIDR, "10.0.0.0/24" by default.
+	NewClusterIPRange string
 	// NodePortRange is the range of ports on nodes, "30000-32767" by default, both inclusive.
 	NodePortRange string
 	// AdvertiseAddress is the address at which other machines reach this server, shown in the endpoints of the service
 	// "kubernetes". The default is the address to listen on, or the host's address if that is a loopback address or all
 	// addresses. Endpoints cannot have a loopback address.
 	AdvertiseAddress string
+
+	keepsRange bool // ClusterIPRange was not set
 }
 
 // These are the default ranges of addresses and ports for services: kube-apiserver's.
@@ -31,15 +35,18 @@ const (
 )
 
 func (c *Services) setDefaults() {
-	c.ClusterIPRange = cmp.Or(c.ClusterIPRange, defaultServiceRange)
+	c.NewClusterIPRange = cmp.Or(c.NewClusterIPRange, defaultServiceRange)
+	c.keepsRange = c.keepsRange || c.ClusterIPRange == ""
+	c.ClusterIPRange = cmp.Or(c.ClusterIPRange, c.NewClusterIPRange)
 	c.NodePortRange = cmp.Or(c.NodePortRange, defaultNodePorts)
 }
 
 func (c *Services) settings() []Setting {
 	return []Setting{
 		{
-			Name:  "service-cluster-ip-range",
-			Help:  "addresses of services, a CIDR or one of each IP family (default " + defaultServiceRange + ")",
+			Name: "service-cluster-ip-range",
+			Help: "addresses of services, a CIDR or one of each IP family (default: the range of the cluster, " +
+				cmp.Or(c.NewClusterIPRange, defaultServiceRange) + " for a new one)",
 			Value: &c.ClusterIPRange,
 		},
 		{
@@ -55,6 +62,10 @@ func (c *Services) settings() []Setting {
 }
 
 func (c *Services) validate(p *problems) {
+	if r, err := netip.ParsePrefix(cmp.Or(c.NewClusterIPRange, defaultServiceRange)); err != nil || !r.Addr().Is4() {
+		p.add("Services.NewClusterIPRange %q is not an IPv4 network: use one such as 10.96.0.0/12",
+			c.NewClusterIPRange)
+	}
 	complete := *c
 	complete.setDefaults()
 	ranges, err := parseRanges(strings.Split(complete.ClusterIPRange, ","))
@@ -82,6 +93,19 @@ func (c *Services) validate(p *problems) {
 func ServiceRanges(c *Services) []netip.Prefix {
 	ranges, _ := parseRanges(strings.Split(c.ClusterIPRange, ","))
 	return ranges
+}
+
+// KeepsServiceRange reports whether a cluster that exists keeps its range.
+func KeepsServiceRange(c *Services) bool { return c.keepsRange }
+
+// ServiceAddresses returns the possible addresses of the service "kubernetes", for the server's certificate. If the
+// range is not set, that includes the address in clusters with the default range of earlier versions.
+func ServiceAddresses(c *Services) []netip.Addr {
+	out := []netip.Addr{ServiceRanges(c)[0].Addr().Next()}
+	if older := netip.MustParsePrefix(defaultServiceRange).Addr().Next(); c.keepsRange && older != out[0] {
+		out = append(out, older)
+	}
+	return out
 }
 
 // parseRanges parses --service-cluster-ip-range: one network, or two of both families.

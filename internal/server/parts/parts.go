@@ -95,7 +95,10 @@ func Of(c *config.Config, hostname string) []part.Part {
 		accounts.Part(),
 		systemclass.Part(),
 		address.Part(config.ServiceRanges(&c.Services), config.NodePorts(&c.Services)),
-		services.Part(services.Settings{Ranges: config.ServiceRanges(&c.Services), Advertised: servers.Advertised}),
+		services.Part(services.Settings{
+			Ranges: config.ServiceRanges(&c.Services), Keep: config.KeepsServiceRange(&c.Services),
+			Advertised: servers.Advertised,
+		}),
 		protection.Part(openGates(c)),
 		podgc.Part(),
 		componentstatus.Part(),

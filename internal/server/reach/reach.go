@@ -11,7 +11,6 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"github.com/bowsprit/bowsprit/internal/feature/services/address"
 	"github.com/bowsprit/bowsprit/internal/server/config"
 )
 
@@ -67,7 +66,10 @@ func JoinURL(c *config.Config, own string) string {
 
 // Hosts returns the names and addresses for the server's own certificate, besides the customary ones.
 func Hosts(c *config.Config) []string {
-	all := []string{c.Listen.BindAddress, address.First(config.ServiceRanges(&c.Services)[0]).String()}
+	all := []string{c.Listen.BindAddress}
+	for _, ip := range config.ServiceAddresses(&c.Services) {
+		all = append(all, ip.String())
+	}
 	if joined, other := joinAddress(c); other {
 		all = append(all, joined)
 	}
