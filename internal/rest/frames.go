@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/request/reuse"
 )
 
 // giveUpAfter limits how long a finished watch waits for a client that does not read.
@@ -22,7 +24,7 @@ type frames struct {
 
 // chunks holds buffers for parts of a response. A buffer returns to the pool only if all its writes succeeded: when a
 // stream is reset, net/http's Write returns while the connection's goroutine may still read the bytes.
-var chunks = sync.Pool{New: func() any { b := make([]byte, 0, streamChunk+8<<10); return &b }}
+var chunks = reuse.Bytes(streamChunk + 8<<10)
 
 func (f *frames) put(frame []byte) bool {
 	switch {
@@ -72,7 +74,7 @@ func (f *frames) gather(size int) bool {
 		}
 	}
 	if f.many == nil {
-		f.many = chunks.Get().(*[]byte)
+		f.many = chunks.Get()
 		*f.many = append((*f.many)[:0], f.one...)
 		f.one = nil
 	}

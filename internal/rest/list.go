@@ -185,7 +185,7 @@ func (l *listWriter) stream(w http.ResponseWriter, r *http.Request, p *verb.Page
 	w.Header().Set("Content-Type", codec.JSON)
 	out := codec.Compress(w, r)
 	defer out.Close()
-	chunk := chunks.Get().(*[]byte)
+	chunk := chunks.Get()
 	buf := l.header((*chunk)[:0])
 	// put is false once the client has gone.
 	put := func(part []byte) bool {

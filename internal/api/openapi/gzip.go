@@ -6,7 +6,8 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"io"
-	"sync"
+
+	"github.com/bowsprit/bowsprit/internal/request/reuse"
 )
 
 // The v2 document is assembled from parts that are compressed and cached one by one. A client that accepts gzip gets
@@ -20,18 +21,18 @@ type part []byte
 const partTrailer = 4 + 8
 
 // compressors pools compressors, because each needs a megabyte.
-var compressors = sync.Pool{New: func() any {
+var compressors = reuse.New(func() *flate.Writer {
 	z, err := flate.NewWriter(nil, flate.BestSpeed)
 	if err != nil {
 		panic(err) // the level is a constant
 	}
 	return z
-}}
+}, func(z *flate.Writer) { z.Reset(nil) })
 
 // newPart compresses data.
 func newPart(data []byte) part {
 	var b bytes.Buffer
-	z := compressors.Get().(*flate.Writer)
+	z := compressors.Get()
 	defer compressors.Put(z)
 	z.Reset(&b)
 	_, _ = z.Write(data) // a buffer accepts everything

@@ -9,7 +9,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httputil"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/request/reuse"
 )
 
 // discoveryTimeout bounds a discovery request, since clients request discovery of all servers one after another.
@@ -117,11 +117,8 @@ func (a *aggregator) newProxy() *httputil.ReverseProxy {
 			d := deliveryOf(r.Out)
 			forward.Rewrite(r, d.route.address(), d.user)
 		},
-		Transport: carrier{a.certificates},
-		BufferPool: &buffers{sync.Pool{New: func() any {
-			b := make([]byte, 32<<10)
-			return &b
-		}}},
+		Transport:      carrier{a.certificates},
+		BufferPool:     buffers{reuse.Bytes(32 << 10)},
 		ModifyResponse: a.inspect,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			d := deliveryOf(r)
@@ -229,10 +226,10 @@ func (a *aggregator) maySee(ctx context.Context, u user.Info, name string) bool 
 }
 
 // buffers is the pool of copy buffers.
-type buffers struct{ sync.Pool }
+type buffers struct{ *reuse.Pool[*[]byte] }
 
 // Get implements httputil.BufferPool.
-func (b *buffers) Get() []byte { return *b.Pool.Get().(*[]byte) }
+func (b buffers) Get() []byte { p := *b.Pool.Get(); return p[:cap(p)] }
 
 // Put implements httputil.BufferPool.
-func (b *buffers) Put(p []byte) { b.Pool.Put(&p) }
+func (b buffers) Put(p []byte) { b.Pool.Put(&p) }

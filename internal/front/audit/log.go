@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditapi "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/audit"
+
+	"github.com/bowsprit/bowsprit/internal/request/reuse"
 )
 
 // logName is the backend's name in the metric of errors, as in Kubernetes.
@@ -63,7 +65,7 @@ func (b *logBackend) record(e *auditapi.Event, of extras) bool {
 }
 
 func (b *logBackend) write(e *auditapi.Event, of extras) error {
-	room := lines.Get().(*[]byte)
+	room := lines.Get()
 	line, err := (*room)[:0], error(nil)
 	first := 0 // position of the second line, if there are two
 	switch {
@@ -113,7 +115,7 @@ func (b *logBackend) add(line []byte, first int, held bool) (*batch, int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.pending == nil {
-		b.pending = batches.Get().(*batch)
+		b.pending = batches.Get()
 	}
 	p := b.pending
 	begin, before := len(p.lines), len(p.ends)
@@ -217,7 +219,7 @@ func (b *logBackend) Shutdown() { b.writeLate() }
 func (*logBackend) String() string { return logName }
 
 // lines pools buffers for one line each; lines longer than maxKept are rare.
-var lines = sync.Pool{New: func() any { return new([]byte) }}
+var lines = reuse.Bytes(0)
 
 const maxKept = 64 << 10
 
@@ -238,7 +240,7 @@ type end struct {
 	held bool
 }
 
-var batches = sync.Pool{New: func() any { return new(batch) }}
+var batches = reuse.New(func() *batch { return new(batch) }, func(p *batch) { reuse.SpoilBytes(&p.lines) })
 
 func (p *batch) free() {
 	if cap(p.lines) <= maxKept {

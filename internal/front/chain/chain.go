@@ -20,7 +20,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,6 +36,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/request/charge"
+	"github.com/bowsprit/bowsprit/internal/request/reuse"
 )
 
 // Behind is the interface to the handlers behind the steps.
@@ -117,7 +117,7 @@ type Chain struct {
 	stalls  stalls
 	dates   dates
 	// exchanges pools exchanges without references.
-	exchanges sync.Pool
+	exchanges *reuse.Pool[*exchange]
 	// since returns the time elapsed since a result of config.Now. The default is time.Since, which reads one clock;
 	// time.Now reads two.
 	since    func(time.Time) time.Duration
@@ -140,6 +140,7 @@ func New(config Config, behind Behind, hijacked *conn.Hijacked) *Chain {
 		config.NewID = newID
 	}
 	c := &Chain{config: config, behind: behind, hijacked: hijacked, turns: newTurns(), since: since}
+	c.exchanges = reuse.New(func() *exchange { return new(exchange) }, nil) // recycle clears them
 	c.closing, c.close = context.WithCancel(context.Background())
 	c.reads.max, c.writes.max = int64(config.MaxRequestsInFlight), int64(config.MaxMutationsInFlight)
 	c.metrics = newMetrics(config.Metrics, c.inFlight, c.impersonationFilter())
@@ -221,7 +222,7 @@ func (c *Chain) limit() step {
 
 // ServeHTTP implements http.Handler.
 func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := c.newExchange()
+	x := c.exchanges.Get()
 	x.w, x.r, x.started, x.chain = w, r, c.config.Now(), c
 	x.serve()
 	x.recycle() // not after a panic

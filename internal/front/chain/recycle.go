@@ -1,13 +1,5 @@
 package chain
 
-// newExchange returns a new or recycled exchange.
-func (c *Chain) newExchange() *exchange {
-	if x, ok := c.exchanges.Get().(*exchange); ok {
-		return x
-	}
-	return new(exchange)
-}
-
 // recycle returns the exchange and its Record to the pool, if no reference to it can remain. Most requests read one
 // object in a few microseconds; without the pool each would leave 2.5 KB of garbage.
 //

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/front/audit"
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/request/reuse"
 	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
 
@@ -60,7 +61,7 @@ func TestRecycles(t *testing.T) {
 			t.Parallel()
 			x := new(exchange)
 			c := newChain(t, tc.handle, nil)
-			c.exchanges.New = func() any { return x }
+			c.exchanges = reuse.New(func() *exchange { return x }, nil)
 			func() {
 				defer func() { _ = recover() }()
 				servetest.Do(c, tc.method, tc.path)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net"
 	"sync"
+
+	"github.com/bowsprit/bowsprit/internal/request/reuse"
 )
 
 // corked is a connection that can hold back writes, so that many TLS records go out in one system call.
@@ -21,7 +23,7 @@ type corked struct {
 // corkSize holds a gatherer's buffer plus TLS's overhead for each record.
 const corkSize = gatherSize + (gatherSize/(16<<10)+2)*128
 
-var corkBuffers = sync.Pool{New: func() any { b := make([]byte, 0, corkSize); return &b }}
+var corkBuffers = reuse.Bytes(corkSize)
 
 // errNotRead ends a connection with a client that makes TLS write but does not read.
 var errNotRead = errors.New("the client does not read")
@@ -41,7 +43,7 @@ func (c *corked) Write(p []byte) (int, error) {
 	}
 	defer c.mu.Unlock()
 	if c.held == nil {
-		c.held = corkBuffers.Get().(*[]byte)
+		c.held = corkBuffers.Get()
 	}
 	if len(*c.held)+len(p) > 2*corkSize {
 		return 0, errNotRead

@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/request/reuse"
 )
 
 // gatherSize is the size of the buffer for one write to the socket: eight full TLS records. Larger writes are not
@@ -54,7 +56,7 @@ type gatherer struct {
 	done   chan struct{} // closed when the goroutine has ended
 }
 
-var gatherBuffers = sync.Pool{New: func() any { b := make([]byte, 0, gatherSize); return &b }}
+var gatherBuffers = reuse.Bytes(gatherSize)
 
 func newGatherer(c *tls.Conn, sending func()) *gatherer {
 	g := &gatherer{Conn: c, sending: sending, farewell: newFarewell(), wake: make(chan struct{}, 1),
@@ -105,7 +107,7 @@ func (g *gatherer) Write(p []byte) (int, error) {
 			return n, g.err
 		}
 		if g.buffer == nil {
-			g.buffer = gatherBuffers.Get().(*[]byte)
+			g.buffer = gatherBuffers.Get()
 		}
 		b := *g.buffer
 		fits := min(len(p)-n, gatherSize-len(b))

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bowsprit/bowsprit/internal/request/reuse"
 	"github.com/bowsprit/bowsprit/internal/storage/delta"
 )
 
@@ -44,7 +45,9 @@ type packed struct {
 	base *delta.Base
 }
 
-var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
+var inflaters = reuse.New(func() io.Reader { return flate.NewReader(nil) }, func(r io.Reader) {
+	_ = r.(flate.Resetter).Reset(strings.NewReader(""), nil)
+})
 
 // open returns the bytes, from any goroutine.
 func (p *compressed) open(e *Entry) []byte {
@@ -79,7 +82,7 @@ func (p *compressed) unpack() []byte {
 		return raw
 	}
 	raw := make([]byte, p.size)
-	r := inflaters.Get().(io.Reader)
+	r := inflaters.Get()
 	err := r.(flate.Resetter).Reset(bytes.NewReader(from.data), nil)
 	if err == nil {
 		_, err = io.ReadFull(r, raw)
