@@ -111,7 +111,7 @@ func (s *site) hostile(t *testing.T, proves bool) konnectivity.ServerStream {
 
 // flood sends packets until the peer ends the call or there were many, and returns the highest number of goroutines.
 func flood(send func(*client.Packet) error, next func() *client.Packet) (most int) {
-	for i := range 100_000 {
+	for i := range 25_000 {
 		if send(next()) != nil {
 			break
 		}
