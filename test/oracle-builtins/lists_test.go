@@ -23,7 +23,7 @@ func TestValidationOfLists(t *testing.T) {
 			c := &comparison{t: t, r: l.Resource, kind: l.Resource.Kind}
 			for _, form := range growth.Forms {
 				for n := 1; n <= 3; n++ {
-					c.what = fmt.Sprintf("%d elements, %s", n, form)
+					c.object = fmt.Sprintf("%d elements, %s", n, form)
 					obj := l.Object(n, form)
 					c.create(obj)
 					if old := l.Object(1, growth.Equal); !older(old) {
