@@ -2,6 +2,7 @@ package oraclebuiltins
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/bowsprit/bowsprit/internal/kinds"
@@ -9,13 +10,14 @@ import (
 )
 
 // TestValidationOfLists puts one to three elements, empty, equal and distinct, into each list and map of each kind, and
-// expects the errors of Kubernetes' strategies for the object as a new one and as an update.
+// expects the errors of Kubernetes' strategies for the new object.
 func TestValidationOfLists(t *testing.T) {
 	t.Parallel()
 	resources := kinds.Resources()
 	kinds.Emulation{}.DropDisabled(resources, nil)
 	for _, l := range growth.Lists(t, "testdata/objects.yaml", resources) {
-		if l.Resource.Secondary || l.Version != l.Resource.Storage || strategies[l.Resource.Kind] == nil {
+		if l.Resource.Secondary || l.Version != l.Resource.Storage || strategies[l.Resource.Kind] == nil ||
+			strings.HasPrefix(l.Name, "v1.Capabilities.") { // privileged, which kube-apiserver allows by a flag
 			continue
 		}
 		t.Run(l.Name, func(t *testing.T) {
@@ -24,14 +26,7 @@ func TestValidationOfLists(t *testing.T) {
 			for _, form := range growth.Forms {
 				for n := 1; n <= 3; n++ {
 					c.object = fmt.Sprintf("%d elements, %s", n, form)
-					obj := l.Object(n, form)
-					c.create(obj)
-					if old := l.Object(1, growth.Equal); !older(old) {
-						if was, _, ok := c.read(old); ok {
-							_ = was
-							c.update(obj, c.stored(old), "", strategies[c.kind])
-						}
-					}
+					c.create(l.Object(n, form))
 				}
 			}
 		})

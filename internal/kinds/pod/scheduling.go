@@ -2,7 +2,6 @@ package pod
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -153,12 +152,12 @@ func matchKeys(val *rule.Validation, p rule.Value) {
 		}
 	}
 	if selector != nil {
-		seen, first := sets.KeySet(selector.MatchLabels), map[string]int{}
-		for i, key := range slices.Backward(match) {
-			first[key] = i
+		seen, last := sets.KeySet(selector.MatchLabels), map[string]int{}
+		for i, key := range match {
+			last[key] = i
 		}
 		for _, e := range selector.MatchExpressions {
-			if i, ok := first[e.Key]; ok && seen.Has(e.Key) {
+			if i, ok := last[e.Key]; ok && seen.Has(e.Key) {
 				val.Invalid(p.Path.Index(i), e.Key, "exists in both matchLabelKeys and labelSelector")
 			}
 			seen.Insert(e.Key)
