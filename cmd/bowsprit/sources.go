@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/files"
 )
 
 // The settings of "serve" come from flags, environment variables and a file. A flag overrides the environment, and the
@@ -120,7 +121,7 @@ func (s *sources) read(f *pflag.FlagSet) (map[string]any, error) {
 	if s.file == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(s.file)
+	text, err := files.ReadAll(s.file)
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", configFlag, err)
 	}

@@ -124,7 +124,7 @@ func lint(paths []string, stdin io.Reader) (all []finding, err error) {
 }
 
 func lintFile(name string, in io.Reader) (all []finding, err error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(in, 4096)
+	decoder := yaml.NewYAMLOrJSONDecoder(files.Limit(in), 4096)
 	for {
 		var raw json.RawMessage
 		switch err := decoder.Decode(&raw); {

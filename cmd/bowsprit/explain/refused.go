@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/files"
 	"github.com/bowsprit/bowsprit/internal/admit"
 )
 
@@ -47,7 +48,7 @@ func whyRefused(
 		defer f.Close()
 		in = f
 	}
-	objects, err := readObjects(in)
+	objects, err := readObjects(files.Limit(in))
 	if err != nil {
 		return fmt.Errorf("%s: %w", flags.file, err)
 	}

@@ -27,6 +27,42 @@ func Open(name string) (*os.File, error) {
 	return checked(os.OpenFile(name, os.O_RDONLY|nonblock, 0))
 }
 
+// ReadAll returns the content of a file that a user named, at most MaxSize bytes. The file may be a pipe, as in
+// "-f <(kustomize build)".
+func ReadAll(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(Limit(f))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return data, nil
+}
+
+// Limit returns a reader of at most MaxSize bytes of a stream. Reading more is an error.
+func Limit(r io.Reader) io.Reader { return &limited{r, MaxSize} }
+
+type limited struct {
+	io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		if n, err := l.Reader.Read(p[:min(1, len(p))]); n == 0 {
+			return 0, err
+		}
+		return 0, fmt.Errorf("it has more than %d bytes: divide it", MaxSize)
+	}
+	n, err := l.Reader.Read(p[:min(int64(len(p)), l.left)])
+	l.left -= int64(n)
+	return n, err
+}
+
 // checked returns an open file if it is regular. The file may have been replaced since the first check.
 func checked(f *os.File, err error) (*os.File, error) {
 	if err != nil {

@@ -123,3 +123,34 @@ func TestWrite(t *testing.T) {
 		t.Errorf("outside are %q, the victim has %q, %v", strings.Join(left, " "), text, err)
 	}
 }
+
+// TestReadAll checks that a pipe is read to its end, and that an endless device is an error.
+func TestReadAll(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error)
+	go func() { written <- os.WriteFile(pipe, []byte("text"), 0o600) }()
+	if data, err := ReadAll(pipe); err != nil || string(data) != "text" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+	if data, err := ReadAll("/dev/zero"); err == nil || !strings.Contains(err.Error(), "more than 67108864 bytes") {
+		t.Errorf("%d bytes of zeros, %v", len(data), err)
+	}
+}
+
+// TestLimit reads streams of the limit and one byte more.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	for over, fails := range map[string]bool{"": false, "x": true} {
+		r := &limited{strings.NewReader("four" + over), 4}
+		if data, err := io.ReadAll(r); string(data) != "four" || (err != nil) != fails {
+			t.Errorf("%q, %v", data, err)
+		}
+	}
+}
