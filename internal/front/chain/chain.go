@@ -190,6 +190,7 @@ func (c *Chain) steps() func(*exchange) {
 		c.spanned("authentication", c.authenticate), // the user: 401
 		c.traced(),                  // tracing, if sampled
 		c.spanned("audit", c.audit), // the audit record
+		c.crossSite,                 // pages of other sites, in a browser with a client certificate: 403
 		c.spanned(c.impersonationFilter(), c.impersonate), // the impersonated user: 403
 		c.welcome,                               // the page for browsers at /
 		c.limit(),                               // the limit on concurrency: 429

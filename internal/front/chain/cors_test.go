@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
 
 func TestCORS(t *testing.T) {
@@ -60,3 +61,47 @@ func TestCORS(t *testing.T) {
 		}
 	}
 }
+
+// TestCrossSite sends the requests that a page can make a browser send, with and without a client certificate.
+func TestCrossSite(t *testing.T) {
+	t.Parallel()
+	certificate := map[string][]string{user.CredentialIDKey: {"X509SHA256=0a"}}
+	token := map[string][]string{user.CredentialIDKey: {"JTI=0a"}}
+	for _, tc := range []struct {
+		method  string
+		extra   map[string][]string
+		headers []string
+		code    int
+	}{
+		{"POST", certificate, []string{"Sec-Fetch-Site: cross-site", "Origin: https://evil"}, 403},
+		{"POST", certificate, []string{"Sec-Fetch-Site: same-site"}, 403},
+		{"POST", certificate, []string{"Sec-Fetch-Site: none", "Sec-Fetch-Site: cross-site"}, 403},
+		{"POST", certificate, []string{"Sec-Fetch-Site: "}, 403},
+		{"DELETE", certificate, []string{"Sec-Fetch-Site: cross-site"}, 403},
+		{"GET", certificate, []string{"Sec-Fetch-Site: cross-site", "Upgrade: websocket"}, 403},
+		{"GET", certificate, []string{"Sec-Fetch-Site: cross-site"}, 200},
+		{"POST", certificate, []string{"Sec-Fetch-Site: same-origin", "Origin: https://server"}, 200},
+		{"POST", certificate, []string{"Sec-Fetch-Site: none"}, 200},
+		{"POST", certificate, []string{"Sec-Fetch-Site: cross-site", "Origin: https://a"}, 200}, // an allowed origin
+		{"POST", certificate, nil, 200},
+		{"POST", token, []string{"Sec-Fetch-Site: cross-site"}, 200}, // no page can set Authorization
+		{"POST", nil, []string{"Sec-Fetch-Site: cross-site"}, 200},
+	} {
+		s := newChain(t, text("ok"), func(c *Config) {
+			c.AllowedOrigins = []*regexp.Regexp{regexp.MustCompile(`^https://a$`)}
+			c.Authenticator = sameUser{&user.DefaultInfo{
+				Name: "root", Groups: []string{"system:masters"}, Extra: tc.extra,
+			}}
+		})
+		w := servetest.Do(s, tc.method, "/api/v1/namespaces/default/pods", tc.headers...)
+		if w.Code != tc.code {
+			t.Errorf("%s %q of %v: %d %s, want %d", tc.method, tc.headers, tc.extra, w.Code, w.Body, tc.code)
+		}
+		s.close()
+	}
+}
+
+// sameUser authenticates every request as one user.
+type sameUser struct{ u user.Info }
+
+func (s sameUser) Authenticate(*http.Request) (user.Info, error) { return s.u, nil }
