@@ -108,8 +108,8 @@ func serverHint(dataDir string, args []string) string {
 }
 
 // runKubectl runs kubectl and returns its exit code. Without a kubeconfig of the user it uses the kubeconfig of
-// "bowsprit serve". It prints the server's name, unless the command line selects one, by selected or by a flag of
-// kubectl's.
+// "bowsprit serve". If neither a flag of Bowsprit (selected) nor a
+// flag of kubectl has chosen the server, it prints the server's name.
 func runKubectl(args []string, selected bool) int {
 	if !connect.UserHasKubeconfig() {
 		if own, err := connect.KubeconfigOf(connect.DefaultDataDir()); err == nil && connect.Exists(own) {

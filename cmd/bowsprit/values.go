@@ -16,7 +16,7 @@ import (
 
 // These are the values of flags. Each sets a field of bowsprit.Config, where zero is the default.
 
-// portRange is the value of a flag that takes ports from one to another.
+// portRange is the value of a flag for a range of ports, such as 30000-32767.
 type portRange struct {
 	to        *string
 	byDefault string

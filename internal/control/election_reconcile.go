@@ -5,7 +5,7 @@ import (
 )
 
 // untilFree returns how long a replica must wait before it may take the Lease; 0 or less means that it may now. last is
-// the validity of a Lease that does not specify one.
+// the duration of a Lease without leaseDurationSeconds.
 func untilFree(s sighting, identity string, last time.Duration, now time.Time) time.Duration {
 	if s.lease == nil {
 		return 0

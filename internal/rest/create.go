@@ -37,7 +37,8 @@ func (s *Server) serveVirtual(w http.ResponseWriter, r *http.Request, c *verb.Ca
 	return s.writeObject(w, r, of, res, answer{code: http.StatusCreated, form: in.media})
 }
 
-// serveAction handles a POST to a subresource with a body of another kind and without an object in the response.
+// serveAction handles a POST to a subresource such as pods/binding: its body is of another kind, and the response is a
+// Status.
 func (s *Server) serveAction(w http.ResponseWriter, r *http.Request, c *verb.Call) error {
 	in, err := readRequest(r, nil, func() (form, error) { return form{}, nil }, createOptions)
 	if err != nil {

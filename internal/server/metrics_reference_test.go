@@ -134,7 +134,7 @@ func metricRows(t *testing.T, r *running, levels map[string]string, page string)
 	for name, level := range levels {
 		ofLibrary := func(begin string) bool { return strings.HasPrefix(name, begin) }
 		if !done[name] && slices.ContainsFunc(r.libraries, ofLibrary) {
-			kube = append(kube, fmt.Sprintf("| `%s` | %s | | counted by Kubernetes' own library |", name, level))
+			kube = append(kube, fmt.Sprintf("| `%s` | %s | | see Kubernetes' reference of metrics |", name, level))
 		}
 	}
 	slices.Sort(kube)

@@ -50,8 +50,9 @@ func indexOf(manifests ...descriptor) map[string]any {
 	return map[string]any{"schemaVersion": 2, "mediaType": indexType, "manifests": manifests}
 }
 
-// image makes a tar of an OCI image layout with an image for each of the platforms. It holds the static program, and an
-// empty directory for data, which belongs to the user. The root may be read-only: the server only writes to /data.
+// image makes a tar of an OCI image layout with an image for each of the platforms. Each image contains the
+// static program and an empty directory /data, which the image's user owns. The root may be read-only: the server only
+// writes to /data.
 func (r *release) image(programs map[target]string) error {
 	if len(programs) == 0 {
 		return nil

@@ -88,7 +88,7 @@ func (s *Server) String() string {
 	return text
 }
 
-// Describe returns the URL and the name of a server that a context of the user's selected.
+// Describe returns the URL and the context's name of the server that the user's kubeconfig selects.
 func Describe(config *rest.Config, context string) string {
 	return (&Server{Config: config, Context: context}).String()
 }

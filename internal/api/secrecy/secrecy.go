@@ -76,7 +76,8 @@ type Roles interface {
 	Allows(verb, subresource string) bool
 }
 
-// Narrow masks the fields for a caller who may not read them by the roles of another time. ask is the request's verb.
+// Narrow also masks the fields if the roles v, such as the current ones, do not let the caller read them. ask is the
+// request's verb.
 func (s *Secrecy) Narrow(v Roles, ask string) {
 	if s.Fields != nil && !s.Masked {
 		s.Masked = !v.Allows("get", Subresource) && !v.Allows(ask, Subresource)

@@ -9,7 +9,7 @@ import (
 
 // Writer returns a writer for a terminal. It escapes control characters other than a line feed and a tab, and the
 // Unicode characters that change the direction of text, by which one name can look like another. Everything else is
-// written unchanged. A rune that is split between calls of Write waits for its end.
+// written unchanged. An incomplete rune waits for its last bytes in a later call of Write.
 func Writer(to io.Writer) io.Writer { return &writer{to: to} }
 
 type writer struct {

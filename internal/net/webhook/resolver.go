@@ -36,8 +36,8 @@ func (r Resolver) Resolve(ctx context.Context, namespace, name string, port int3
 // Addresses returns the addresses, "host:port", of a port of a service, at least one:
 //
 //   - of a Service of type ExternalName its external name with the requested port;
-//   - else the ready addresses of its EndpointSlices or, if it has none, of its Endpoints, limited to the service's
-//     first IP family if it has any;
+//   - else the ready addresses of its EndpointSlices or, if it has none, of its Endpoints, limited to the first
+//     of the service's ipFamilies, if set;
 //   - else its cluster IP, which works on a machine that routes it.
 //
 // Errors are *apierrors.StatusError with the texts of kube-aggregator's resolver.

@@ -24,8 +24,8 @@ var rootKeywords = []string{"Description", "Type", "Format", "Title", "Maximum",
 	"ExclusiveMinimum", "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf",
 	"Required", "Items", "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations"}
 
-// checkStatusRoot reports at most one error: that of the first field, in the order of Kubernetes' internal type. An
-// empty list or map counts as set.
+// checkStatusRoot reports the first field of a root schema that the status subresource does not allow, in the order of
+// Kubernetes' internal type. An empty list or map counts as set.
 func checkStatusRoot(p *apiextensionsv1.JSONSchemaProps, at *spot) field.ErrorList {
 	notAllowed := field.ErrorList{
 		field.Invalid(at.path(), KubeValue(*p),

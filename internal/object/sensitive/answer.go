@@ -49,7 +49,8 @@ func (f *Fields) MaskChange(before, after map[string]any) (was, now map[string]a
 // formerly is the mask of a value that has changed since.
 const formerly = Omitted + " formerly"
 
-// maskBefore adjusts masked, the mask of before, for comparison with after: a value that differs gets another mask.
+// maskBefore changes masked, the masked copy of before: a sensitive value that differs in after gets another mask, so
+// that a comparison shows the change.
 func (f *Fields) maskBefore(masked, before, after any) any {
 	switch {
 	case f == nil || before == nil:

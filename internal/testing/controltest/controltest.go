@@ -155,7 +155,8 @@ func Definition(plural, kind, scope string) *unstructured.Unstructured {
 	}}
 }
 
-// Object returns an object with owners. An owner with blocking set blocks its own deletion.
+// Object returns an object with owners. The field blocking of an owner sets blockOwnerDeletion in
+// its reference.
 func Object(apiVersion, kind, namespace, name string, owners ...Owner) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
 	obj.SetName(name)

@@ -44,7 +44,8 @@ func derivedName(name string) string {
 	return fmt.Sprintf("_derived_%s%c", word, name[len(name)-1])
 }
 
-// derive adds the definition of a derived function to the expression, after the definitions that it needs.
+// derive adds the definition of a builtin that is itself written in jq (derived) to the expression, after the
+// definitions that it calls.
 func (b *binder) derive(name string) error {
 	if b.has[name] {
 		return nil

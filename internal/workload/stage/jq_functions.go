@@ -187,7 +187,7 @@ func repeated(text, times any) int {
 	return 0
 }
 
-// splits returns the number of parts of a split string, 0 if it is not a string.
+// splits returns the number of parts into which split cuts args[0] at args[1], 0 if one of them is not a string.
 func splits(args []any) int {
 	s, ok := args[0].(string)
 	by, also := args[1].(string)

@@ -56,8 +56,8 @@ func (s *signer) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// Reconcile updates the signatures. An expired token has none, even while it exists. The next expiry schedules another
-// reconcile.
+// Reconcile updates the tokens' signatures of the ConfigMap cluster-info. An expired token gets no signature, even
+// while it exists. The next expiry schedules another reconcile.
 func (s *signer) Reconcile(ctx context.Context, _ string) error {
 	entry := s.View.Collection(ref.ConfigMaps.Prefix).Snapshot().Get(metav1.NamespacePublic, clusterInfo)
 	if entry == nil || entry.Deleting {

@@ -139,7 +139,7 @@ const (
 	tokenSeconds = 3607
 )
 
-// mount mounts the token in every container without another mount at that path.
+// mount mounts the token at its path in every container that mounts nothing else there.
 func (s *accounts) mount(spec object) {
 	volumes, _ := spec["volumes"].([]any)
 	name := ""

@@ -15,7 +15,8 @@ type pair struct {
 	known    bool
 }
 
-// lineage holds the ratcheting state at a place of an object: the pair there and the nearest one above.
+// lineage holds the ratcheting state at a path of an object: the old and new value there, and the nearest ancestor that
+// has both.
 type lineage struct {
 	here, above pair
 }
