@@ -45,7 +45,8 @@ func TestUnchangedWrites(t *testing.T) {
 	count, seed := unchangedWrites(t)
 	t.Logf("seed %d", seed)
 	servers := []*writer{newWriter(t, startServer(t, "--ephemeral", "--controllers=-*",
-		"--disable-admission-plugins=ServiceAccount", "--runtime-config=api/all=true"))}
+		"--disable-admission-plugins=ServiceAccount", "--runtime-config=api/all=true",
+		"--service-cluster-ip-range=10.0.0.0/24"))} // the range of the objects' addresses, kube-apiserver's default
 	if reference != "" {
 		servers = append(servers, newWriter(t, startReference(t, startCluster(t, 1, nil),
 			"--disable-admission-plugins=ServiceAccount", "--runtime-config=api/all=true")))
