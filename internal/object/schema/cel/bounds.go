@@ -26,13 +26,13 @@ func boundCalls(i interpreter.Interpretable) (interpreter.Interpretable, error) 
 		return i, nil
 	}
 	if search := searches[call.Function()]; search != nil {
-		return &boundedCall{call, func(vars interpreter.Activation, args []ref.Val) ref.Val {
+		return &boundedCall{call, len(call.Args()) == 2, func(vars interpreter.Activation, args []ref.Val) ref.Val {
 			return search(func() bool { return isInterrupted(vars) }, nil, args)
 		}}, nil
 	}
 	if position := positions[call.Function()]; position != nil {
 		if implementation := implementationOf(call); implementation != nil {
-			return &boundedCall{call, func(_ interpreter.Activation, args []ref.Val) ref.Val {
+			return &boundedCall{call, len(call.Args()) == 2, func(_ interpreter.Activation, args []ref.Val) ref.Val {
 				if out := position(args); out != nil {
 					return out
 				}
@@ -42,7 +42,7 @@ func boundCalls(i interpreter.Interpretable) (interpreter.Interpretable, error) 
 	}
 	if check := checks[call.Function()]; check != nil {
 		if implementation := implementationOf(call); implementation != nil {
-			return &boundedCall{call, func(_ interpreter.Activation, args []ref.Val) ref.Val {
+			return &boundedCall{call, len(call.Args()) == 2, func(_ interpreter.Activation, args []ref.Val) ref.Val {
 				if out := check(call, args); out != nil {
 					return out
 				}
@@ -56,6 +56,9 @@ func boundCalls(i interpreter.Interpretable) (interpreter.Interpretable, error) 
 // boundedCall is a call with another implementation, which receives the activation.
 type boundedCall struct {
 	interpreter.InterpretableCall
+	// both is true if an error of the first argument does not prevent the evaluation of the second, which counts its
+	// cost: cel-go has a form of its own for calls with two arguments, except those with a compiled pattern.
+	both           bool
 	implementation func(vars interpreter.Activation, args []ref.Val) ref.Val
 }
 
@@ -64,8 +67,13 @@ func (c *boundedCall) Eval(vars interpreter.Activation) ref.Val {
 	args := make([]ref.Val, len(c.Args()))
 	for i, arg := range c.Args() {
 		args[i] = arg.Eval(vars)
-		if types.IsUnknownOrError(args[i]) {
+		if !c.both && types.IsUnknownOrError(args[i]) {
 			return args[i]
+		}
+	}
+	for _, arg := range args {
+		if types.IsUnknownOrError(arg) {
+			return arg
 		}
 	}
 	return types.LabelErrNode(c.ID(), c.implementation(vars, args))

@@ -43,7 +43,7 @@ func literalPatterns() (out []*interpreter.RegexOptimization) {
 						return nil, err
 					}
 					l := &literal{re, format.PatternSize(text)}
-					return &boundedCall{call, func(vars interpreter.Activation, args []ref.Val) ref.Val {
+					return &boundedCall{call, false, func(vars interpreter.Activation, args []ref.Val) ref.Val {
 						return search(func() bool { return isInterrupted(vars) }, l, args)
 					}}, nil
 				},

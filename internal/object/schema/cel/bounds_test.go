@@ -166,7 +166,8 @@ func TestBoundedCallsMatchKubernetes(t *testing.T) {
 			"[%[4]d, 2, 3].slice(0, %[4]d)", "[[%[4]d], [[2]]].flatten()", "[[%[4]d], [[2]]].flatten(%[4]d)",
 			"sets.contains([%[1]q, %[2]q], [%[3]q])", "x.matches(%[1]q)", "x.find(%[1]q)", "x.indexOf(%[1]q)",
 			"%[1]q.matches(x)", "%[1]q.replace(x, %[2]q)", "x.join()", "x.flatten()", "x.sort()", "[%[1]q].join(x)",
-		}[r.IntN(32)]
+			"sets.contains([x][1], [%[1]q, x])", "[%[1]q].join([x][1])", "%[1]q.replace([x][1], %[2]q + x)",
+		}[r.IntN(35)]
 		expression = fmt.Sprintf(expression, a, b, c, n)
 		in := []any{a, int64(n), []any{a, b}, nil}[r.IntN(4)]
 		got, want := outcome(ours, expression, in), outcome(theirs, expression, in)
