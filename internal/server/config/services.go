@@ -98,11 +98,11 @@ func ServiceRanges(c *Services) []netip.Prefix {
 // KeepsServiceRange reports whether a cluster that exists keeps its range.
 func KeepsServiceRange(c *Services) bool { return c.keepsRange }
 
-// ServiceAddresses returns the possible addresses of the service "kubernetes", for the server's certificate. If the
-// range is not set, that includes the address in clusters with the default range of earlier versions.
-func ServiceAddresses(c *Services) []netip.Addr {
-	out := []netip.Addr{ServiceRanges(c)[0].Addr().Next()}
-	if older := netip.MustParsePrefix(defaultServiceRange).Addr().Next(); c.keepsRange && older != out[0] {
+// KubernetesRanges returns the possible ranges of the service "kubernetes". If the range is not set, a cluster may have
+// kube-apiserver's default, which was the default of earlier versions.
+func KubernetesRanges(c *Services) []netip.Prefix {
+	out := ServiceRanges(c)[:1]
+	if older := netip.MustParsePrefix(defaultServiceRange); c.keepsRange && older != out[0] {
 		out = append(out, older)
 	}
 	return out

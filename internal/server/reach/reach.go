@@ -11,6 +11,7 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"github.com/bowsprit/bowsprit/internal/feature/services/address"
 	"github.com/bowsprit/bowsprit/internal/server/config"
 )
 
@@ -67,8 +68,8 @@ func JoinURL(c *config.Config, own string) string {
 // Hosts returns the names and addresses for the server's own certificate, besides the customary ones.
 func Hosts(c *config.Config) []string {
 	all := []string{c.Listen.BindAddress}
-	for _, ip := range config.ServiceAddresses(&c.Services) {
-		all = append(all, ip.String())
+	for _, network := range config.KubernetesRanges(&c.Services) {
+		all = append(all, address.First(network).String())
 	}
 	if joined, other := joinAddress(c); other {
 		all = append(all, joined)
