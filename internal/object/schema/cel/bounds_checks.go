@@ -29,27 +29,28 @@ var checks = map[string]callCheck{
 	"distinct": checkCost, "sort": checkCost, "@sortByAssociatedKeys": checkCost,
 }
 
-// tooDear replaces a result that costs more than an expression may. After the call, cel-go counts the cost by the size
+// overCost replaces a result that costs more than an expression may. After the call, cel-go counts the cost by the size
 // and ends the expression, with the error and the cost of the call itself.
-type tooDear struct {
+type overCost struct {
 	ref.Val
 	size types.Int
 }
 
-var _ traits.Sizer = tooDear{}
+var _ traits.Sizer = overCost{}
 
 // Size implements traits.Sizer.
-func (v tooDear) Size() ref.Val { return v.size }
+func (v overCost) Size() ref.Val { return v.size }
 
-func tooDearAt(size int) ref.Val {
-	return tooDear{types.NewErr("operation cancelled: actual cost limit exceeded"), types.Int(size)}
+// overCostOf returns an overCost of a size.
+func overCostOf(size int) ref.Val {
+	return overCost{types.NewErr("operation cancelled: actual cost limit exceeded"), types.Int(size)}
 }
 
 // checkCost ends a call that costs more than an expression may. The cost does not depend on the result.
 func checkCost(call interpreter.InterpretableCall, args []ref.Val) ref.Val {
 	cost := callCosts{}.CallCost(call.Function(), call.OverloadID(), args, types.True)
 	if cost != nil && *cost > celconfig.PerCallLimit {
-		return tooDearAt(1)
+		return overCostOf(1)
 	}
 	if strings.HasPrefix(call.Function(), "sets.") {
 		// A comparison of two elements takes at most as long as a walk over one of them.
@@ -65,7 +66,7 @@ func checkCost(call interpreter.InterpretableCall, args []ref.Val) ref.Val {
 // checkLength ends a call that makes a list of a length: each element costs one.
 func checkLength(n int) ref.Val {
 	if n > celconfig.PerCallLimit {
-		return tooDearAt(n)
+		return overCostOf(n)
 	}
 	return nil
 }
@@ -131,7 +132,7 @@ func checkJoin(_ interpreter.InterpretableCall, args []ref.Val) ref.Val {
 		return types.NewErr("join: the list has more than %d elements", mostElements)
 	}
 	if length > 10*(celconfig.PerCallLimit+1) {
-		return tooDearAt(length)
+		return overCostOf(length)
 	}
 	return nil
 }
