@@ -121,7 +121,7 @@ func limits(fn *ast.FuncDecl) (all []limit) {
 	return all
 }
 
-// received returns the call whose channel a case receives from.
+// received returns the call that made the channel of a receiving case.
 func received(c *ast.CommClause) *ast.CallExpr {
 	if s, ok := c.Comm.(*ast.ExprStmt); ok {
 		if from, ok := s.X.(*ast.UnaryExpr); ok && from.Op == token.ARROW {

@@ -132,7 +132,7 @@ func concurrentFunctions(t *testing.T, f file) (names []string) {
 	return names
 }
 
-// reaches reports whether a package of the list, or one that it imports, starts a goroutine or a server.
+// reaches reports whether a package of the list, or an import of it, starts a goroutine or a server.
 func reaches(rooms map[string]*room, from []string, seen map[string]bool) bool {
 	for _, p := range from {
 		if seen[p] {

@@ -67,7 +67,7 @@ func id(val *rule.Validation, v any, path *field.Path) {
 }
 
 // allocated validates the device status of a container: each must belong to a claim or resource that the container
-// requests. container is nil if there is none of this name.
+// requests. container is nil if the pod has no container of this name.
 func allocated(val *rule.Validation, status, container object.Object, claims sets.Set[string], path *field.Path) {
 	requests := object.Map(container, "resources", "requests")
 	for i, a := range rule.Objects(status["allocatedResourcesStatus"]) {

@@ -49,7 +49,8 @@ func olderSliceForm() *catalog.Form { return olderForm(upgradeSlice) }
 func olderClassForm() *catalog.Form { return olderForm(func(object.Object) {}) }
 
 // withOlder returns the versions of a kind that are served on demand: v1beta2 (newer), with the fields of v1, and
-// v1beta1 of Go type T. defaults are those of v1beta1; nil means that it has the fields and defaults of v1.
+// v1beta1 of Go type T. defaults sets the defaults of v1beta1; nil means that v1beta1 has the fields and
+// defaults of v1.
 func withOlder[T any](newer []*rule.Version, defaults func(object.Object)) []*rule.Version {
 	v := rule.OnDemand[T](resourceV1beta1)[0]
 	v.OtherFields, v.Default = defaults != nil, defaults

@@ -47,7 +47,7 @@ func Cmp(a, b resource.Quantity) int {
 	return compare(x, y)
 }
 
-// compare compares two numbers, of which at least one is large.
+// compare compares two numbers. At least one of them is large.
 func compare(x, y number) int {
 	sign := x.digits.Sign()
 	switch other := y.digits.Sign(); {

@@ -54,7 +54,7 @@ type group struct {
 	effect     corev1.TaintEffect
 }
 
-// coverage has the longest toleration of each group, and the longest one that differs from the first.
+// coverage holds up to two tolerations of each group, the longest first. They differ.
 type coverage map[group][]toleration
 
 // add adds a toleration. Tolerations with other operators than Exists and Equal cover nothing else.

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMatchEnds matches a text whose match would take minutes, for a request that has ended.
+// TestMatchEnds matches a long text for a request that has ended. The whole match would take minutes.
 func TestMatchEnds(t *testing.T) {
 	t.Parallel()
 	done := make(chan struct{})
