@@ -151,6 +151,7 @@ type repeatedWrite struct {
 	verb     string // put, json, merge, strategic or apply
 	target   string // the path, with the subresource
 	changes  []change
+	sent     string // the last body
 	attempts map[*writer][]attempt
 	servers  []*writer
 }
@@ -286,6 +287,8 @@ func (w *repeatedWrite) send(t *testing.T, servers []*writer) {
 	for _, s := range servers {
 		_, live := s.do(t, http.MethodGet, w.subject.path, "", nil)
 		method, media, body := w.body(live)
+		sent, _ := json.Marshal(body)
+		w.sent = string(sent)
 		query := "?fieldManager=" + w.verb
 		if w.verb == "apply" {
 			query += "&force=true"
@@ -338,9 +341,24 @@ func (w *repeatedWrite) counts(n int, alike bool) bool {
 		// kube-apiserver's conversion of old autoscalers adds annotations to managedFields, here or one write later.
 		return n > 0 || alike && !strings.HasPrefix(w.target, "/apis/autoscaling/v1/")
 	}
-	return n == 2 && !slices.ContainsFunc(w.changes, func(c change) bool {
-		return c.value == nil && strings.HasSuffix(c.pointer(), "/timeAdded") // the default is the time of the write
-	})
+	return n == 2 && !w.renews()
+}
+
+// renews reports whether Kubernetes' own rules change the object at each such write: a device's taint without a time
+// gets the time of the write, and the generation of an EndpointSlice counts a topology that is dropped afterwards.
+func (w *repeatedWrite) renews() bool {
+	if slices.ContainsFunc(w.changes, func(c change) bool {
+		return c.value == nil && strings.HasSuffix(c.pointer(), "/timeAdded")
+	}) {
+		return true
+	}
+	switch w.subject.kind {
+	case "ResourceSlice":
+		return strings.Count(w.sent, `"effect":`) > strings.Count(w.sent, `"timeAdded":`)
+	case "EndpointSlice":
+		return strings.Contains(w.sent, `"deprecatedTopology":`)
+	}
+	return false
 }
 
 // stateOf returns the part of an object that both servers have alike, unless an earlier write was accepted by one of
