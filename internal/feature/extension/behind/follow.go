@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
@@ -111,7 +112,7 @@ func (f *follower) watch(ctx context.Context, revision string) (last string, err
 			return revision, nil // end of the stream, clean or not: the next watch continues from here
 		}
 		if event.Type == watch.Error {
-			return revision, fmt.Errorf("watch of %s: %s", f.path, object.String(event.Object, "message"))
+			return revision, fmt.Errorf("watch of %s: %s", f.path, foreign.Text(object.String(event.Object, "message")))
 		}
 		if event.Type != watch.Bookmark {
 			object.WholeNumbers(event.Object)
@@ -161,10 +162,12 @@ func (h *Host) send(r *http.Request) (*http.Response, error) {
 	}
 	defer res.Body.Close()
 	var status metav1.Status
-	if json.NewDecoder(res.Body).Decode(&status) == nil && status.Message != "" {
+	text, err := foreign.ReadAll(res.Body, foreign.MaxDocument)
+	if err == nil && json.Unmarshal(text, &status) == nil && status.Message != "" {
+		foreign.Status(&status)
 		return nil, &apierrors.StatusError{ErrStatus: status}
 	}
-	return nil, fmt.Errorf("%s: %w: %s", r.URL.Path, errAnswer, res.Status)
+	return nil, fmt.Errorf("%s: %w: %s", r.URL.Path, errAnswer, foreign.Text(res.Status))
 }
 
 // apply applies an object at the host.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/net/foreign"
 	"github.com/bowsprit/bowsprit/internal/net/forward"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
@@ -164,14 +165,14 @@ func (p *peers) fetchList(ctx context.Context, s *server, path string) ([]apidis
 	defer resp.Body.Close()
 	p.metrics.count(resp.StatusCode, schema.GroupVersionResource{})
 	if resp.StatusCode != http.StatusOK {
-		return nil, errors.New(resp.Status)
+		return nil, errors.New(foreign.Text(resp.Status))
 	}
 	var list apidiscoveryv2.APIGroupDiscoveryList
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxDiscovery)).Decode(&list); err != nil {
+	if err := json.NewDecoder(foreign.Reader(resp.Body, maxDiscovery)).Decode(&list); err != nil {
 		return nil, err
 	}
 	if list.Kind != "APIGroupDiscoveryList" {
-		return nil, fmt.Errorf("%q is not aggregated discovery", list.Kind)
+		return nil, fmt.Errorf("%q is not aggregated discovery", foreign.Text(list.Kind))
 	}
 	return list.Items, nil
 }
