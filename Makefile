@@ -169,7 +169,8 @@ e2e: again ## test a built binary with a real kubectl
 ATTACK ?= all
 .PHONY: attack
 attack: ## send hostile bodies and expressions to a server process, and check memory, deadlines, CPU and another user's latency; minutes
-	ATTACK="$(ATTACK)" go test -vet=off -count=1 -timeout 3h -v -run '^Test(All|Growth)$$' ./test/attack/cost ./test/attack/lists
+	ATTACK="$(ATTACK)" go test -vet=off -count=1 -timeout 3h -v -run '^Test(All|Growth|GrowthOfRequests)$$' ./test/attack \
+		./test/attack/cost ./test/attack/lists
 
 # Number of rollouts of kill-rollouts.
 ROLLOUTS ?= 1000

@@ -5,5 +5,5 @@
 // (internal/testing) describes their syntax. The users mallory, alice, bob, carol and dave have tokens of their names,
 // and only the permissions that a script grants. Attacks that need a connection of their own, or a large request, are
 // in Go: frames of HTTP/2 and smuggling in HTTP/1 (protocol_test.go), bodies (body_test.go), certificates and
-// signatures (proof_test.go).
+// signatures (proof_test.go), and long lists in every place (growth_linux_test.go, for `make attack`).
 package attack

@@ -181,6 +181,12 @@ func (l *List) Object(n int, form Form) map[string]any {
 	return obj
 }
 
+// Path returns the names of the fields to the list.
+func (l *List) Path() []string { return l.path }
+
+// Grow puts n elements into the list of an object of the same kind.
+func (l *List) Grow(obj map[string]any, n int, form Form) { set(obj, l.path, l.types, n, form) }
+
 // set puts n elements where a path ends, and makes the values on the way that are missing.
 func set(in map[string]any, path []string, types []reflect.Type, n int, form Form) {
 	t, name := behind(types[0]), path[0]

@@ -35,20 +35,17 @@ func TestGrowth(t *testing.T) {
 		t.Errorf("only %d lists were found", len(lists))
 	}
 	measured, worst := 0, time.Duration(0)
-	for _, l := range lists {
-		if only := os.Getenv("ATTACK"); only != "all" && !strings.Contains(l.Name, only) {
-			continue
-		}
+	for _, c := range growings(lists) {
 		for _, form := range forms {
 			const first, most = 1000, 16_000
-			before := cost(t, l, first, form)
+			before := cost(t, c, first, form)
 			for n := 4 * first; n <= most && before > suspicious && before < 2*time.Second; n *= 4 {
-				after := cost(t, l, n, form)
+				after := cost(t, c, n, form)
 				measured++
 				worst = max(worst, after)
 				if after > time.Second && after > 8*before {
-					t.Errorf("%s of %s, %s elements: %d take %s, %d take %s", l.Name, l.Resource.Kind, form, n/4, before,
-						n, after)
+					t.Errorf("%s of %s, %s elements: %d take %s, %d take %s", c.name, c.list.Resource.Kind, form, n/4,
+						before, n, after)
 				}
 				before = after
 			}
@@ -57,11 +54,48 @@ func TestGrowth(t *testing.T) {
 	t.Logf("%d lists, %d measured again with more elements, at most %s", len(lists), measured, worst)
 }
 
+// growing is a list that grows, with the subresource of the update. If also is not nil, that list grows with it.
+type growing struct {
+	name        string
+	list, also  *growth.List
+	subresource string
+}
+
+// growings returns each list, and the lists of statuses also for an update of the status. With the variable ATTACK the
+// latter grow with each list of the spec, too: a check may look up an element of one list in the other.
+func growings(lists []*growth.List) (out []growing) {
+	only := os.Getenv("ATTACK")
+	add := func(g growing) {
+		if only == "all" || strings.Contains(g.name, only) {
+			out = append(out, g)
+		}
+	}
+	for _, l := range lists {
+		add(growing{name: l.Name, list: l})
+		if l.Path()[0] != "status" || !l.Version.Status {
+			continue
+		}
+		add(growing{name: l.Name + " of the status", list: l, subresource: "status"})
+		for _, spec := range lists {
+			if only != "" && spec.Resource == l.Resource && spec.Path()[0] == "spec" && len(spec.Path()) == 2 {
+				add(growing{
+					name: l.Name + " of the status with " + spec.Name, list: l, also: spec, subresource: "status",
+				})
+			}
+		}
+	}
+	return out
+}
+
 // cost returns the CPU time to create and to update an object with n elements in a list, without the parts of a write
-// that do not depend on the kind.
-func cost(t *testing.T, l *growth.List, n int, form growth.Form) time.Duration {
+// that do not depend on the kind. For an update of a subresource both objects have the status.
+func cost(t *testing.T, c growing, n int, form growth.Form) time.Duration {
 	t.Helper()
-	body, err := json.Marshal(l.Object(n, form))
+	l, whole := c.list, c.list.Object(n, form)
+	if c.also != nil {
+		c.also.Grow(whole, n, form)
+	}
+	body, err := json.Marshal(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +124,7 @@ func cost(t *testing.T, l *growth.List, n int, form growth.Form) time.Duration {
 		if rules.Default != nil {
 			rules.Default(one)
 		}
-		if rules.PrepareCreate != nil {
+		if rules.PrepareCreate != nil && c.subresource == "" { // it removes the status
 			rules.PrepareCreate(one, env)
 		}
 	}
@@ -99,13 +133,13 @@ func cost(t *testing.T, l *growth.List, n int, form growth.Form) time.Duration {
 		valid = len(rules.Validate(ctx, obj)) == 0
 	}
 	if rules.PrepareUpdate != nil {
-		rules.PrepareUpdate(obj, old, "", env)
+		rules.PrepareUpdate(obj, old, c.subresource, env)
 	}
 	if rules.ValidateUpdate != nil {
-		rules.ValidateUpdate(ctx, obj, old, "")
+		valid = len(rules.ValidateUpdate(ctx, obj, old, c.subresource)) == 0 && valid
 	}
 	if rules.Warnings != nil && valid {
-		rules.Warnings(obj, old, "")
+		rules.Warnings(obj, old, c.subresource)
 	}
 	return used(t) - began
 }
