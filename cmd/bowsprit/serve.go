@@ -17,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/notify"
-	"github.com/bowsprit/bowsprit/internal/front/chain"
+	"github.com/bowsprit/bowsprit/internal/front/hostos"
 )
 
 // serveFlags holds the flags that are not fields of bowsprit.Config.
@@ -84,7 +84,7 @@ func serve(
 	klog.SetSlogLogger(log) // messages of Kubernetes' libraries are summed up like the others
 	config.Log, config.Flags = log, settings(given)
 	if config.Workloads.Simulate != nil {
-		collectSooner(largeHeap)
+		hostos.CollectSooner(hostos.LargeHeap)
 	}
 	return run(ctx, *config, func(server *bowsprit.Server) {
 		announce(out, server, config.Workloads.Simulate != nil)
@@ -117,7 +117,7 @@ func run(ctx context.Context, config bowsprit.Config, ready func(*bowsprit.Serve
 	}
 	ctx, stop := stopOnSignal(ctx)
 	defer stop()
-	chain.AllowSpare()
+	hostos.AllowSpare()
 
 	ended := make(chan error, 1) // one result, read at the end or not at all
 	go func() { ended <- server.Run(ctx) }()
@@ -125,7 +125,7 @@ func run(ctx context.Context, config bowsprit.Config, ready func(*bowsprit.Serve
 	select {
 	case <-server.Ready():
 		ready(server)
-		releaseStartup()
+		hostos.ReleaseStartup()
 		watched := attend(ctx, manager, server, config.Log)
 		defer watched()
 	case err := <-ended:
@@ -133,7 +133,7 @@ func run(ctx context.Context, config bowsprit.Config, ready func(*bowsprit.Serve
 	}
 	select {
 	case <-time.After(settleAfter):
-		releaseStartup()
+		hostos.ReleaseStartup()
 	case err := <-ended:
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/front/hostos"
 )
 
 // Large responses are written in pieces, and a few such requests could keep all CPUs busy: the runtime lets a goroutine
@@ -15,7 +17,7 @@ import (
 //
 // The kernel schedules threads in the same way: a thread that always has something to write keeps its CPU for a time
 // slice of 3 to 4 ms, while another thread of the server with a short request waits. So while there are short requests,
-// some pieces first yield the CPU to other threads, and the runtime has a spare P (spare.go).
+// some pieces first yield the CPU to other threads, and the runtime has a spare P (package hostos).
 
 const (
 	// largePiece is the size of a write from which it needs a turn. It is below the size of the pieces of lists.
@@ -40,8 +42,8 @@ type turns struct {
 }
 
 func newTurns() *turns {
-	return &turns{taken: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)), yield: yieldThread,
-		spare: process.want, began: time.Now()}
+	return &turns{taken: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)), yield: hostos.YieldThread,
+		spare: hostos.WantSpare, began: time.Now()}
 }
 
 // offer yields this thread's CPU to other threads if it is due. The mapping of goroutines to CPUs is unknown, so the

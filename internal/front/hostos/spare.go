@@ -1,4 +1,4 @@
-package chain
+package hostos
 
 import (
 	"os"
@@ -44,7 +44,11 @@ func AllowSpare() {
 	}
 }
 
-// want requests the spare P, because short requests run beside large responses. Calls may be frequent.
+// WantSpare requests the spare P of this process, because short requests run beside large responses. Calls may be
+// frequent. Without AllowSpare it does nothing.
+func WantSpare() { process.want() }
+
+// want requests the spare P.
 func (s *spare) want() {
 	if !s.allowed.Load() || s.requested.Load() {
 		return

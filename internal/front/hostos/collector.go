@@ -1,4 +1,4 @@
-package main
+package hostos
 
 import (
 	"os"
@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// largeHeap is the size of the live heap, in bytes, from which a server with simulated nodes collects garbage
+	// LargeHeap is the size of the live heap, in bytes, from which a server with simulated nodes collects garbage
 	// sooner. Some thousand pods take that much.
-	largeHeap = 64 << 20
+	LargeHeap = 64 << 20
 	// sooner is the GOGC value for a large heap. Go's default is 100.
 	sooner = 50
 )
 
-// collectSooner lowers the GOGC value of this process once its live heap is large, unless the environment sets GOGC.
+// CollectSooner lowers the GOGC value of this process once its live heap is large, unless the environment sets GOGC.
 // Many simulated pods should fit on a small machine: 10,000 pods take 65 MB less, and a quarter more CPU time while
 // they start.
-func collectSooner(large uint64) {
+func CollectSooner(large uint64) {
 	if _, ok := os.LookupEnv("GOGC"); ok {
 		return
 	}
@@ -29,6 +29,6 @@ func collectSooner(large uint64) {
 			debug.SetGCPercent(sooner)
 			return
 		}
-		collectSooner(large) // runs after the next collection
+		CollectSooner(large) // runs after the next collection
 	}, large)
 }

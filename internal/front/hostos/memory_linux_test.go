@@ -1,4 +1,4 @@
-package main
+package hostos
 
 import (
 	"fmt"
@@ -40,7 +40,7 @@ Anonymous:             0 kB
 // TestReleaseStartup allocates memory from the system after the release. A binary that links C (such as this test with
 // -race) calls the C library through a table of the loader, and crashes if that table is lost.
 func TestReleaseStartup(t *testing.T) {
-	releaseStartup()
+	ReleaseStartup()
 	var kept [][]byte
 	for range 64 {
 		kept = append(kept, make([]byte, 4<<20))

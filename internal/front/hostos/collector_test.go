@@ -1,4 +1,4 @@
-package main
+package hostos
 
 import (
 	"context"
@@ -18,7 +18,7 @@ func TestCollectSooner(t *testing.T) {
 		metrics.Read(sample)
 		return sample[0].Value.Uint64()
 	}
-	collectSooner(1 << 50)
+	CollectSooner(1 << 50)
 	for range 5 {
 		runtime.GC()
 	}
@@ -27,7 +27,7 @@ func TestCollectSooner(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	collectSooner(1)
+	CollectSooner(1)
 	for percent() != sooner {
 		if runtime.GC(); ctx.Err() != nil {
 			t.Fatalf("a large heap: %d %%", percent())

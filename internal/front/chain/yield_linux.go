@@ -1,6 +1,0 @@
-package chain
-
-import "syscall"
-
-// yieldThread lets other threads run that wait for this thread's CPU. Without any it takes half a µs.
-func yieldThread() { _, _, _ = syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package chain
-
-// yieldThread does nothing: no portable call exists, and servers run on Linux.
-func yieldThread() {}
