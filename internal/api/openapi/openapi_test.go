@@ -386,7 +386,7 @@ func TestBrokenSchema(t *testing.T) {
 	get(t, handler(), catalog.New(r), "/openapi/v2")
 }
 
-func TestKept(t *testing.T) {
+func TestDocumentCache(t *testing.T) {
 	c := &documentCache{limit: 100}
 	v3 := func(name, hash string) key { return key{"v3 " + name, formJSON, hash} }
 	has := func(k key) bool { return c.get(k) != nil }

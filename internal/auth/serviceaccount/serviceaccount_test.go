@@ -5,10 +5,12 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -239,4 +241,16 @@ func FuzzIssuer(f *testing.F) {
 	f.Add("a.b.c")
 	f.Add("eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJhIn0.c2ln")
 	f.Fuzz(func(t *testing.T, token string) { issuerOf(token) })
+}
+
+// TestProvenTokensAreBounded checks that the cache of proven tokens starts over at its limit.
+func TestProvenTokensAreBounded(t *testing.T) {
+	t.Parallel()
+	tokens := &Tokens{proven: map[[sha256.Size]byte]provenToken{}}
+	for i := range 3 * provenLimit {
+		tokens.remember(sha256.Sum256(fmt.Append(nil, i)), provenToken{})
+		if len(tokens.proven) > provenLimit {
+			t.Fatalf("%d tokens, want at most %d", len(tokens.proven), provenLimit)
+		}
+	}
 }
