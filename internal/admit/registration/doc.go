@@ -5,3 +5,6 @@
 // pure. Error texts, paths and their order are those of Kubernetes 1.36 (pkg/apis/admissionregistration);
 // test/oracle/admit compares.
 package registration
+
+// ManifestSuffix ends the names of webhook configurations, policies and bindings in files, and of no others (KEP-5793).
+const ManifestSuffix = ".static.k8s.io"

@@ -24,12 +24,19 @@ type Source[T any] struct {
 	mu      sync.Mutex // held while a list is built
 }
 
-// List holds all objects at one moment.
+// List holds all objects at one moment. A nil *List has none.
 type List[T any] struct {
 	Items []T // in the order of their names; read only
 
 	snapshot *watchcache.Snapshot
 	made     map[*watchcache.Entry]result[T]
+}
+
+func (l *List[T]) items() []T {
+	if l == nil {
+		return nil
+	}
+	return l.Items
 }
 
 type result[T any] struct {
@@ -42,6 +49,9 @@ type result[T any] struct {
 func New[T any](collection *watchcache.Collection, compile func(*watchcache.Entry) (T, bool)) *Source[T] {
 	return &Source[T]{collection: collection, compile: compile}
 }
+
+// Fixed returns a list of items that are not in a view.
+func Fixed[T any](items []T) *List[T] { return &List[T]{Items: items} }
 
 // List returns the current objects in the view.
 func (s *Source[T]) List() *List[T] {
@@ -93,7 +103,7 @@ func (d *Derived[A, T]) Get(a *List[A], derive func([]A) T) T {
 	if c := d.current.Load(); c != nil && c.a == a {
 		return c.val
 	}
-	c := &derived[A, T]{a, derive(a.Items)}
+	c := &derived[A, T]{a, derive(a.items())}
 	d.current.Store(c)
 	return c.val
 }
@@ -114,7 +124,7 @@ func (j *Joined[A, B, T]) Get(a *List[A], b *List[B], derive func([]A, []B) T) T
 	if c := j.current.Load(); c != nil && c.a == a && c.b == b {
 		return c.val
 	}
-	c := &joined[A, B, T]{a: a, b: b, val: derive(a.Items, b.Items)}
+	c := &joined[A, B, T]{a: a, b: b, val: derive(a.items(), b.items())}
 	j.current.Store(c)
 	return c.val
 }
