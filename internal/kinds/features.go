@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/admission"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
@@ -26,6 +27,9 @@ const comparingTolerations = "TaintTolerationComparisonOperators"
 
 // ShardedListAndWatch is the feature for lists and watches of a part of a collection.
 const ShardedListAndWatch = "ShardedListAndWatch"
+
+// AdmissionManifests is the feature for webhooks and policies in files. It reserves their names.
+const AdmissionManifests = "ManifestBasedAdmissionControlConfig"
 
 // feature is a line of features.txt.
 type feature struct {
@@ -144,6 +148,9 @@ func (e Emulation) DropDisabled(kinds []*catalog.Resource, given map[string]bool
 			letCompare(r.Strategy)
 		}
 		for _, s := range strategies(r) {
+			if r.Group == "admissionregistration.k8s.io" && e.Has(AdmissionManifests, given) {
+				admission.ReserveNames(s)
+			}
 			if !e.Has(rule.StrictAddresses, given) {
 				without(s, rule.StrictAddresses)
 			}

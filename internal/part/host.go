@@ -10,6 +10,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/configuration"
+	"github.com/bowsprit/bowsprit/internal/admit/manifest"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/convert"
 	"github.com/bowsprit/bowsprit/internal/auth/authn"
@@ -66,9 +67,11 @@ type Host struct {
 	Roles *rbac.Evaluator
 	// Flow shares the server's seats among requests; nil if priority and fairness is off.
 	Flow *flow.Controller
-	// Admission is the user's configuration of admission plugins, and AdmissionMetrics are their metrics.
+	// Admission is the user's configuration of admission plugins, AdmissionMetrics are their metrics, and
+	// ManifestMetrics the metrics about their folders of manifests, nil without a folder.
 	Admission        configuration.Configuration
 	AdmissionMetrics *admit.Metrics
+	ManifestMetrics  *manifest.Metrics
 
 	// Not for Handlers and Plugin.New.
 

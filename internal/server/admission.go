@@ -3,10 +3,14 @@ package server
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/configuration"
+	"github.com/bowsprit/bowsprit/internal/admit/manifest"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/identity"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/server/config"
 	"github.com/bowsprit/bowsprit/internal/server/parts"
 )
@@ -18,6 +22,13 @@ func (b *built) buildAdmission(context.Context) error {
 		return err
 	}
 	b.host.Admission, b.host.AdmissionMetrics = configured, admit.NewMetrics(b.host.Metrics)
+	if configured.HasManifests() {
+		host, err := os.Hostname()
+		if err != nil {
+			return err
+		}
+		b.host.ManifestMetrics = manifest.NewMetrics(b.host.Metrics, identity.Name(host))
+	}
 	b.admission = admit.Chain{Metrics: b.host.AdmissionMetrics}
 	emulated, features := config.Emulated(&b.config.Emulation), b.config.API.Features
 	for _, wanted := range parts.Plugins(b.parts, b.behind) {
@@ -40,7 +51,9 @@ func (b *built) admissionConfig() (configuration.Configuration, error) {
 	if b.config.Admission.ConfigFile == "" {
 		return configuration.Configuration{}, nil
 	}
-	c, err := configuration.Read(b.config.Admission.ConfigFile)
+	c, err := configuration.Read(b.config.Admission.ConfigFile, configuration.Options{
+		Manifests: config.Emulated(&b.config.Emulation).Has(kinds.AdmissionManifests, b.config.API.Features),
+	})
 	if err != nil {
 		return c, fmt.Errorf("--admission-control-config-file: %w", err)
 	}

@@ -54,6 +54,15 @@ authorizers: [{type: Node, name: node}, {type: RBAC, name: rbac}]
 kind: EgressSelectorConfiguration
 egressSelections: [{name: cluster, connection: {proxyProtocol: Direct}}]
 `)
+	c.Admission.ConfigFile = write("admission.yaml", `apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: ValidatingAdmissionPolicy
+  configuration:
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: ValidatingAdmissionPolicyConfiguration
+    staticManifestsDir: `+t.TempDir()+"\n")
+	c.API.Features = map[string]bool{"ManifestBasedAdmissionControlConfig": true}
 	c.Workloads.Simulate = map[string]string{"nodes": "1"}
 	return c
 }

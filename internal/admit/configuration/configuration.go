@@ -1,5 +1,6 @@
 // Package configuration reads the file of --admission-control-config-file, an AdmissionConfiguration of kube-apiserver
-// with the settings of configurable plugins. It only reads the file; the server passes the settings to the plugins.
+// with the settings of configurable plugins. It only reads the file; the server passes the settings to the plugins, and
+// package manifest reads the folders that the file names.
 package configuration
 
 import (
@@ -19,14 +20,34 @@ import (
 
 // Configuration is the content of the file. The zero value represents no file.
 type Configuration struct {
-	// MutatingKubeconfig and ValidatingKubeconfig are files with the credentials for webhooks, "" for none.
-	MutatingKubeconfig, ValidatingKubeconfig string
+	MutatingWebhooks, ValidatingWebhooks Webhooks
+	// MutatingPolicies and ValidatingPolicies are folders with manifests of policies and bindings, "" for none.
+	MutatingPolicies, ValidatingPolicies string
 	// Limited lists the resources that cannot be created without a quota.
 	Limited []Limited
 	// PodSecurity is the validated configuration of the plugin of that name; nil if there is none.
 	PodSecurity *podsecurity.PodSecurityConfiguration
 	// Unused lists the plugins in the file with a configuration that has no effect, in the order of the file.
 	Unused []string
+}
+
+// HasManifests reports whether a plugin has a folder with manifests.
+func (c *Configuration) HasManifests() bool {
+	return c.MutatingWebhooks.Manifests+c.ValidatingWebhooks.Manifests+c.MutatingPolicies+c.ValidatingPolicies != ""
+}
+
+// Webhooks is the configuration of one of the plugins for webhooks.
+type Webhooks struct {
+	// Kubeconfig is a file with the credentials for webhooks, "" for none.
+	Kubeconfig string
+	// Manifests is a folder with manifests of webhook configurations, "" for none.
+	Manifests string
+}
+
+// Options are the settings of the server that limit the file's content.
+type Options struct {
+	// Manifests allows folders with manifests: Kubernetes' feature gate ManifestBasedAdmissionControlConfig.
+	Manifests bool
 }
 
 // Limited requires a quota for every counted name that contains one of MatchContains.
@@ -49,7 +70,7 @@ type file struct {
 }
 
 // Read reads a file. Errors name the problem and its position.
-func Read(path string) (Configuration, error) {
+func Read(path string, o Options) (Configuration, error) {
 	var c Configuration
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -80,7 +101,7 @@ func Read(path string) (Configuration, error) {
 			continue
 		}
 		if err == nil {
-			err = c.plugin(p.Name, data)
+			err = c.plugin(p.Name, data, o)
 		}
 		if err != nil {
 			return c, fmt.Errorf("%s: configuration of %s: %w", where, p.Name, err)
@@ -89,12 +110,19 @@ func Read(path string) (Configuration, error) {
 	return c, nil
 }
 
-func (c *Configuration) plugin(name string, data []byte) (err error) {
+func (c *Configuration) plugin(name string, data []byte, o Options) (err error) {
 	switch name {
 	case "MutatingAdmissionWebhook":
-		c.MutatingKubeconfig, err = kubeconfigOf(data)
+		c.MutatingWebhooks, err = o.webhooks(data)
 	case "ValidatingAdmissionWebhook":
-		c.ValidatingKubeconfig, err = kubeconfigOf(data)
+		c.ValidatingWebhooks, err = o.webhooks(data)
+	case "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy":
+		var folder string
+		if folder, err = o.policies(data, name+"Configuration"); name == "MutatingAdmissionPolicy" {
+			c.MutatingPolicies = folder
+		} else {
+			c.ValidatingPolicies = folder
+		}
 	case "ResourceQuota":
 		c.Limited, err = limitedOf(data)
 	case "PodSecurity":
@@ -107,16 +135,54 @@ func (c *Configuration) plugin(name string, data []byte) (err error) {
 	return err
 }
 
-func kubeconfigOf(data []byte) (string, error) {
+func (o Options) webhooks(data []byte) (Webhooks, error) {
 	var w struct {
 		metav1.TypeMeta
-		KubeConfigFile string `json:"kubeConfigFile"`
+		KubeConfigFile     string `json:"kubeConfigFile"`
+		StaticManifestsDir string `json:"staticManifestsDir"`
 	}
 	err := decode(data, &w, &w.TypeMeta, "WebhookAdmissionConfiguration", "apiserver.config.k8s.io/v1")
 	if err == nil && w.KubeConfigFile != "" && !filepath.IsAbs(w.KubeConfigFile) {
 		err = field.Invalid(field.NewPath("kubeConfigFile"), w.KubeConfigFile, "must be an absolute file path")
 	}
-	return w.KubeConfigFile, err
+	if err == nil {
+		err = o.checkFolder(w.StaticManifestsDir)
+	}
+	return Webhooks{Kubeconfig: w.KubeConfigFile, Manifests: w.StaticManifestsDir}, err
+}
+
+func (o Options) policies(data []byte, kind string) (folder string, err error) {
+	var p struct {
+		metav1.TypeMeta
+		StaticManifestsDir string `json:"staticManifestsDir"`
+	}
+	if err = decode(data, &p, &p.TypeMeta, kind, "apiserver.config.k8s.io/v1"); err == nil {
+		err = o.checkFolder(p.StaticManifestsDir)
+	}
+	return p.StaticManifestsDir, err
+}
+
+// checkFolder checks the folder of a plugin's manifests. The texts are kube-apiserver's.
+func (o Options) checkFolder(folder string) error {
+	if folder == "" {
+		return nil
+	}
+	path := field.NewPath("staticManifestsDir")
+	if !o.Manifests {
+		return field.Forbidden(path,
+			"staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled")
+	}
+	if !filepath.IsAbs(folder) {
+		return field.Invalid(path, folder, "must be an absolute file path")
+	}
+	info, err := os.Stat(folder)
+	if err != nil {
+		return field.Invalid(path, folder, fmt.Sprintf("unable to read: %v", err))
+	}
+	if !info.IsDir() {
+		return field.Invalid(path, folder, "must be a directory")
+	}
+	return nil
 }
 
 func limitedOf(data []byte) ([]Limited, error) {

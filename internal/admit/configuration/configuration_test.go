@@ -39,7 +39,8 @@ func TestRead(t *testing.T) {
 - name: ResourceQuota
   configuration: {the second: is not read}
 `, Configuration{
-			MutatingKubeconfig: "/a", ValidatingKubeconfig: "/b", Unused: []string{"PodTolerationRestriction"},
+			MutatingWebhooks: Webhooks{Kubeconfig: "/a"}, ValidatingWebhooks: Webhooks{Kubeconfig: "/b"},
+			Unused: []string{"PodTolerationRestriction"},
 			PodSecurity: &podsecurity.PodSecurityConfiguration{
 				Defaults: podsecurity.PodSecurityDefaults{
 					Enforce: "baseline", EnforceVersion: "latest", Audit: "privileged", AuditVersion: "latest",
@@ -74,7 +75,7 @@ func TestRead(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, "hooks.yaml"), hooks+"kubeConfigFile: /b")
 			write(t, filepath.Join(dir, "a.yaml"), test.text)
-			got, err := Read(filepath.Join(dir, "a.yaml"))
+			got, err := Read(filepath.Join(dir, "a.yaml"), Options{Manifests: true})
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Fatalf("error %v, want %s", err, test.err)
@@ -86,7 +87,7 @@ func TestRead(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Read(filepath.Join(t.TempDir(), "nope")); err == nil {
+	if _, err := Read(filepath.Join(t.TempDir(), "nope"), Options{}); err == nil {
 		t.Error("a file that is not there is read")
 	}
 }
@@ -95,5 +96,58 @@ func write(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestManifestFolders(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "file"), "")
+	plugins := func(folder string) string {
+		text := "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n"
+		for _, plugin := range [][2]string{
+			{"MutatingAdmissionWebhook", "WebhookAdmissionConfiguration"},
+			{"ValidatingAdmissionWebhook", "WebhookAdmissionConfiguration"},
+			{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyConfiguration"},
+			{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyConfiguration"},
+		} {
+			text += "- {name: " + plugin[0] + ", configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: " + plugin[1] +
+				", staticManifestsDir: " + folder + "}}\n"
+		}
+		return text
+	}
+	read := func(text string, o Options) (Configuration, error) {
+		write(t, filepath.Join(dir, "a.yaml"), text)
+		return Read(filepath.Join(dir, "a.yaml"), o)
+	}
+	on := Options{Manifests: true}
+	c, err := read(plugins(dir), on)
+	want := Configuration{
+		MutatingWebhooks: Webhooks{Manifests: dir}, ValidatingWebhooks: Webhooks{Manifests: dir},
+		MutatingPolicies: dir, ValidatingPolicies: dir,
+	}
+	if err != nil || !reflect.DeepEqual(c, want) || !c.HasManifests() {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if c, err := read(plugins(`""`), Options{}); err != nil || c.HasManifests() {
+		t.Errorf("no folders: %+v, %v", c, err)
+	}
+	const policies = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins: [{name: " +
+		"ValidatingAdmissionPolicy, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: " +
+		"MutatingAdmissionPolicyConfiguration}}]"
+	for _, c := range []struct {
+		text    string
+		options Options
+		want    string
+	}{
+		{plugins(dir), Options{}, "MutatingAdmissionWebhook: staticManifestsDir: Forbidden: staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled"},
+		{plugins("relative"), on, `staticManifestsDir: Invalid value: "relative": must be an absolute file path`},
+		{plugins(dir + "/nope"), on, "unable to read: stat " + dir + "/nope: no such file or directory"},
+		{plugins(dir + "/file"), on, "must be a directory"},
+		{policies, on, "use apiserver.config.k8s.io/v1, ValidatingAdmissionPolicyConfiguration"},
+	} {
+		if _, err := read(c.text, c.options); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
 	}
 }

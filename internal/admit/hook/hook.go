@@ -1,9 +1,10 @@
 // Package hook calls admission webhooks.
 //
 // Its plugins, Mutating and Validating, are part of the admission chain. For each write they check the webhooks of all
-// configurations, in the order of the configurations' names: the webhook must match the write (admit/match) and its
-// match conditions must hold (admit/expr). Then package webhook sends an AdmissionReview. Mutating webhooks are called
-// one after another, each with the changes of the previous ones; validating webhooks are called concurrently.
+// configurations, first in files (admit/manifest) and then stored, in the order of their names: the webhook must match
+// the write (admit/match) and its match conditions must hold (admit/expr). Then package webhook sends an
+// AdmissionReview. Mutating webhooks are called one after another, each with the changes of the previous ones;
+// validating webhooks are called concurrently.
 //
 // The goroutines of Validating end before Validate returns; nothing else runs in the background. Plugins are safe for
 // concurrent use. Texts and codes of refusals are Kubernetes'.
@@ -27,6 +28,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/expr"
+	"github.com/bowsprit/bowsprit/internal/admit/manifest"
 	"github.com/bowsprit/bowsprit/internal/admit/match"
 	"github.com/bowsprit/bowsprit/internal/admit/registration"
 	"github.com/bowsprit/bowsprit/internal/admit/source"
@@ -36,11 +38,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Config holds the dependencies of the plugins. All fields are required except Credentials, Log and Metrics.
+// Config holds the dependencies of the plugins. All fields are required except Manifests, Credentials,
+// Log and Metrics.
 type Config struct {
 	View   *watchcache.View
 	Authz  authz.Authorizer
 	Client *webhook.Client
+	// Manifests are the webhooks in files, which are called before the stored ones; nil means none.
+	Manifests *manifest.Source[manifest.Webhooks]
 	// Credentials authenticate the server to webhooks; nil means none.
 	Credentials *webhook.Credentials
 	// NewUID returns a fresh identifier for each AdmissionReview.
@@ -73,12 +78,14 @@ type hook struct {
 	target        webhook.Target
 }
 
-// newHooks compiles the webhooks of a configuration.
-func newHooks(half, configuration string, list []registration.Hook) []*hook {
+// newHooks compiles the webhooks of a configuration. space begins their ids; configurations in files and in the API may
+// have the same name.
+func newHooks(half, space, configuration string, list []registration.Hook) []*hook {
 	var out []*hook
 	for i, h := range list {
 		w := &hook{
-			Hook: h, id: fmt.Sprintf("%s/%s/%d", configuration, h.Name, i), configuration: configuration, half: half,
+			Hook: h, id: fmt.Sprintf("%s%s/%s/%d", space, configuration, h.Name, i), configuration: configuration,
+			half:     half,
 			criteria: match.Webhook(h.Rules, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector),
 			target:   webhook.Target{URL: ptr.Deref(h.ClientConfig.URL, ""), CABundle: h.ClientConfig.CABundle},
 		}
@@ -99,11 +106,12 @@ func newHooks(half, configuration string, list []registration.Hook) []*hook {
 	return out
 }
 
-// hooks holds all webhooks of one kind of configuration, from the view.
+// hooks holds all webhooks of one kind of configuration: from files, and from the view.
 type hooks struct {
 	half           string
 	configurations *source.Source[[]*hook]
-	all            source.Derived[[]*hook, []*hook]
+	manifests      source.Derived[manifest.Webhooks, *source.List[*hook]]
+	all            source.Joined[*hook, []*hook, []*hook]
 }
 
 func newHookSource(
@@ -122,15 +130,23 @@ func newHookSource(
 				c.Log.Warn("a stored webhook configuration cannot be read", "name", e.Name, "err", err)
 				return nil, false
 			}
-			return newHooks(half, name, list), len(list) > 0
+			return newHooks(half, "", name, list), len(list) > 0
 		})}
 }
 
-// concerned returns the webhooks that may match a write, in the order of their configurations' names. No webhook
-// matches the configuration of admission itself.
+// concerned returns the webhooks that may match a write: first the ones in files, then the stored ones, both in the
+// order of their configurations' names. Only webhooks in files match the configuration of admission itself: no client
+// can make a mistake in them that it could then not repair.
 func (s *hooks) concerned(c *Config, a *admit.Attributes) []*hook {
-	all := s.all.Get(s.configurations.List(), func(configurations [][]*hook) []*hook {
-		all := slices.Concat(configurations...)
+	manifests := s.manifests.Get(c.Manifests.List(), func(configurations []manifest.Webhooks) *source.List[*hook] {
+		var all []*hook
+		for _, m := range configurations {
+			all = append(all, newHooks(s.half, "manifest/", m.Name, m.Hooks)...)
+		}
+		return source.Fixed(all)
+	})
+	all := s.all.Get(manifests, s.configurations.List(), func(manifests []*hook, stored [][]*hook) []*hook {
+		all := slices.Concat(manifests, slices.Concat(stored...))
 		names := make(map[string]bool, len(all))
 		for _, h := range all {
 			names[h.Name] = true
@@ -138,8 +154,8 @@ func (s *hooks) concerned(c *Config, a *admit.Attributes) []*hook {
 		c.Metrics.KeepWebhooks(s.half, names)
 		return all
 	})
-	if len(all) == 0 || match.ExemptFromWebhooks(a.Resource) {
-		return nil
+	if len(all) > 0 && match.ExemptFromWebhooks(a.Resource) {
+		return manifests.Items
 	}
 	return all
 }

@@ -2,16 +2,16 @@ package match
 
 import "github.com/bowsprit/bowsprit/internal/api/catalog"
 
-// ExemptFromPolicies reports whether policies do not apply to a resource: policies and their bindings, so that a
-// mistaken one can be repaired, and reviews of authentication and authorization, without which a cluster does not work.
+// ExemptFromPolicies reports whether stored policies do not apply to a resource: policies and their bindings, so that a
+// client can repair a mistaken one.
 func ExemptFromPolicies(r *catalog.Resource) bool {
-	switch r.Group {
-	case "admissionregistration.k8s.io":
-		return isPolicy(r)
-	case "authentication.k8s.io", "authorization.k8s.io":
-		return r.Virtual
-	}
-	return false
+	return r.Group == "admissionregistration.k8s.io" && isPolicy(r)
+}
+
+// ExemptFromAllPolicies reports whether policies in files do not apply to a resource either: reviews of authentication
+// and authorization, without which a cluster does not work.
+func ExemptFromAllPolicies(r *catalog.Resource) bool {
+	return r.Virtual && (r.Group == "authentication.k8s.io" || r.Group == "authorization.k8s.io")
 }
 
 func isPolicy(r *catalog.Resource) bool {
@@ -23,7 +23,7 @@ func isPolicy(r *catalog.Resource) bool {
 	return false
 }
 
-// ExemptFromWebhooks reports whether webhooks do not apply to a resource: the configuration of admission. As in
+// ExemptFromWebhooks reports whether stored webhooks do not apply to a resource: the configuration of admission. As in
 // Kubernetes, policies do apply to webhook configurations.
 func ExemptFromWebhooks(r *catalog.Resource) bool {
 	return r.Group == "admissionregistration.k8s.io" &&

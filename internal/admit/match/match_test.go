@@ -149,17 +149,20 @@ func TestMatchErrors(t *testing.T) {
 func TestExempt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		r                  *catalog.Resource
-		policies, webhooks bool
+		r                       *catalog.Resource
+		policies, all, webhooks bool
 	}{
-		{widgets, false, false},
-		{&catalog.Resource{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}, true, true},
-		{&catalog.Resource{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}, false, true},
-		{&catalog.Resource{Group: "authentication.k8s.io", Kind: "TokenReview", Virtual: true}, true, false},
-		{&catalog.Resource{Group: "example.com", Kind: "ValidatingAdmissionPolicy"}, false, false},
+		{widgets, false, false, false},
+		{&catalog.Resource{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}, true, false,
+			true},
+		{&catalog.Resource{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}, false, false,
+			true},
+		{&catalog.Resource{Group: "authentication.k8s.io", Kind: "TokenReview", Virtual: true}, false, true, false},
+		{&catalog.Resource{Group: "example.com", Kind: "ValidatingAdmissionPolicy"}, false, false, false},
 	} {
-		if p, w := match.ExemptFromPolicies(c.r), match.ExemptFromWebhooks(c.r); p != c.policies || w != c.webhooks {
-			t.Errorf("%s %s: policies %t, webhooks %t", c.r.Group, c.r.Kind, p, w)
+		p, all, w := match.ExemptFromPolicies(c.r), match.ExemptFromAllPolicies(c.r), match.ExemptFromWebhooks(c.r)
+		if p != c.policies || all != c.all || w != c.webhooks {
+			t.Errorf("%s %s: stored policies %t, all policies %t, webhooks %t", c.r.Group, c.r.Kind, p, all, w)
 		}
 	}
 }

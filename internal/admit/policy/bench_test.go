@@ -33,7 +33,7 @@ func BenchmarkValidating(b *testing.B) {
 				stored["validatingadmissionpolicybindings/"+name] = bindingJSON(name)
 			}
 			c := rig(b, stored)
-			p := NewValidating(c)
+			p := NewValidating(c, nil)
 			a := write(c, widget())
 			if err := p.Validate(b.Context(), a); err != nil {
 				b.Fatal(err)

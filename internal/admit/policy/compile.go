@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -65,6 +64,8 @@ type validating struct {
 	program func() *validatingProgram
 }
 
+func (v *validating) policyName() string { return v.name }
+
 type validatingProgram struct {
 	conditions, validations, annotations []*expr.Expression
 	messages                             []*expr.Expression // of the validations, nil if none has one
@@ -76,9 +77,13 @@ func newValidating(e *watchcache.Entry) (*validating, bool) {
 	if !decode(e, registration.DefaultPolicy, &p) {
 		return nil, false
 	}
+	return validatingOf(&p), true
+}
+
+func validatingOf(p *admissionregistrationv1.ValidatingAdmissionPolicy) *validating {
 	v := &validating{name: p.Name, spec: &p.Spec, match: policyCriteria(p.Spec.MatchConstraints)}
 	v.program = sync.OnceValue(func() *validatingProgram { return compileValidating(v.spec) })
-	return v, true
+	return v
 }
 
 func compileValidating(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) *validatingProgram {
@@ -135,37 +140,14 @@ func newValidatingBinding(e *watchcache.Entry) (*binding, bool) {
 	if !decode(e, registration.DefaultBinding, &b) {
 		return nil, false
 	}
+	return validatingBindingOf(&b), true
+}
+
+func validatingBindingOf(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) *binding {
 	return &binding{
 		name: b.Name, policy: b.Spec.PolicyName, params: b.Spec.ParamRef, match: compileCriteria(b.Spec.MatchResources),
 		actions: b.Spec.ValidationActions,
-	}, true
-}
-
-// bound is a policy with its bindings.
-type bound[P any] struct {
-	policy   P
-	bindings []*binding
-}
-
-// bind returns the policies that have bindings, both in the order of their names. Metrics of others are dropped.
-func bind[P any](c *Config, mutating bool, policies []P, name func(P) string, bindings []*binding) []bound[P] {
-	by, names, bindingNames := map[string][]*binding{}, map[string]bool{}, map[string]bool{}
-	for _, b := range bindings {
-		by[b.policy] = append(by[b.policy], b)
-		bindingNames[b.name] = true
 	}
-	for _, p := range policies {
-		names[name(p)] = true
-	}
-	c.Metrics.KeepPolicies(mutating, names, bindingNames)
-	var out []bound[P]
-	for _, p := range policies {
-		if list := by[name(p)]; len(list) > 0 {
-			out = append(out, bound[P]{p, list})
-		}
-	}
-	slices.SortStableFunc(out, func(x, y bound[P]) int { return strings.Compare(name(x.policy), name(y.policy)) })
-	return out
 }
 
 // policyCriteria compiles the matchConstraints of a policy, which are required.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/expr"
+	"github.com/bowsprit/bowsprit/internal/admit/manifest"
 	"github.com/bowsprit/bowsprit/internal/admit/match"
 	"github.com/bowsprit/bowsprit/internal/admit/source"
 )
@@ -20,20 +21,26 @@ import (
 // Mutating enforces MutatingAdmissionPolicies.
 type Mutating struct {
 	config   Config
-	policies *source.Source[*mutating]
-	bindings *source.Source[*binding]
-	bound    source.Joined[*mutating, *binding, []bound[*mutating]]
+	files    *manifest.Source[manifest.MutatingPolicy]
+	policies policies[manifest.MutatingPolicy, *mutating]
 }
 
 var _ admit.Mutator = (*Mutating)(nil)
 
-// NewMutating returns the plugin.
-func NewMutating(c Config) *Mutating {
-	return &Mutating{
-		config:   c,
-		policies: source.New(c.collection("mutatingadmissionpolicies"), newMutating),
+// NewMutating returns the plugin. files are the policies in files; nil means none.
+func NewMutating(c Config, files *manifest.Source[manifest.MutatingPolicy]) *Mutating {
+	return &Mutating{config: c, files: files, policies: policies[manifest.MutatingPolicy, *mutating]{
+		mutating: true,
+		stored:   source.New(c.collection("mutatingadmissionpolicies"), newMutating),
 		bindings: source.New(c.collection("mutatingadmissionpolicybindings"), newMutatingBinding),
-	}
+		compile: func(m manifest.MutatingPolicy) bound[*mutating] {
+			b := bound[*mutating]{policy: mutatingOf(m.Policy)}
+			for _, one := range m.Bindings {
+				b.bindings = append(b.bindings, mutatingBindingOf(one))
+			}
+			return b
+		},
+	}}
 }
 
 // Name returns kube's name for the plugin.
@@ -42,11 +49,8 @@ func (*Mutating) Name() string { return "MutatingAdmissionPolicy" }
 // Mutate runs the mutations of every matching policy, one after another. The policies are selected before the first
 // runs. A deletion has nothing to change.
 func (p *Mutating) Mutate(ctx context.Context, a *admit.Attributes) error {
-	policies := p.bound.Get(p.policies.List(), p.bindings.List(),
-		func(policies []*mutating, bindings []*binding) []bound[*mutating] {
-			return bind(&p.config, true, policies, func(m *mutating) string { return m.name }, bindings)
-		})
-	if len(policies) == 0 || a.Operation == admit.Delete || match.ExemptFromPolicies(a.Resource) {
+	policies := p.policies.concerned(&p.config, p.files.List(), a)
+	if len(policies) == 0 || a.Operation == admit.Delete {
 		return nil
 	}
 	w := work{config: &p.config, a: a}

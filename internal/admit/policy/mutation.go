@@ -45,19 +45,29 @@ func newMutating(e *watchcache.Entry) (*mutating, bool) {
 	if !decode(e, registration.DefaultPolicy, &p) {
 		return nil, false
 	}
+	return mutatingOf(&p), true
+}
+
+func mutatingOf(p *admissionregistrationv1.MutatingAdmissionPolicy) *mutating {
 	m := &mutating{name: p.Name, spec: &p.Spec, match: policyCriteria(p.Spec.MatchConstraints)}
 	m.program = sync.OnceValue(func() *mutatingProgram { return compileMutating(m.spec) })
-	return m, true
+	return m
 }
+
+func (m *mutating) policyName() string { return m.name }
 
 func newMutatingBinding(e *watchcache.Entry) (*binding, bool) {
 	var b admissionregistrationv1.MutatingAdmissionPolicyBinding
 	if !decode(e, registration.DefaultBinding, &b) {
 		return nil, false
 	}
+	return mutatingBindingOf(&b), true
+}
+
+func mutatingBindingOf(b *admissionregistrationv1.MutatingAdmissionPolicyBinding) *binding {
 	return &binding{
 		name: b.Name, policy: b.Spec.PolicyName, params: b.Spec.ParamRef, match: compileCriteria(b.Spec.MatchResources),
-	}, true
+	}
 }
 
 func compileMutating(spec *admissionregistrationv1.MutatingAdmissionPolicySpec) *mutatingProgram {

@@ -155,7 +155,7 @@ func TestValidating(t *testing.T) {
 			a := write(c, widget())
 			var warned []string
 			a.Warn = func(text string) { warned = append(warned, text) }
-			check(t, NewValidating(c).Validate(t.Context(), a), test.want, test.reason)
+			check(t, NewValidating(c, nil).Validate(t.Context(), a), test.want, test.reason)
 			if !reflect.DeepEqual(warned, test.warned) {
 				t.Errorf("warnings %q, want %q", warned, test.warned)
 			}
@@ -265,7 +265,7 @@ func TestMutating(t *testing.T) {
 			a := write(c, widget())
 			before := widget()
 			old := a.Object
-			err := admit.Chain{Plugins: []admit.Plugin{NewMutating(c)}}.Mutate(t.Context(), a)
+			err := admit.Chain{Plugins: []admit.Plugin{NewMutating(c, nil)}}.Mutate(t.Context(), a)
 			check(t, err, test.want, test.reason)
 			if !reflect.DeepEqual(old, before) {
 				t.Errorf("the object that a request brought has been changed: %v", old)

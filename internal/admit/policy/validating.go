@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/admit/manifest"
 	"github.com/bowsprit/bowsprit/internal/admit/match"
 	"github.com/bowsprit/bowsprit/internal/admit/source"
 )
@@ -19,20 +20,25 @@ import (
 // Validating enforces ValidatingAdmissionPolicies.
 type Validating struct {
 	config   Config
-	policies *source.Source[*validating]
-	bindings *source.Source[*binding]
-	bound    source.Joined[*validating, *binding, []bound[*validating]]
+	files    *manifest.Source[manifest.ValidatingPolicy]
+	policies policies[manifest.ValidatingPolicy, *validating]
 }
 
 var _ admit.Validator = (*Validating)(nil)
 
-// NewValidating returns the plugin.
-func NewValidating(c Config) *Validating {
-	return &Validating{
-		config:   c,
-		policies: source.New(c.collection("validatingadmissionpolicies"), newValidating),
+// NewValidating returns the plugin. files are the policies in files; nil means none.
+func NewValidating(c Config, files *manifest.Source[manifest.ValidatingPolicy]) *Validating {
+	return &Validating{config: c, files: files, policies: policies[manifest.ValidatingPolicy, *validating]{
+		stored:   source.New(c.collection("validatingadmissionpolicies"), newValidating),
 		bindings: source.New(c.collection("validatingadmissionpolicybindings"), newValidatingBinding),
-	}
+		compile: func(m manifest.ValidatingPolicy) bound[*validating] {
+			b := bound[*validating]{policy: validatingOf(m.Policy)}
+			for _, one := range m.Bindings {
+				b.bindings = append(b.bindings, validatingBindingOf(one))
+			}
+			return b
+		},
+	}}
 }
 
 // Name returns kube's name for the plugin.
@@ -40,15 +46,8 @@ func (*Validating) Name() string { return "ValidatingAdmissionPolicy" }
 
 // Validate evaluates every matching policy, and refuses with the first denial.
 func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
-	policies := p.bound.Get(p.policies.List(), p.bindings.List(),
-		func(policies []*validating, bindings []*binding) []bound[*validating] {
-			return bind(&p.config, false, policies, func(v *validating) string { return v.name }, bindings)
-		})
-	if len(policies) == 0 || match.ExemptFromPolicies(a.Resource) {
-		return nil
-	}
 	v := verdict{config: &p.config, a: a}
-	for _, b := range policies {
+	for _, b := range p.policies.concerned(&p.config, p.files.List(), a) {
 		if err := v.ask(ctx, b.policy, b.bindings); err != nil {
 			return err
 		}

@@ -1,11 +1,14 @@
 package admission
 
 import (
+	"context"
+	"fmt"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/bowsprit/bowsprit/internal/admit/registration"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
@@ -65,11 +68,31 @@ func storedAsBeta() *catalog.Form {
 	return rule.StoredAs("admissionregistration.k8s.io", "v1", "v1beta1")
 }
 
-// warnStaticSuffix is about the names that kube-apiserver's own configuration files have.
+// reserved is the text about a name that belongs to manifests.
+var reserved = fmt.Sprintf("names ending with %q are reserved for static manifest-based configurations and cannot be "+
+	"managed via the API", registration.ManifestSuffix)
+
+// warnStaticSuffix warns about a name that belongs to manifests.
 func warnStaticSuffix(w *rule.Warnings) {
-	const suffix = ".static.k8s.io"
-	if strings.HasSuffix(object.String(object.Map(w.Obj, "metadata"), "name"), suffix) {
-		w.Addf(field.NewPath("metadata", "name"),
-			"names ending with %q are reserved for static manifest-based configurations and cannot be managed via the API", suffix)
+	if strings.HasSuffix(object.String(w.Obj, "metadata", "name"), registration.ManifestSuffix) {
+		w.Addf(field.NewPath("metadata", "name"), "%s", reserved)
+	}
+}
+
+// ReserveNames makes a kind of this group refuse new objects with the names of manifests.
+func ReserveNames(s *catalog.Strategy) {
+	validate, warnings := s.Validate, s.Warnings
+	s.Validate = func(ctx context.Context, obj object.Object) field.ErrorList {
+		errs := validate(ctx, obj)
+		if name := object.String(obj, "metadata", "name"); strings.HasSuffix(name, registration.ManifestSuffix) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, reserved))
+		}
+		return errs
+	}
+	s.Warnings = func(obj, old object.Object, subresource string) []string {
+		if old == nil {
+			return nil // the write fails
+		}
+		return warnings(obj, old, subresource)
 	}
 }

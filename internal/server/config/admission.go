@@ -13,8 +13,9 @@ type Admission struct {
 	// Disabled are the names of plugins that let every request pass, such as "NamespaceLifecycle". All others are on,
 	// also NodeRestriction, which is off in kube-apiserver unless a flag switches it on.
 	Disabled []string
-	// ConfigFile is a file with an AdmissionConfiguration of kube-apiserver, YAML: credentials for webhooks, resources
-	// that require a ResourceQuota in each namespace, and the levels and exemptions of PodSecurity. "" means none.
+	// ConfigFile is a file with an AdmissionConfiguration of kube-apiserver, YAML: credentials for webhooks, folders
+	// with webhooks and policies in files, resources that require a ResourceQuota in each namespace, and the levels and
+	// exemptions of PodSecurity. "" means none.
 	ConfigFile string
 }
 
@@ -27,7 +28,7 @@ func (c *Admission) settings() []Setting {
 		},
 		{
 			Name:  "admission-control-config-file",
-			Help:  "file with an AdmissionConfiguration: credentials for webhooks, resources that need a quota, levels of PodSecurity (default: none)",
+			Help:  "file with an AdmissionConfiguration: credentials for webhooks, folders of webhooks and policies in files, resources that need a quota, levels of PodSecurity (default: none)",
 			Value: &c.ConfigFile,
 		},
 	}

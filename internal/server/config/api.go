@@ -29,7 +29,8 @@ type API struct {
 	// take the default of the emulated release. Some features are off in every release:
 	// TaintTolerationComparisonOperators adds operators to tolerations, ShardedListAndWatch lets clients list and watch
 	// parts of collections, StorageVersionAPI maintains StorageVersions, and GenericWorkload keeps groups of pods. The
-	// last two need their kinds in RuntimeConfig.
+	// last two need their kinds in RuntimeConfig. ManifestBasedAdmissionControlConfig allows webhooks and policies in
+	// files, is off in 1.36 too, and reserves their names.
 	Features map[string]bool
 	// RuntimeConfig switches built-in kinds on and off, as kube-apiserver's flag --runtime-config: "group/version"
 	// ("v1" for the core group) or "group/version/resource" to "true" or "false", "api/all", "api/ga", "api/beta" and

@@ -6,7 +6,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/admit/configuration"
 	"github.com/bowsprit/bowsprit/internal/admit/hook"
+	"github.com/bowsprit/bowsprit/internal/admit/manifest"
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
@@ -34,7 +36,7 @@ func Plugins(parts []part.Part, behind *part.Behind) []part.Plugin {
 	return part.Chain(append([]part.Part{lifecycle(behind)}, parts...))
 }
 
-// admissionPolicies adds the policies that are objects, written in CEL.
+// admissionPolicies adds the policies that are objects, or in files, written in CEL.
 func admissionPolicies(c *config.Config) part.Part {
 	config := func(h *part.Host) policy.Config {
 		return policy.Config{
@@ -52,12 +54,18 @@ func admissionPolicies(c *config.Config) part.Part {
 				if !obeysMutatingPolicies(c, h) {
 					return nil, nil
 				}
-				return policy.NewMutating(config(h)), nil
+				files, err := manifests(h, (*policy.Mutating)(nil).Name(), h.Admission.MutatingPolicies,
+					manifest.MutatingPolicies)
+				return policy.NewMutating(config(h), files), err
 			},
 		},
 		{
 			Name: (*policy.Validating)(nil).Name(), At: part.Validating,
-			New: func(h *part.Host) (admit.Plugin, error) { return policy.NewValidating(config(h)), nil },
+			New: func(h *part.Host) (admit.Plugin, error) {
+				files, err := manifests(h, (*policy.Validating)(nil).Name(), h.Admission.ValidatingPolicies,
+					manifest.ValidatingPolicies)
+				return policy.NewValidating(config(h), files), err
+			},
 		},
 	}}
 }
@@ -69,34 +77,53 @@ func obeysMutatingPolicies(c *config.Config, h *part.Host) bool {
 	return r != nil && r.Served || !config.Emulated(&c.Emulation).Emulates()
 }
 
-// admissionWebhooks adds the webhooks that are objects.
+// admissionWebhooks adds the webhooks that are objects, or in files.
 func admissionWebhooks() part.Part {
-	config := func(h *part.Host, kubeconfig string) (hook.Config, error) {
-		c := hook.Config{
+	config := func(h *part.Host, plugin string, configured configuration.Webhooks,
+		open func(manifest.Config) (*manifest.Source[manifest.Webhooks], error)) (c hook.Config, err error) {
+		c = hook.Config{
 			View: h.View, Authz: h.Authorizer, Client: h.Webhooks, NewUID: uuid.NewString, Log: h.Log,
 			Metrics: h.AdmissionMetrics,
 		}
-		if kubeconfig == "" {
-			return c, nil
+		if configured.Kubeconfig != "" {
+			if c.Credentials, err = webhook.ReadCredentials(configured.Kubeconfig); err != nil {
+				return c, err
+			}
 		}
-		var err error
-		c.Credentials, err = webhook.ReadCredentials(kubeconfig)
+		c.Manifests, err = manifests(h, plugin, configured.Manifests, open)
 		return c, err
 	}
 	return part.Part{Name: "admission webhooks", Admission: []part.Plugin{
 		{
 			Name: (*hook.Mutating)(nil).Name(), At: part.Mutating,
 			New: func(h *part.Host) (admit.Plugin, error) {
-				c, err := config(h, h.Admission.MutatingKubeconfig)
+				c, err := config(h, (*hook.Mutating)(nil).Name(), h.Admission.MutatingWebhooks,
+					manifest.MutatingWebhooks)
 				return hook.NewMutating(c), err
 			},
 		},
 		{
 			Name: (*hook.Validating)(nil).Name(), At: part.Validating,
 			New: func(h *part.Host) (admit.Plugin, error) {
-				c, err := config(h, h.Admission.ValidatingKubeconfig)
+				c, err := config(h, (*hook.Validating)(nil).Name(), h.Admission.ValidatingWebhooks,
+					manifest.ValidatingWebhooks)
 				return hook.NewValidating(c), err
 			},
 		},
 	}}
+}
+
+// manifests opens a plugin's folder of manifests, and follows its changes. It returns nil without a folder.
+func manifests[T any](h *part.Host, plugin, folder string,
+	open func(manifest.Config) (*manifest.Source[T], error)) (*manifest.Source[T], error) {
+	if folder == "" {
+		return nil, nil
+	}
+	s, err := open(manifest.Config{
+		Folder: folder, Plugin: plugin, Now: h.Now, Log: h.Log, Metrics: h.ManifestMetrics,
+	})
+	if err == nil {
+		h.Background(func(ctx context.Context) error { s.Run(ctx); return nil })
+	}
+	return s, err
 }

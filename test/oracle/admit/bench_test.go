@@ -57,7 +57,7 @@ func BenchmarkValidatingPolicy(b *testing.B) {
 			config := policy.Config{Catalog: catalog.New(resources()...), Authz: authz.Union{},
 				View: view(b,
 					map[string]any{"validatingadmissionpolicies/p": p, "validatingadmissionpolicybindings/b": binding})}
-			plugin := policy.NewValidating(config)
+			plugin := policy.NewValidating(config, nil)
 			res, ver := config.Catalog.Snapshot().Served(group, "v1", "widgets")
 			b.ReportAllocs()
 			for b.Loop() {

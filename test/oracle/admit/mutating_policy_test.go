@@ -127,7 +127,7 @@ func TestMutatingPolicies(t *testing.T) {
 		config := policy.Config{
 			View: view(t, objects), Catalog: catalog.New(resources()...), Authz: authz.Union{}, Metrics: metrics,
 		}
-		ours := admit.Chain{Plugins: []admit.Plugin{policy.NewMutating(config)}}
+		ours := admit.Chain{Plugins: []admit.Plugin{policy.NewMutating(config, nil)}}
 		for range writes {
 			w := randomWrite(r)
 			got := w.ask(config.Catalog, ours.Mutate)

@@ -87,7 +87,7 @@ func TestValidatingPolicies(t *testing.T) {
 		config := policy.Config{
 			View: view(t, objects), Catalog: catalog.New(resources()...), Authz: authz.Union{}, Metrics: metrics,
 		}
-		ours := policy.NewValidating(config)
+		ours := policy.NewValidating(config, nil)
 		for range writes {
 			w := randomWrite(r)
 			got := w.ask(config.Catalog, ours.Validate)
