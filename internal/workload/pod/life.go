@@ -3,6 +3,8 @@ package pod
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,35 +25,50 @@ type step struct {
 // event is a kubelet's event about the pod or one of its containers.
 type event struct {
 	cluster.Event
-	container string
+	container string // with the name of its list, such as "spec.containers{main}"
 }
 
 var errDeleted = errors.New("the pod is being deleted")
 
 // life is a pod at a time.
 type life struct {
-	pod      *corev1.Pod
+	units
 	now      time.Time
 	schedule schedule
+	memory   *memory
+	resets   bool // all containers are to be restarted
+	late     bool // the pod has run for too long
 	step
 }
 
-// next returns the next step of a pod on a healthy node.
-func next(pod *corev1.Pod, now time.Time) step {
-	l := &life{pod: pod, now: now, schedule: scheduleOf(pod), step: step{status: pod.Status.DeepCopy()}}
+// next returns the next step of a pod on a healthy node. It changes m.
+func next(pod *corev1.Pod, now time.Time, m *memory) step {
+	l := &life{
+		units: units{pod: pod}, now: now, schedule: scheduleOf(pod), memory: m,
+		step: step{status: pod.Status.DeepCopy()},
+	}
 	switch {
-	case pod.DeletionTimestamp != nil:
-		l.end()
 	case over(pod):
+		l.gone = pod.DeletionTimestamp != nil
+		return l.step
+	case pod.DeletionTimestamp != nil:
+		l.gather()
+		l.end()
 	default:
+		l.gather()
 		l.live()
 	}
+	byName := func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortStableFunc(l.status.ContainerStatuses, byName)
+	slices.SortStableFunc(l.status.EphemeralContainerStatuses, byName)
 	l.changed = !equal(&pod.Status, l.status)
 	return l.step
 }
 
-func over(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+func over(pod *corev1.Pod) bool { return isTerminal(pod.Status.Phase) }
+
+func isTerminal(phase corev1.PodPhase) bool {
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
 }
 
 // live advances a pod that is not being deleted by one step.
@@ -70,16 +87,14 @@ func (l *life) live() {
 	}
 	if left := s.StartTime.Add(l.schedule.startDelay).Sub(l.now); left > 0 {
 		l.again(left)
-		l.containers(func(*corev1.Container, *corev1.ContainerStatus, kind) corev1.ContainerState {
-			if len(l.pod.Spec.InitContainers) > 0 {
-				return waiting("PodInitializing", "")
-			}
-			return waiting("ContainerCreating", "")
-		})
 	} else {
-		l.containers(l.advance)
+		l.sync()
 	}
-	l.settle()
+	if isTerminal(l.phase(false)) {
+		l.finalize()
+		return
+	}
+	l.settle(true)
 }
 
 // again has the pod looked at after a while, or before.
@@ -89,209 +104,147 @@ func (l *life) again(d time.Duration) {
 	}
 }
 
-// advance returns the next state of a container.
-func (l *life) advance(c *corev1.Container, was *corev1.ContainerStatus, k kind) corev1.ContainerState {
-	state := was.State
-	switch {
-	case state.Terminated != nil:
-		return state
-	case state.Running != nil:
-		return l.run(c, was, k)
-	case l.schedule.pullFailure(c.Name):
-		return l.pull(c, state)
-	case state.Waiting != nil && state.Waiting.Reason == crashLoop:
-		if left := backOff(was.RestartCount) - l.now.Sub(finishedAt(was)); left > 0 {
-			l.again(left)
-			return state
-		}
-		was.RestartCount++
-	}
-	if k != ephemeral && l.initializing(c) {
-		return waiting("PodInitializing", "")
-	}
-	l.recordEvent(c, corev1.EventTypeNormal, "Pulled",
-		"Container image %q already present on machine and can be accessed by the pod", c.Image)
-	l.recordEvent(c, corev1.EventTypeNormal, "Created", "Container created")
-	l.recordEvent(c, corev1.EventTypeNormal, "Started", "Container started")
-	at := metav1.Time{Time: l.now}
-	how := l.schedule.ending(c, k)
-	if k == initContainer && how == (ending{ends: true}) {
-		return terminated(0, at, at)
-	}
-	if how.ends {
-		l.again(how.after)
-	}
-	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
-}
-
-// initializing reports whether an init container before c is not done.
-func (l *life) initializing(c *corev1.Container) bool {
-	for i, s := range l.status.InitContainerStatuses {
-		before := &l.pod.Spec.InitContainers[i]
-		if before.Name == c.Name {
-			break
-		}
-		if sidecar(before) && s.State.Running == nil || !sidecar(before) && !succeeded(s.State) {
-			return true
-		}
-	}
-	return false
-}
-
-// run returns the next state of a running container, which may end.
-func (l *life) run(c *corev1.Container, was *corev1.ContainerStatus, k kind) corev1.ContainerState {
-	since := was.State.Running.StartedAt
-	how := l.schedule.ending(c, k)
-	if !how.ends {
-		return was.State
-	}
-	if left := since.Add(how.after).Sub(l.now); left > 0 {
-		l.again(left)
-		return was.State
-	}
-	end := terminated(how.code, since, metav1.Time{Time: l.now})
-	if !l.restarts(k, how.code) {
-		return end
-	}
-	end.Terminated.ContainerID = was.ContainerID
-	was.LastTerminationState = end
-	pause := backOff(was.RestartCount)
-	l.recordEvent(c, corev1.EventTypeWarning, "BackOff", "Back-off restarting failed container %s in pod %s_%s(%s)",
-		c.Name, l.pod.Name, l.pod.Namespace, l.pod.UID)
-	l.again(pause)
-	return waiting(crashLoop, fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
-		pause, c.Name, l.pod.Name, l.pod.Namespace, l.pod.UID))
-}
-
-// restarts reports whether a container that has ended is started again.
-func (l *life) restarts(k kind, code int32) bool {
-	switch k {
-	case ephemeral:
-		return false
-	case sidecarContainer:
-		return true
-	case initContainer:
-		return code != 0 && l.pod.Spec.RestartPolicy != corev1.RestartPolicyNever
-	}
-	switch l.pod.Spec.RestartPolicy {
-	case corev1.RestartPolicyNever:
-		return false
-	case corev1.RestartPolicyOnFailure:
-		return code != 0
-	}
-	return true
-}
-
-// pull returns the state of a container with an image that cannot be pulled: a failed pull, then the back-off.
-func (l *life) pull(c *corev1.Container, state corev1.ContainerState) corev1.ContainerState {
-	if state.Waiting != nil && state.Waiting.Reason == "ImagePullBackOff" {
-		return state
-	}
-	why := fmt.Sprintf("failed to resolve image %q: not found", c.Image)
-	if state.Waiting != nil && state.Waiting.Reason == "ErrImagePull" {
-		text := fmt.Sprintf("Back-off pulling image %q", c.Image)
-		l.recordEvent(c, corev1.EventTypeNormal, "BackOff", "%s", text)
-		return waiting("ImagePullBackOff", text+": ErrImagePull: "+why)
-	}
-	l.recordEvent(c, corev1.EventTypeNormal, "Pulling", "Pulling image %q", c.Image)
-	l.recordEvent(c, corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %s", c.Image, why)
-	l.recordEvent(c, corev1.EventTypeWarning, "Failed", "Error: ErrImagePull")
-	l.again(1)
-	return waiting("ErrImagePull", why)
-}
-
-// end ends the containers of a pod that is being deleted.
+// end ends the containers of a pod that is being deleted: sidecars after the other containers, in reverse order.
 func (l *life) end() {
-	requested := l.pod.DeletionTimestamp.Time
+	l.expire()
+	l.resets = l.resetCause() != nil
 	grace := time.Duration(0)
 	if s := l.pod.DeletionGracePeriodSeconds; s != nil {
 		grace = cluster.Seconds(*s)
 	}
-	if left := requested.Add(-grace).Add(min(grace, l.schedule.stopTime)).Sub(l.now); left > 0 && !over(l.pod) {
-		for i := range l.pod.Spec.Containers {
-			l.recordEvent(&l.pod.Spec.Containers[i], corev1.EventTypeNormal, "Killing", "Stopping container %s",
-				l.pod.Spec.Containers[i].Name)
+	requested := l.pod.DeletionTimestamp.Add(-grace)
+	due, left := l.schedule.stopTime, time.Duration(0)
+	for _, u := range l.stopOrder() {
+		if !u.running() {
+			continue
 		}
-		l.again(left)
+		if u.kind == sidecarContainer {
+			due += l.schedule.stopTime
+		}
+		if !l.memory.stopping {
+			l.recordEvent(u.spec, corev1.EventTypeNormal, "Killing", "Stopping container %s", u.Name)
+		}
+		if more := requested.Add(min(grace, due)).Sub(l.now); more > 0 {
+			left = more
+			l.again(more)
+			continue
+		}
+		l.exit(u, l.interrupted(u))
+	}
+	l.memory.stopping = true
+	if left > 0 {
+		l.unwait()
+		l.settle(true)
 		return
 	}
 	l.gone = true
-	if over(l.pod) {
-		return
+	l.unwait()
+	l.finalize()
+}
+
+// unwait gives containers that wait for their restart the state of their last run: a deleted pod restarts none.
+func (l *life) unwait() {
+	for i := range l.all {
+		if u := &l.all[i]; u.State.Waiting != nil {
+			if exit := u.exit(); exit != nil {
+				u.State = corev1.ContainerState{Terminated: exit}
+			} else {
+				u.State = l.idle()
+			}
+		}
 	}
-	at := metav1.Time{Time: l.now}
-	l.containers(func(c *corev1.Container, was *corev1.ContainerStatus, k kind) corev1.ContainerState {
-		switch {
-		case was.State.Terminated != nil:
-			return was.State
-		case was.State.Running == nil:
-			return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-				ExitCode: 137, Reason: "ContainerStatusUnknown",
-				Message: "The container could not be located when the pod was terminated",
-			}}
-		}
-		if l.schedule.stopTime == 0 {
-			l.recordEvent(c, corev1.EventTypeNormal, "Killing", "Stopping container %s", c.Name)
-		}
-		code := int32(0)
-		if l.schedule.ending(c, k).ends { // it was interrupted
-			code = 143
-		}
-		return terminated(code, was.State.Running.StartedAt, at)
-	})
-	l.settle()
 }
 
 // exceed ends a pod that has run for too long.
 func (l *life) exceed() {
-	at := metav1.Time{Time: l.now}
-	l.containers(func(_ *corev1.Container, was *corev1.ContainerStatus, _ kind) corev1.ContainerState {
-		if was.State.Running != nil {
-			return terminated(143, was.State.Running.StartedAt, at)
-		}
-		return was.State
-	})
-	l.settle()
-	l.status.Phase, l.status.Reason = corev1.PodFailed, "DeadlineExceeded"
+	l.late = true
+	l.expire()
+	l.stop()
+	l.status.Reason = "DeadlineExceeded"
 	l.status.Message = "Pod was active on the node longer than the specified deadline"
-	l.conditions()
+	l.finalize()
 	l.events = append(l.events, event{Event: cluster.Event{
 		Type: corev1.EventTypeNormal, Reason: "DeadlineExceeded", Message: l.status.Message,
 	}})
 }
 
+// finalize completes the status of a pod that runs no containers and will run none. Source: TerminatePod of
+// pkg/kubelet/status of Kubernetes 1.36.
+func (l *life) finalize() {
+	l.wait = 0
+	l.settle(false)
+	if l.hasInitialized() {
+		for i := range l.mains() {
+			lose(&l.mains()[i])
+		}
+	}
+	seen := min(1, len(l.inits())) // init containers that may have run
+	for i := range l.inits() {
+		if u := &l.inits()[i]; u.State.Waiting == nil || u.LastTerminationState.Terminated != nil {
+			seen = i + 1
+		}
+	}
+	for i := range l.inits()[:seen] {
+		lose(&l.inits()[i])
+	}
+	if !isTerminal(l.status.Phase) {
+		l.status.Phase = corev1.PodFailed
+	}
+}
+
+// lose ends a container with an unknown result, unless it has ended.
+func lose(u *unit) {
+	if u.State.Terminated == nil {
+		u.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			ExitCode: 137, Reason: "ContainerStatusUnknown",
+			Message: "The container could not be located when the pod was terminated",
+		}}
+	}
+}
+
+// hasInitialized reports whether the init containers have ever been done.
+func (us *units) hasInitialized() bool {
+	inits := us.inits()
+	if len(inits) == 0 {
+		return true
+	}
+	for i := range us.mains() {
+		if u := &us.mains()[i]; u.LastTerminationState.Terminated != nil || u.State.Waiting == nil {
+			return true
+		}
+	}
+	last := &inits[len(inits)-1]
+	if last.kind == sidecarContainer {
+		return last.running()
+	}
+	return succeeded(last.State) || succeeded(last.LastTerminationState)
+}
+
+// succeeded reports whether a container has ended well.
+func succeeded(s corev1.ContainerState) bool {
+	return s.Terminated != nil && s.Terminated.ExitCode == 0
+}
+
 func (l *life) recordEvent(c *corev1.Container, kind, reason, format string, args ...any) {
 	l.events = append(l.events, event{
 		Event:     cluster.Event{Type: kind, Reason: reason, Message: fmt.Sprintf(format, args...)},
-		container: c.Name,
+		container: l.path(c),
 	})
 }
 
-const crashLoop = "CrashLoopBackOff"
-
-// backOff is how long a container waits that has been restarted so often: 10 seconds, doubled each time, 5 minutes at
-// most.
-func backOff(restarts int32) time.Duration {
-	return min(10*time.Second<<min(restarts, 5), 5*time.Minute)
-}
-
-func finishedAt(s *corev1.ContainerStatus) time.Time {
-	if t := s.LastTerminationState.Terminated; t != nil {
-		return t.FinishedAt.Time
+// path returns the path of a container in its pod, for events.
+func (us *units) path(c *corev1.Container) string {
+	for i := range us.all {
+		u := &us.all[i]
+		if u.spec != c {
+			continue
+		}
+		switch u.kind {
+		case initContainer, sidecarContainer:
+			return "spec.initContainers{" + c.Name + "}"
+		case ephemeral:
+			return "spec.ephemeralContainers{" + c.Name + "}"
+		}
 	}
-	return time.Time{}
-}
-
-func waiting(reason, message string) corev1.ContainerState {
-	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
-}
-
-func terminated(code int32, from, to metav1.Time) corev1.ContainerState {
-	reason := "Completed"
-	if code != 0 {
-		reason = "Error"
-	}
-	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-		ExitCode: code, Reason: reason, StartedAt: from, FinishedAt: to,
-	}}
+	return "spec.containers{" + c.Name + "}"
 }

@@ -44,8 +44,14 @@ func TestLife(t *testing.T) {
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", Controller: &yes}}
 		}, "Running ready main:running 0s; Succeeded main:exit0"},
 		"crashes": {func(p *corev1.Pod) { annotate(p, exitCode, "1") },
-			"Running ready main:running 0s; Running main:CrashLoopBackOff 10s; Running ready main:running 0s; " +
+			"Running ready main:running 0s; Running main:exit1 0s; Running ready main:running 0s; " +
+				"Running main:CrashLoopBackOff 10s; Running ready main:running 0s; " +
 				"Running main:CrashLoopBackOff 20s; Running ready main:running 0s"},
+		"crashes seldom": {func(p *corev1.Pod) {
+			annotate(p, exitCode, "1")
+			annotate(p, runTime, "11m")
+		}, "Running ready main:running 11m0s; Running main:exit1 0s; Running ready main:running 11m0s; " +
+			"Running main:exit1 0s; Running ready main:running 11m0s"},
 		"one fails of two": {func(p *corev1.Pod) {
 			p.Spec.RestartPolicy = corev1.RestartPolicyNever
 			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "other", Image: "i"})
@@ -62,8 +68,8 @@ func TestLife(t *testing.T) {
 			p.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 			p.Spec.InitContainers = []corev1.Container{{Name: "first", Image: "i"}}
 			annotate(p, ofContainer(exitCode, "first"), "1")
-		}, "Pending first:running main:PodInitializing 0s; Pending first:CrashLoopBackOff main:PodInitializing 10s; " +
-			"Pending first:running main:PodInitializing 0s; Pending first:CrashLoopBackOff main:PodInitializing 20s"},
+		}, "Pending first:running main:PodInitializing 0s; Pending first:exit1 main:PodInitializing 0s; " +
+			"Pending first:running main:PodInitializing 0s; Pending first:CrashLoopBackOff main:PodInitializing 10s"},
 		"an init container takes its time": {func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{Name: "first", Image: "i"}}
 			annotate(p, ofContainer(runTime, "first"), "5s")
@@ -72,14 +78,51 @@ func TestLife(t *testing.T) {
 			always := corev1.ContainerRestartPolicyAlways
 			p.Spec.InitContainers = []corev1.Container{{Name: "side", Image: "i", RestartPolicy: &always}}
 			annotate(p, ofContainer(runTime, "side"), "5s")
-		}, "Running ready side:running main:running 5s; Running ready side:CrashLoopBackOff main:running 10s"},
+			annotate(p, ofContainer(exitCode, "side"), "1")
+		}, "Running ready side:running main:running 5s; Running side:exit1 main:running 0s; " +
+			"Running ready side:running main:running 5s; Running side:CrashLoopBackOff main:running 10s"},
+		"a sidecar ends with the pod": {func(p *corev1.Pod) {
+			always := corev1.ContainerRestartPolicyAlways
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			p.Spec.InitContainers = []corev1.Container{{Name: "side", Image: "i", RestartPolicy: &always}}
+			annotate(p, ofContainer(runTime, "main"), "5s")
+		}, "Running ready side:running main:running 5s; Succeeded side:exit0 main:exit0"},
+		"containers have policies": {func(p *corev1.Pod) {
+			always, never := corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			p.Spec.Containers[0].RestartPolicy = &never
+			p.Spec.Containers = append(p.Spec.Containers,
+				corev1.Container{Name: "other", Image: "i", RestartPolicy: &always})
+			annotate(p, runTime, "5s")
+		}, "Running ready main:running other:running 5s; Running main:exit0 other:exit0 0s; " +
+			"Running main:exit0 other:running 5s; Running main:exit0 other:CrashLoopBackOff 10s"},
+		"a rule restarts": {func(p *corev1.Pod) {
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			ruled(&p.Spec.Containers[0], corev1.ContainerRestartRuleActionRestart, 7)
+			annotate(p, exitCode, "7")
+		}, "Running ready main:running 0s; Running main:exit7 0s; Running ready main:running 0s"},
+		"no rule restarts": {func(p *corev1.Pod) {
+			p.Spec.RestartPolicy = corev1.RestartPolicyAlways
+			ruled(&p.Spec.Containers[0], corev1.ContainerRestartRuleActionRestart, 8)
+			annotate(p, exitCode, "7")
+		}, "Running ready main:running 0s; Failed main:exit7"},
+		"a rule restarts all": {func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "first", Image: "i"}}
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "other", Image: "i"})
+			ruled(&p.Spec.Containers[0], corev1.ContainerRestartRuleActionRestartAllContainers, 7)
+			annotate(p, ofContainer(exitCode, "main"), "7")
+			annotate(p, ofContainer(runTime, "main"), "5s")
+		}, "Running ready first:exit0 main:running other:running 5s; " +
+			"Running first:exit0 main:exit7 other:running 0s; " +
+			"Running ready first:exit0 main:running other:running 5s"},
 		"is debugged": {func(p *corev1.Pod) {
 			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{
 				{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "i"}},
 				{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "brief", Image: "i"}},
 			}
 			annotate(p, ofContainer(exitCode, "brief"), "7")
-		}, "Running ready main:running debug:running brief:running 0s; Running ready main:running debug:running brief:exit7"},
+		}, "Running ready main:running brief:running debug:running 0s; " +
+			"Running ready main:running brief:exit7 debug:running"},
 		"no image": {func(p *corev1.Pod) { annotate(p, pullFailure, "true") },
 			"Pending main:ErrImagePull 0s; Pending main:ImagePullBackOff"},
 		"unready": {func(p *corev1.Pod) { annotate(p, unready, "main") }, "Running main:running"},
@@ -101,7 +144,7 @@ func TestLife(t *testing.T) {
 			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: noon.Add(30 * time.Second)}, &grace
 			p.Status.Phase = corev1.PodRunning
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: "i", State: running}}
-		}, "Running main:running 20s; Succeeded main:exit0 gone"},
+		}, "Running ready main:running 20s; Succeeded main:exit0 gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,12 +167,23 @@ func annotate(p *corev1.Pod, key, value string) {
 	metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value)
 }
 
+// ruled gives a container a restart rule for an exit code.
+func ruled(c *corev1.Container, action corev1.ContainerRestartRuleAction, code int32) {
+	never := corev1.ContainerRestartPolicyNever
+	c.RestartPolicy = &never
+	c.RestartPolicyRules = []corev1.ContainerRestartRule{{
+		Action: action, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{
+			Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{code},
+		},
+	}}
+}
+
 // story runs a pod for a number of steps, each at its due time, and describes them.
 func story(pod *corev1.Pod, steps int) string {
 	var lines []string
-	now := noon
+	now, m := noon, &memory{}
 	for range steps {
-		s := next(pod, now)
+		s := next(pod, now, m)
 		pod.Status = *s.status
 		line := string(s.status.Phase)
 		for _, c := range s.status.Conditions {
@@ -165,12 +219,13 @@ func story(pod *corev1.Pod, steps int) string {
 func TestStepsEnd(t *testing.T) {
 	t.Parallel()
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "i"}}}}
-	s := next(pod, noon)
+	m := &memory{}
+	s := next(pod, noon, m)
 	if !s.changed {
 		t.Fatal("a new pod stays as it is")
 	}
 	pod.Status = *s.status
-	if s = next(pod, noon.Add(time.Hour)); s.changed || len(s.events) > 0 || s.wait > 0 {
+	if s = next(pod, noon.Add(time.Hour), m); s.changed || len(s.events) > 0 || s.wait > 0 {
 		t.Errorf("a pod that runs: %+v", s)
 	}
 }

@@ -1,8 +1,8 @@
 // Package pod simulates how kubelets run the pods of simulated nodes: containers start, become ready, end and restart,
 // and stop when the pod is deleted. Annotations of the pod change this course.
 //
-// The next status of a pod is a pure function of the pod and the time (life.go). The loop writes it as the kubelet of
-// the pod's node. If there are Stages for pods, package play runs them instead.
+// The next status of a pod is a function of the pod, the time, and a kubelet's memory of the pod (life.go). It follows a kubelet's code: sync.go its decisions, phase.go and condition.go its status. The loop
+// writes the status as the kubelet of the pod's node. If there are Stages for pods, package play runs them instead.
 package pod
 
 import (
@@ -48,6 +48,7 @@ type pods struct {
 	addresses *cluster.Addresses
 	stages    cluster.Stages
 	admission admission
+	memories  memories
 	need      func(string)
 }
 
@@ -75,6 +76,7 @@ func (p *pods) Observe(ev *watchcache.Event, need func(string)) {
 		if ev.Type == watchcache.Deleted {
 			p.addresses.Free(e.UID)
 			p.admission.forget(types.UID(e.UID))
+			p.memories.forget(types.UID(e.UID))
 			return
 		}
 		p.addresses.Take(e.UID, ip)
@@ -129,7 +131,9 @@ func (p *pods) work(ctx context.Context, kubelet *cluster.Cluster, pod *corev1.P
 	if reason != "" {
 		s = refuse(pod, p.Now(), reason, message)
 	} else {
-		s = next(pod, p.Now())
+		m := p.memories.of(pod.UID)
+		s = next(pod, p.Now(), m)
+		p.memories.keep(pod.UID, m)
 	}
 	if s.changed {
 		if s.status.PodIP == "" && reason == "" {
@@ -148,7 +152,7 @@ func (p *pods) work(ctx context.Context, kubelet *cluster.Cluster, pod *corev1.P
 	for _, ev := range s.events {
 		ev.About, ev.Host = cluster.Pods.Ref(pod), pod.Spec.NodeName
 		if ev.container != "" {
-			ev.About.FieldPath = "spec.containers{" + ev.container + "}"
+			ev.About.FieldPath = ev.container
 		}
 		kubelet.Report(ctx, ev.Event)
 	}
@@ -171,34 +175,37 @@ func (s *step) write(pod object.Object) error {
 	if err := into.FromUnstructured(object.Child(pod, "status"), &now); err != nil {
 		return err
 	}
-	others(now.Conditions, s.status)
+	s.status.Conditions = merge(now.Conditions, s.status.Conditions)
 	status, err := into.ToUnstructured(s.status)
 	pod["status"] = status
 	return err
 }
 
-// others copies the current conditions that kubelets do not own.
-func others(now []corev1.PodCondition, into *corev1.PodStatus) {
+// merge returns the conditions of a step, with the current values of conditions that kubelets do not own.
+func merge(now, step []corev1.PodCondition) []corev1.PodCondition {
+	out := make([]corev1.PodCondition, 0, len(now)+len(step))
 	for _, c := range now {
-		if own(c.Type) {
-			continue
-		}
-		found := false
-		for i := range into.Conditions {
-			if into.Conditions[i].Type == c.Type {
-				into.Conditions[i], found = c, true
-			}
-		}
-		if !found {
-			into.Conditions = append(into.Conditions, c)
+		if !own(c.Type) {
+			out = append(out, c)
 		}
 	}
+	for _, c := range step {
+		if own(c.Type) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
-// address assigns a pod its address: its node's with hostNetwork, or one of its own.
+// address assigns a pod its address: its node's with hostNetwork, or one of its own once it has a sandbox.
 func (p *pods) address(pod *corev1.Pod, status *corev1.PodStatus) {
 	host := cluster.NodeAddress(pod.Spec.NodeName).String()
 	ip := host
+	if c := conditionOf(status, corev1.PodReadyToStartContainers); !pod.Spec.HostNetwork && !isTerminal(status.Phase) &&
+		c.Status != corev1.ConditionTrue {
+		status.HostIP, status.HostIPs = host, []corev1.HostIP{{IP: host}}
+		return
+	}
 	if !pod.Spec.HostNetwork {
 		ip = p.addresses.Next(string(pod.UID))
 	}
