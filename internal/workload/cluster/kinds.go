@@ -26,6 +26,8 @@ var (
 	Pods       = Kind[corev1.Pod, *corev1.Pod]{ref.Pods}
 	Nodes      = Kind[corev1.Node, *corev1.Node]{ref.Nodes}
 	Namespaces = Kind[corev1.Namespace, *corev1.Namespace]{ref.Namespaces}
+	ConfigMaps = Kind[corev1.ConfigMap, *corev1.ConfigMap]{ref.ConfigMaps}
+	Secrets    = Kind[corev1.Secret, *corev1.Secret]{ref.Secrets}
 	Services   = Kind[corev1.Service, *corev1.Service]{ref.Services}
 	//lint:ignore SA1019 Endpoints are made and served as ever
 	Endpoints              = Kind[corev1.Endpoints, *corev1.Endpoints]{ref.Endpoints}

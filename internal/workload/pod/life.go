@@ -35,6 +35,7 @@ type life struct {
 	units
 	now      time.Time
 	schedule schedule
+	host     host
 	memory   *memory
 	resets   bool // all containers are to be restarted
 	late     bool // the pod has run for too long
@@ -42,9 +43,9 @@ type life struct {
 }
 
 // next returns the next step of a pod on a healthy node. It changes m.
-func next(pod *corev1.Pod, now time.Time, m *memory) step {
+func next(pod *corev1.Pod, now time.Time, h host, m *memory) step {
 	l := &life{
-		units: units{pod: pod}, now: now, schedule: scheduleOf(pod), memory: m,
+		units: units{pod: pod}, now: now, schedule: scheduleOf(pod), host: h, memory: m,
 		step: step{status: pod.Status.DeepCopy()},
 	}
 	switch {
@@ -84,6 +85,13 @@ func (l *life) live() {
 			return
 		}
 		l.again(left)
+	}
+	sandbox := conditionOf(&l.pod.Status, corev1.PodReadyToStartContainers)
+	if sandbox == nil || sandbox.Status != corev1.ConditionTrue {
+		if !l.mount() {
+			l.settle(false)
+			return
+		}
 	}
 	if left := s.StartTime.Add(l.schedule.startDelay).Sub(l.now); left > 0 {
 		l.again(left)
@@ -247,4 +255,11 @@ func (us *units) path(c *corev1.Container) string {
 		}
 	}
 	return "spec.containers{" + c.Name + "}"
+}
+
+// report records an event about the pod.
+func (l *life) report(kind, reason, format string, args ...any) {
+	l.events = append(l.events, event{
+		Event: cluster.Event{Type: kind, Reason: reason, Message: fmt.Sprintf(format, args...)},
+	})
 }

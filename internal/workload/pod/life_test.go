@@ -183,7 +183,7 @@ func story(pod *corev1.Pod, steps int) string {
 	var lines []string
 	now, m := noon, &memory{}
 	for range steps {
-		s := next(pod, now, m)
+		s := next(pod, now, host{}, m)
 		pod.Status = *s.status
 		line := string(s.status.Phase)
 		for _, c := range s.status.Conditions {
@@ -220,12 +220,12 @@ func TestStepsEnd(t *testing.T) {
 	t.Parallel()
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "i"}}}}
 	m := &memory{}
-	s := next(pod, noon, m)
+	s := next(pod, noon, host{}, m)
 	if !s.changed {
 		t.Fatal("a new pod stays as it is")
 	}
 	pod.Status = *s.status
-	if s = next(pod, noon.Add(time.Hour), m); s.changed || len(s.events) > 0 || s.wait > 0 {
+	if s = next(pod, noon.Add(time.Hour), host{}, m); s.changed || len(s.events) > 0 || s.wait > 0 {
 		t.Errorf("a pod that runs: %+v", s)
 	}
 }

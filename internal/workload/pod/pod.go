@@ -1,7 +1,8 @@
 // Package pod simulates how kubelets run the pods of simulated nodes: containers start, become ready, end and restart,
 // and stop when the pod is deleted. Annotations of the pod change this course.
 //
-// The next status of a pod is a function of the pod, the time, and a kubelet's memory of the pod (life.go). It follows a kubelet's code: sync.go its decisions, phase.go and condition.go its status. The loop
+// The next status of a pod is a function of the pod, the time, the objects that it refers to, and a kubelet's memory of
+// the pod (life.go). It follows a kubelet's code: sync.go its decisions, phase.go and condition.go its status. The loop
 // writes the status as the kubelet of the pod's node. If there are Stages for pods, package play runs them instead.
 package pod
 
@@ -48,6 +49,7 @@ type pods struct {
 	addresses *cluster.Addresses
 	stages    cluster.Stages
 	admission admission
+	needs     needs
 	memories  memories
 	need      func(string)
 }
@@ -77,12 +79,16 @@ func (p *pods) Observe(ev *watchcache.Event, need func(string)) {
 			p.addresses.Free(e.UID)
 			p.admission.forget(types.UID(e.UID))
 			p.memories.forget(types.UID(e.UID))
+			p.needs.forget(e.Key())
 			return
 		}
 		p.addresses.Take(e.UID, ip)
 		if name, _ := e.Field("spec.nodeName"); name != "" {
 			need(e.Key())
 		}
+	case ev.Type != watchcache.Deleted && (cluster.ConfigMaps.Is(ev) || cluster.Secrets.Is(ev)):
+		o := source{secret: cluster.Secrets.Is(ev), name: e.Name}
+		p.needs.each(want{object: o, namespace: e.Namespace}, need)
 	case cluster.Nodes.Is(ev) && ev.Type != watchcache.Deleted:
 		if cluster.IsSimulated(e) && !cluster.IsDown(e) && (ev.Prev == nil || !cluster.IsSimulated(ev.Prev) ||
 			cluster.IsDown(ev.Prev) || recovered(ev)) {
@@ -132,7 +138,7 @@ func (p *pods) work(ctx context.Context, kubelet *cluster.Cluster, pod *corev1.P
 		s = refuse(pod, p.Now(), reason, message)
 	} else {
 		m := p.memories.of(pod.UID)
-		s = next(pod, p.Now(), m)
+		s = next(pod, p.Now(), p.host(pod), m)
 		p.memories.keep(pod.UID, m)
 	}
 	if s.changed {

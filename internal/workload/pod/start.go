@@ -18,10 +18,15 @@ const (
 	pauseMemory  = 2 * longestPause
 )
 
+// configRetry is the time after which a kubelet syncs a pod again that it could not start.
+const configRetry = 10 * time.Second
+
 // memory is a kubelet's memory of a pod: facts that the pod's status does not hold. It is lost when the server ends, as
 // a kubelet's is. Its zero value is ready for a new pod.
 type memory struct {
 	pauses   map[string]pause // by pauseKey
+	failures int              // failed attempts to mount the pod's volumes
+	retry    time.Time        // the next attempt to mount them
 	stopping bool             // the containers have been stopped
 }
 
@@ -31,7 +36,7 @@ type pause struct {
 	start  time.Time
 }
 
-func (m *memory) empty() bool { return len(m.pauses) == 0 && !m.stopping }
+func (m *memory) empty() bool { return len(m.pauses) == 0 && m.failures == 0 && !m.stopping }
 
 // pauseKey names a container and the fields that end its pause when they change.
 func pauseKey(c *corev1.Container) string { return c.Name + "/" + c.Image + "/" + c.Resources.String() }
@@ -85,6 +90,12 @@ func (l *life) start(u *unit, ended *corev1.ContainerStateTerminated) bool {
 	}
 	l.recordEvent(u.spec, corev1.EventTypeNormal, "Pulled",
 		"Container image %q already present on machine and can be accessed by the pod", u.spec.Image)
+	if problem := l.host.environment(u.spec); problem != "" {
+		l.recordEvent(u.spec, corev1.EventTypeWarning, "Failed", "Error: %s", problem)
+		l.hold(u, "CreateContainerConfigError", problem)
+		l.again(configRetry)
+		return false
+	}
 	l.recordEvent(u.spec, corev1.EventTypeNormal, "Created", "Container created")
 	l.recordEvent(u.spec, corev1.EventTypeNormal, "Started", "Container started")
 	l.run(u)
