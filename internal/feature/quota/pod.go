@@ -87,7 +87,7 @@ func measurePod(raw []byte) (*measure, error) {
 
 // podAmounts returns the usage of a pod that has not ended.
 func podAmounts(pod *corev1.Pod) amounts {
-	return wanted(PodRequests(pod), podLimitsOf(pod))
+	return wanted(PodRequests(pod), PodLimits(pod))
 }
 
 // wanted returns requests and limits by their names in quotas.

@@ -40,7 +40,9 @@ func AssumedRequests(pod *corev1.Pod, assumed corev1.ResourceList) corev1.Resour
 	return out
 }
 
-func podLimitsOf(pod *corev1.Pod) corev1.ResourceList {
+// PodLimits returns the limits of a pod: the largest sum of its containers' limits at any time, with the overhead of
+// its runtime class.
+func PodLimits(pod *corev1.Pod) corev1.ResourceList {
 	sum := newPodSum(pod)
 	sum.of = func(r *corev1.ResourceRequirements) corev1.ResourceList { return r.Limits }
 	out := sum.containers()

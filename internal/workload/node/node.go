@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -130,6 +131,9 @@ func completeStatus(n *corev1.Node, s Settings) {
 			OSImage: "simulated by bowsprit", MachineID: n.Name, SystemUUID: n.Name, BootID: n.Name,
 		}
 	}
+	if status.DeclaredFeatures == nil {
+		status.DeclaredFeatures = slices.Clone(features)
+	}
 	for _, c := range healthy {
 		if condition(n, c.Type) == nil {
 			status.Conditions = append(status.Conditions, c)
@@ -139,6 +143,13 @@ func completeStatus(n *corev1.Node, s Settings) {
 
 // kubeletVersion is that of the kubelets of simulated nodes.
 const kubeletVersion = "v1.36.3"
+
+// features are the features of pods that simulated kubelets implement, sorted, of the features that kubelets declare
+// (KEP-5328).
+var features = []string{
+	"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
+	"RestartAllContainersOnContainerExits",
+}
 
 // healthy are the conditions of a healthy node, in a kubelet's words.
 var healthy = []corev1.NodeCondition{

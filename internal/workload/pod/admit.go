@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +25,8 @@ type admission struct {
 	mu      sync.Mutex
 	// taken holds the pods that their kubelet has accepted. The view may not yet show the status that says so.
 	taken map[types.UID]bool // guarded by mu
+	// granted holds the pods with resources that a resize was granted, until their status shows them.
+	granted map[types.UID]*corev1.Pod // guarded by mu
 }
 
 // refused returns why its kubelet rejects a pod; "" and "" if the kubelet accepts it or has already accepted it.
@@ -59,6 +62,57 @@ func (a *admission) forget(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.taken, uid)
+	delete(a.granted, uid)
+}
+
+// fits returns why the node of a pod has no room for the resources of its spec, and grants them if it has.
+func (a *admission) fits(pod *corev1.Pod) (why string) {
+	node := cluster.Nodes.Get(a.Cluster, "", pod.Spec.NodeName)
+	if node == nil || len(node.Status.Allocatable) == 0 {
+		return ""
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var others []*corev1.Pod
+	for _, other := range a.PodsOn(pod.Spec.NodeName) {
+		if other.UID != pod.UID && !over(other) && (other.Status.StartTime != nil || a.taken[other.UID]) {
+			others = append(others, a.allocated(other))
+		}
+	}
+	wanted := *pod
+	wanted.Status = corev1.PodStatus{}
+	if _, why = a.refuses(&wanted, node, others); why == "" {
+		a.granted[pod.UID] = &wanted
+	}
+	return why
+}
+
+// allocated returns a pod with the resources that its kubelet has allocated in its spec. It needs the lock.
+func (a *admission) allocated(pod *corev1.Pod) *corev1.Pod {
+	if granted := a.granted[pod.UID]; granted != nil {
+		if granted.Generation == pod.Generation && conditionOf(&pod.Status, corev1.PodResizeInProgress) == nil {
+			delete(a.granted, pod.UID) // its status shows the resources, or will at the next look
+		}
+		return granted
+	}
+	out := *pod
+	out.Status = corev1.PodStatus{}
+	out.Spec.Containers = allocatedTo(pod.Spec.Containers, pod.Status.ContainerStatuses)
+	out.Spec.InitContainers = allocatedTo(pod.Spec.InitContainers, pod.Status.InitContainerStatuses)
+	return &out
+}
+
+// allocatedTo returns containers with their allocated resources.
+func allocatedTo(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.Container {
+	out := slices.Clone(containers)
+	for i := range out {
+		for j := range statuses {
+			if s := &statuses[j]; s.Name == out[i].Name && s.Resources != nil {
+				out[i].Resources = *s.Resources
+			}
+		}
+	}
+	return out
 }
 
 func isScheduled(pod *corev1.Pod) bool {

@@ -23,13 +23,14 @@ func (l *life) settle(sandbox bool) {
 		s.Phase = corev1.PodFailed
 	}
 	s.ObservedGeneration = l.pod.Generation
+	l.sum()
 	l.conditions(sandbox)
 }
 
 // ownConditions are the conditions that kubelets own.
 var ownConditions = []corev1.PodConditionType{
-	corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
-	corev1.PodScheduled, corev1.AllContainersRestarting,
+	corev1.PodResizePending, corev1.PodResizeInProgress, corev1.PodReadyToStartContainers, corev1.PodInitialized,
+	corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled, corev1.AllContainersRestarting,
 }
 
 func own(t corev1.PodConditionType) bool {
@@ -56,6 +57,13 @@ func (l *life) conditions(sandbox bool) {
 	}
 	l.status.Conditions = out
 	was := &corev1.PodStatus{Conditions: old}
+	if !isTerminal(l.status.Phase) && !l.gone {
+		for _, kind := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
+			if c := conditionOf(was, kind); c != nil {
+				l.status.Conditions = append(l.status.Conditions, *c)
+			}
+		}
+	}
 	containers := l.containersReady()
 	l.set(was, corev1.PodReadyToStartContainers, met(sandbox))
 	l.set(was, corev1.PodInitialized, l.initialized(was))

@@ -20,6 +20,8 @@ type step struct {
 	events  []event
 	wait    time.Duration // until the next step; 0 means not before the pod changes
 	gone    bool          // the pod has ended and is to be deleted
+	// deferred is set if a resize waits for room on the node.
+	deferred bool
 }
 
 // event is a kubelet's event about the pod or one of its containers.
@@ -93,6 +95,7 @@ func (l *life) live() {
 			return
 		}
 	}
+	l.resize()
 	if left := s.StartTime.Add(l.schedule.startDelay).Sub(l.now); left > 0 {
 		l.again(left)
 	} else {

@@ -8,10 +8,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// want is something that pods wait for: an object of a namespace.
+// want is something that pods wait for: an object of a namespace, or room on a node.
 type want struct {
-	object    source
-	namespace string
+	object          source
+	namespace, node string
 }
 
 // needs are the pods that wait, by key. Its zero value is ready.
@@ -85,6 +85,7 @@ func (p *pods) host(pod *corev1.Pod) host {
 			}
 			return found
 		},
+		fits: p.admission.fits,
 	}
 }
 

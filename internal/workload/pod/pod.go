@@ -36,7 +36,9 @@ func Part(shared *cluster.Shared, stages cluster.Stages, refuses Refuses) part.P
 			c := cluster.Kubelets(h)
 			return cluster.Timed(h, &pods{
 				Cluster: c, index: shared.Of(h), addresses: shared.Addresses(), stages: stages,
-				admission: admission{Cluster: c, refuses: refuses, taken: map[types.UID]bool{}},
+				admission: admission{
+					Cluster: c, refuses: refuses, taken: map[types.UID]bool{}, granted: map[types.UID]*corev1.Pod{},
+				},
 			})
 		}},
 	}}
@@ -80,11 +82,13 @@ func (p *pods) Observe(ev *watchcache.Event, need func(string)) {
 			p.admission.forget(types.UID(e.UID))
 			p.memories.forget(types.UID(e.UID))
 			p.needs.forget(e.Key())
+			p.freed(e, need)
 			return
 		}
 		p.addresses.Take(e.UID, ip)
 		if name, _ := e.Field("spec.nodeName"); name != "" {
 			need(e.Key())
+			p.freed(e, need)
 		}
 	case ev.Type != watchcache.Deleted && (cluster.ConfigMaps.Is(ev) || cluster.Secrets.Is(ev)):
 		o := source{secret: cluster.Secrets.Is(ev), name: e.Name}
@@ -94,6 +98,18 @@ func (p *pods) Observe(ev *watchcache.Event, need func(string)) {
 			cluster.IsDown(ev.Prev) || recovered(ev)) {
 			need(e.Name)
 		}
+	}
+}
+
+// freed requests the pods whose resize waits for room on a pod's node, after a change of the pod.
+func (p *pods) freed(e *watchcache.Entry, need func(string)) {
+	if node, _ := e.Field("spec.nodeName"); node != "" {
+		key := e.Key()
+		p.needs.each(want{node: node}, func(waiting string) {
+			if waiting != key {
+				need(waiting)
+			}
+		})
 	}
 }
 
@@ -140,6 +156,7 @@ func (p *pods) work(ctx context.Context, kubelet *cluster.Cluster, pod *corev1.P
 		m := p.memories.of(pod.UID)
 		s = next(pod, p.Now(), p.host(pod), m)
 		p.memories.keep(pod.UID, m)
+		p.needs.set(pod.Namespace+"/"+pod.Name, want{node: pod.Spec.NodeName}, s.deferred)
 	}
 	if s.changed {
 		if s.status.PodIP == "" && reason == "" {

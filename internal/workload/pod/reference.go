@@ -8,11 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// host is the part of a cluster that a pod's kubelet reads. Its zero value is a cluster that has every object.
+// host is the part of a cluster that a pod's kubelet reads. Its zero value is a cluster that has every object, and a
+// node with room for every resize.
 type host struct {
 	namespace string // the pod's
 	// look looks for an object of the pod's namespace and, unless it is "", a key of its data.
 	look func(o source, key string) presence
+	// fits returns why the node has no room for the pod with the resources of its spec, "" if it has.
+	fits func(pod *corev1.Pod) (why string)
 }
 
 // source is a ConfigMap or a Secret.
@@ -46,6 +49,14 @@ func (h *host) key(o source, key string) presence {
 		return presence{object: true, data: true}
 	}
 	return h.look(o, key)
+}
+
+// room returns why the node has no room for a resized pod.
+func (h *host) room(pod *corev1.Pod) string {
+	if h.fits == nil {
+		return ""
+	}
+	return h.fits(pod)
 }
 
 // environment returns why the environment of a container cannot be made, "" if it can. Source: makeEnvironmentVariables

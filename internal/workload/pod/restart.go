@@ -108,6 +108,7 @@ func (l *life) reset() {
 			continue
 		}
 		u.ContainerID, u.ImageID = "", ""
+		u.Resources, u.AllocatedResources = nil, nil
 		if u.State.Waiting != nil { // its status stays
 			continue
 		}

@@ -112,6 +112,7 @@ func (l *life) run(u *unit) {
 	}
 	at := metav1.Time{Time: l.now}
 	u.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
+	u.ContainerStatus.Resources, u.AllocatedResources = &u.granted, u.granted.Requests
 	l.identify(u)
 	switch how := l.schedule.ending(u.spec, u.kind); {
 	case u.kind == initContainer && how == (ending{ends: true}):

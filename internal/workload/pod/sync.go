@@ -83,6 +83,9 @@ func (l *life) plan() (p plan) {
 		case u.Image != u.spec.Image:
 			p.replace(u, fmt.Sprintf("Container %s definition changed, will be restarted", u.Name))
 			kept++
+		case u.resizeRestarts():
+			p.replace(u, fmt.Sprintf("Container %s resize requires restart", u.Name))
+			kept++
 		default:
 			kept++
 		}
@@ -120,8 +123,11 @@ func (l *life) planInits(p *plan) (initialized bool) {
 			case !past:
 				p.inits = append(p.inits, &inits[i+1])
 			}
-			if u.Image != u.spec.Image {
+			switch {
+			case u.Image != u.spec.Image:
 				p.replace(u, fmt.Sprintf("Init container %s definition changed", u.Name))
+			case u.resizeRestarts():
+				p.replace(u, fmt.Sprintf("Container %s resize requires restart", u.Name))
 			}
 		case u.kind == sidecarContainer:
 			p.inits = append(p.inits, u)

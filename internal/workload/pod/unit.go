@@ -22,6 +22,8 @@ type unit struct {
 	*corev1.ContainerStatus
 	spec *corev1.Container
 	kind kind
+	// granted are the resources that the kubelet has allocated. They differ from the spec's during a resize.
+	granted corev1.ResourceRequirements
 	// ended is set if the container has ended in this step. Its restart is a step of its own, so clients see the end.
 	ended bool
 }
@@ -67,12 +69,15 @@ func (l *life) unit(c *corev1.Container, k kind, old []corev1.ContainerStatus, s
 			break
 		}
 	}
-	u := unit{ContainerStatus: s, spec: c, kind: k}
+	u := unit{ContainerStatus: s, spec: c, kind: k, granted: c.Resources}
 	if s.State == (corev1.ContainerState{}) {
 		s.State = l.idle()
 	}
 	if s.ContainerID == "" {
 		s.Image = c.Image
+	}
+	if s.Resources != nil {
+		u.granted = *s.Resources
 	}
 	l.all = append(l.all, u)
 }
