@@ -21,6 +21,10 @@
 // which "$any" skips the rest of a line; one that begins with an exclamation mark is text that the response must not
 // contain. Several statuses may be right: "=> 403 404".
 //
+// The header "Until" with any value repeats the request until the response fits, for up to a minute. A test may add
+// commands: a line such as "CLOCK 30s" with the name of one in place of the method calls it, with the rest of the line
+// and the body. It answers with the status "ok" and a body.
+//
 // Requests are the administrator's. The header "As" selects another user: it is the bearer token of the request, which
 // is then sent without a client certificate; "anonymous" sends none.
 package script
@@ -29,6 +33,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -41,9 +46,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// Commands are the commands of a test by name. A command returns the body of its response.
+type Commands map[string]func(t *testing.T, line, body string) string
+
 // Run runs the scripts that match a pattern of files against a server, each as a parallel subtest. config has the
 // administrator's credentials.
 func Run(t *testing.T, pattern string, config *rest.Config) {
+	t.Helper()
+	RunWith(t, pattern, config, nil)
+}
+
+// RunWith is Run with commands.
+func RunWith(t *testing.T, pattern string, config *rest.Config, commands Commands) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
@@ -71,6 +85,7 @@ func Run(t *testing.T, pattern string, config *rest.Config) {
 			}
 			r := &runner{
 				T: t, file: file, admin: admin, others: others, url: config.Host, vars: map[string]string{"$NS": name},
+				commands: commands,
 			}
 			r.namespace(name)
 			for _, e := range exchanges {
@@ -88,6 +103,8 @@ type runner struct {
 	others *http.Client // without the administrator's credentials
 	url    string
 	vars   map[string]string
+
+	commands Commands
 }
 
 func (r *runner) namespace(name string) {
@@ -101,59 +118,92 @@ func (r *runner) namespace(name string) {
 
 func (r *runner) run(e exchange) {
 	r.Helper()
-	code, header, answer := r.send(e)
 	where := fmt.Sprintf("%s:%d: %s %s", r.file, e.line, e.method, e.target)
-	r.Logf("%s\n%s\n%s", where, code, answer)
+	repeated := e.header.Get("Until") != ""
+	e.header.Del("Until")
+	limit, again := time.After(time.Minute), time.NewTicker(20*time.Millisecond)
+	defer again.Stop()
+	for {
+		vars := maps.Clone(r.vars)
+		code, header, answer := r.send(e)
+		diff := r.difference(e, code, header, answer)
+		if diff == "" {
+			r.Logf("%s\n%s\n%s", where, code, answer)
+			return
+		}
+		if !repeated {
+			r.Fatalf("%s: %s: %s", where, diff, answer)
+		}
+		r.vars = vars
+		select {
+		case <-again.C:
+		case <-limit:
+			r.Fatalf("%s: still %s: %s", where, diff, answer)
+		}
+	}
+}
+
+// difference returns the difference of a response from the expected one, "" if there is none.
+func (r *runner) difference(e exchange, code string, header http.Header, answer string) string {
 	if !slices.Contains(strings.Fields(e.code), code) {
-		r.Fatalf("%s: status %s, want %s: %s", where, code, e.code, answer)
+		return fmt.Sprintf("status %s, want %s", code, e.code)
 	}
 	for name, values := range e.wantedHeader {
 		for _, want := range values {
 			if want = r.expand(want); !slices.Contains(header.Values(name), want) {
-				r.Errorf("%s: %s is %q, want %q", where, name, header.Values(name), want)
+				return fmt.Sprintf("%s is %q, want %q", name, header.Values(name), want)
 			}
 		}
 	}
 	if e.wantedBody == "" {
-		return
+		return ""
 	}
 	if secret, ok := strings.CutPrefix(e.wantedBody, "!"); ok {
 		if strings.Contains(answer, r.expand(secret)) {
-			r.Errorf("%s: %q is in %s", where, secret, answer)
+			return fmt.Sprintf("%q is in the response", secret)
 		}
-		return
+		return ""
 	}
 	if e.wantedBody[0] != '{' && e.wantedBody[0] != '[' {
 		pattern := strings.ReplaceAll(regexp.QuoteMeta(r.expand(e.wantedBody)), `\$any`, ".*")
 		if !regexp.MustCompile("^" + pattern + `\n?$`).MatchString(answer) {
-			r.Errorf("%s:\n%s\nwant\n%s", where, answer, e.wantedBody)
+			return fmt.Sprintf("the response differs from\n%s\n", e.wantedBody)
 		}
-		return
+		return ""
 	}
+	return r.differenceOfDocuments(e, answer)
+}
+
+// differenceOfDocuments compares the JSON documents of a response with the expected ones.
+func (r *runner) differenceOfDocuments(e exchange, answer string) string {
 	got, err := documents(answer)
 	if err != nil {
-		r.Fatalf("%s: %v in %s", where, err, answer)
+		return err.Error()
 	}
 	want, err := documents(e.wantedBody)
 	if err != nil {
-		r.Fatalf("%s: the expected body: %v", where, err)
+		r.Fatalf("%s:%d: the expected body: %v", r.file, e.line, err)
 	}
 	if last := len(want) - 1; want[last] == "..." && len(got) >= last {
 		got, want = got[:last], want[:last]
 	}
 	if len(got) != len(want) {
-		r.Fatalf("%s: %d documents, want %d: %s", where, len(got), len(want), answer)
+		return fmt.Sprintf("%d documents, want %d", len(got), len(want))
 	}
 	for i := range want {
 		if diff := r.compare("", got[i], want[i]); diff != "" {
-			r.Fatalf("%s: %s in %s", where, diff, answer)
+			return diff
 		}
 	}
+	return ""
 }
 
 // send sends a request and returns the status, the headers and the body of the response.
 func (r *runner) send(e exchange) (code string, header http.Header, body string) {
 	r.Helper()
+	if command := r.commands[e.method]; command != nil {
+		return "ok", http.Header{}, command(r.T, r.expand(e.target), r.expand(e.body))
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, e.method, r.url+r.expand(e.target),
