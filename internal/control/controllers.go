@@ -35,14 +35,25 @@ type Config struct {
 	Runs func(name string) bool
 	// Identity is this replica's name in the leader election for controllers; "" without other replicas.
 	Identity string
-	// Elsewhere deletes other servers' objects in a namespace that is being deleted, and returns the rest. nil without
-	// other servers.
-	Elsewhere func(ctx context.Context, namespace string) Elsewhere
+	// AfterFunc calls a function after a while by the clock of Now.
+	AfterFunc func(d time.Duration, f func()) (stop func() bool)
+	// Contents are other servers' objects in namespaces; nil without other servers.
+	Contents Contents
+	// NamespaceGrace is how long the deletion of a namespace waits for servers that do not answer. Negative is forever.
+	NamespaceGrace time.Duration
 	// Remote represents the servers for the catalog's Remote versions; nil if there can be none.
 	Remote Remote
 	// MigrateStorage starts a StorageVersionMigration whenever a definition has objects in other versions than its
 	// storage version.
 	MigrateStorage bool
+}
+
+// Contents are other servers' objects in namespaces.
+type Contents interface {
+	// Empty deletes the objects in a namespace that is being deleted, and returns the rest.
+	Empty(ctx context.Context, namespace string) Elsewhere
+	// Leave records that silent servers may still have objects in a namespace, before the namespace goes.
+	Leave(ctx context.Context, ns *watchcache.Entry, silent []Silent) error
 }
 
 // Remote are other servers.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,9 +25,23 @@ type namespaces struct {
 	Config
 	// dying belongs to the view's goroutine: the namespaces to check when one of their remaining objects is deleted.
 	dying map[string]bool
+	// need requests a reconciliation of a namespace.
+	need func(string)
+	// overdue are the namespaces with a timer for the end of the grace for silent servers.
+	overdue struct {
+		sync.Mutex
+		timers map[string]bool
+	}
 }
 
-func newNamespaces(c Config) *namespaces { return &namespaces{Config: c, dying: map[string]bool{}} }
+func newNamespaces(c Config) *namespaces {
+	n := &namespaces{Config: c, dying: map[string]bool{}}
+	n.overdue.timers = map[string]bool{}
+	return n
+}
+
+// Requests implements Requester.
+func (n *namespaces) Requests(need func(string)) { n.need = need }
 
 var namespacesResource = catalog.GroupResource{Resource: "namespaces"}
 
@@ -65,33 +80,73 @@ func (n *namespaces) Reconcile(ctx context.Context, name string) error {
 		}
 	}
 	left := n.remaining(name)
-	var elsewhere Elsewhere
-	if n.Elsewhere != nil {
-		elsewhere = n.Elsewhere(ctx, name)
-		failures = append(failures, elsewhere.Failures...)
-		for _, held := range elsewhere.Left {
-			left = append(left, remains{resource: held.Resource, objects: held.Objects, finalizers: held.Finalizers})
-		}
+	elsewhere := n.emptyElsewhere(ctx, name)
+	failures = append(failures, elsewhere.Failures...)
+	for _, held := range elsewhere.Left {
+		left = append(left, remains{resource: held.Resource, objects: held.Objects, finalizers: held.Finalizers})
 	}
 	later, err := n.podsLate(entry, left)
 	if err != nil && len(failures) == 0 {
 		failures = append(failures, err)
 	}
-	if err := n.report(ctx, name, left, failures, elsewhere.Unknown); err != nil {
+	silent := elsewhere.Silent
+	if len(silent) > 0 && len(failures) == 0 && len(left) == 0 && n.graceOver(entry) {
+		if err := n.Contents.Leave(ctx, entry, silent); err == nil {
+			return n.finalize(ctx, name)
+		} else {
+			failures = append(failures, err)
+		}
+	}
+	undiscovered, unanswered := errorsOf(silent)
+	if err := n.report(ctx, name, left, slices.Concat(failures, unanswered), undiscovered); err != nil {
 		return err
 	}
-	if len(elsewhere.Left)+len(elsewhere.Unknown) > 0 && later == nil {
+	if len(elsewhere.Left)+len(silent) > 0 && later == nil {
 		later = Again(elsewhereAgain) // objects that are not stored here cause no event
 	}
-	failures = append(failures, elsewhere.Unknown...)
-	if len(failures) > 0 || len(left) > 0 {
-		n.hangs(entry, left, failures)
-		if later != nil && len(failures) == len(elsewhere.Unknown) {
+	all := slices.Concat(failures, unanswered, undiscovered)
+	if len(all) > 0 || len(left) > 0 {
+		n.hangs(entry, left, all)
+		if later != nil && len(failures) == 0 {
 			return later
 		}
-		return errors.Join(append(failures, later)...) // the deletion of the rest triggers the next run
+		return errors.Join(append(all, later)...) // the deletion of the rest triggers the next run
 	}
 	return n.finalize(ctx, name)
+}
+
+// emptyElsewhere deletes the contents of a namespace on other servers.
+func (n *namespaces) emptyElsewhere(ctx context.Context, name string) Elsewhere {
+	if n.Contents == nil {
+		return Elsewhere{}
+	}
+	return n.Contents.Empty(ctx, name)
+}
+
+// graceOver reports whether the deletion of a namespace has waited long enough for silent servers. Before that, it has
+// the namespace looked at again when the time is over.
+func (n *namespaces) graceOver(ns *watchcache.Entry) bool {
+	deleted, _ := ns.Field("metadata.deletionTimestamp")
+	since, err := time.Parse(time.RFC3339, deleted)
+	if err != nil || n.NamespaceGrace < 0 {
+		return false
+	}
+	rest := since.Add(n.NamespaceGrace).Sub(n.Now())
+	if rest <= 0 {
+		return true
+	}
+	n.overdue.Lock()
+	defer n.overdue.Unlock()
+	if !n.overdue.timers[ns.Name] {
+		n.overdue.timers[ns.Name] = true
+		n.AfterFunc(rest, func() {
+			n.overdue.Lock()
+			delete(n.overdue.timers, ns.Name)
+			n.overdue.Unlock()
+			n.need(ns.Name)
+		})
+	}
+	return false
 }
 
 // elsewhereAgain is the interval for checking other servers' objects in a namespace.
@@ -196,7 +251,9 @@ func (n *namespaces) podsLate(ns *watchcache.Entry, left []remains) (later, late
 }
 
 // report keeps the namespace's conditions true.
-func (n *namespaces) report(ctx context.Context, name string, left []remains, failures, unknown []error) error {
+func (n *namespaces) report(
+	ctx context.Context, name string, left []remains, failures, unknown []error,
+) error {
 	return n.update(ctx, name, "status", func(ns object.Object) error {
 		return setConditions(ns, withUnknown(namespaceConditions(left, failures), unknown), n.Now())
 	})

@@ -79,9 +79,32 @@ func namespaceConditions(left []remains, failures []error) []condition {
 // Elsewhere describes other servers' objects in a namespace.
 type Elsewhere struct {
 	Left []Held
-	// Failures are the errors of deletions. Unknown lists unresponsive servers that may have objects, each with its
-	// version: "wardle.example.com/v1: stale GroupVersion discovery: wardle.example.com/v1".
-	Failures, Unknown []error
+	// Failures are the errors of servers that refuse a deletion. Silent are servers that may have objects and do not
+	// answer.
+	Failures []error
+	Silent   []Silent
+}
+
+// Silent is a server that does not answer.
+type Silent struct {
+	// Server is the name of its APIService.
+	Server string
+	// Undiscovered is true if the server is unavailable: "wardle.example.com/v1: stale GroupVersion discovery:
+	// wardle.example.com/v1". Otherwise Err is the error of a request.
+	Undiscovered bool
+	Err          error
+}
+
+// errorsOf returns the errors of unavailable servers, and of the other silent ones.
+func errorsOf(silent []Silent) (undiscovered, unanswered []error) {
+	for _, s := range silent {
+		if s.Undiscovered {
+			undiscovered = append(undiscovered, s.Err)
+		} else {
+			unanswered = append(unanswered, s.Err)
+		}
+	}
+	return undiscovered, unanswered
 }
 
 // Held describes another server's objects of a resource in a namespace.
@@ -89,6 +112,8 @@ type Held struct {
 	Resource   string         // "flunders.wardle.example.com"
 	Objects    int            // number of objects
 	Finalizers map[string]int // finalizer -> number of objects with it
+	// Names are the first of the objects, "flunders/a".
+	Names []string
 }
 
 // withUnknown adds unresponsive servers to the conditions.

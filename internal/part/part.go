@@ -47,8 +47,8 @@ type Part struct {
 	Elsewhere func(h *Host) front.Elsewhere
 	// Peers returns the resources of servers that share the etcd. At most one part has it.
 	Peers func(h *Host) *discovery.Peers
-	// Contents returns a function that deletes the objects of other servers in a namespace. At most one part has it.
-	Contents func(h *Host) func(ctx context.Context, namespace string) control.Elsewhere
+	// Contents returns the objects of other servers in namespaces. At most one part has it.
+	Contents func(h *Host) control.Contents
 	// Remote returns the other servers, for controllers. At most one part has it.
 	Remote func(h *Host) control.Remote
 	// Checks are health checks.

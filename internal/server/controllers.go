@@ -16,7 +16,8 @@ func (b *built) buildControllers(context.Context) error {
 		Verbs: h.Verbs, View: h.View, Catalog: h.Catalog, Now: h.Now, Log: b.log,
 		Runs: h.Runs, Identity: b.identity(),
 		MigrateStorage: c.Versions.MigrateStorage,
-		Elsewhere:      b.contents(), Remote: b.remote(),
+		AfterFunc:      h.AfterFunc,
+		Contents:       b.contents(), Remote: b.remote(), NamespaceGrace: c.Aggregation.NamespaceGrace,
 	})
 	h.Working = b.control.Check
 	for _, one := range b.parts {
@@ -34,8 +35,8 @@ func (b *built) buildControllers(context.Context) error {
 	return nil
 }
 
-// contents returns the function that deletes the contents of a namespace on other servers, or nil.
-func (b *built) contents() func(context.Context, string) control.Elsewhere {
+// contents returns the contents of namespaces on other servers, or nil.
+func (b *built) contents() control.Contents {
 	for _, one := range b.parts {
 		if one.Contents != nil {
 			return one.Contents(&b.host)

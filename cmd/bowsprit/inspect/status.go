@@ -51,6 +51,8 @@ type figures struct {
 	Definitions       int64     `json:"definitions"`
 	Watches           int64     `json:"watches"`
 	RequestsPerSecond float64   `json:"requestsPerSecond"`
+	// Leftovers counts deleted namespaces with objects that aggregated servers may still have, once for each group.
+	Leftovers int64 `json:"namespaceLeftovers,omitempty"`
 }
 
 // Command returns "bowsprit status".
@@ -199,6 +201,7 @@ func (q *inquiry) figures(ctx context.Context, between time.Duration) (*figures,
 		Objects:      int64(is["apiserver_resource_objects"]),
 		Definitions:  int64(is[definitions]),
 		Watches:      int64(is["apiserver_longrunning_requests"]),
+		Leftovers:    int64(is["bowsprit_namespace_leftovers"]),
 	}
 	// One of the requests is the first reading of the metrics itself.
 	answered := is["apiserver_request_total"] - was["apiserver_request_total"] - 1
@@ -279,6 +282,10 @@ func (s *status) table(out io.Writer, now time.Time) error {
 		row("Storage", "%s", megabytes(f.StorageBytes))
 		row("Objects", "%d, %d definitions", f.Objects, f.Definitions)
 		row("Requests", "%.1f per second, %d watches", f.RequestsPerSecond, f.Watches)
+		if f.Leftovers > 0 {
+			row("Leftovers", "of %d deleted namespaces: kubectl get configmaps -n kube-system -l bowsprit.dev/leftovers",
+				f.Leftovers)
+		}
 	} else {
 		row("Figures", "none: %s", s.Missing)
 	}

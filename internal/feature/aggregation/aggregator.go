@@ -17,6 +17,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/feature/aggregation/leftover"
 	"github.com/bowsprit/bowsprit/internal/front"
 	"github.com/bowsprit/bowsprit/internal/kinds/apiregistration"
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
@@ -31,16 +32,20 @@ import (
 
 // aggregator holds the APIServices of other servers, forwards requests to them, and checks their health.
 type aggregator struct {
-	host     *part.Host
-	settings Settings
-	resolver webhook.Resolver
-	proxy    *httputil.ReverseProxy
-	keep     *documentStore
-	metrics  *metrics
+	host      *part.Host
+	settings  Settings
+	resolver  webhook.Resolver
+	proxy     *httputil.ReverseProxy
+	keep      *documentStore
+	metrics   *metrics
+	leftovers *leftovers
 	// certificates counts servers with certificates that current clients do not accept.
 	certificates *webhook.Certificates
 	// onCreate is called with the path of a resource after a client has created an object in it; may be nil.
 	onCreate func(path string)
+
+	// returned is called with the group of a server that has become available; may be nil.
+	returned func(group string)
 
 	// table routes requests; nil if this server answers all of them.
 	table atomic.Pointer[table]
@@ -68,6 +73,7 @@ func newAggregator(h *part.Host, s Settings) *aggregator {
 		queue: workqueue.NewTypedDelayingQueue[string](), documents: workqueue.NewTypedDelayingQueue[string](),
 		keep: newDocumentStore(h.Dir), metrics: newMetrics(),
 		certificates: webhook.NewCertificates("apiserver_kube_aggregator"),
+		leftovers:    &leftovers{host: h, ledger: leftover.NewLedger(h)},
 	}
 	a.begin = sync.OnceFunc(func() { close(a.begun) })
 	a.proxy = a.newProxy()
@@ -211,7 +217,7 @@ func (a *aggregator) newRemoteLocked(e *watchcache.Entry, s *apiregistrationv1.A
 		version: catalog.GroupVersionName{Group: s.Spec.Group, Version: s.Spec.Version},
 	}
 	r.documents.Store(&documents{stale: true})
-	r.handle = a.handler(r)
+	r.handle = a.leftovers.handler(r, a.handler(r))
 	return r
 }
 
@@ -346,6 +352,9 @@ func (a *aggregator) reconcile(ctx context.Context, name string) {
 	r.set(s)
 	if s.available() || s.answered { // clients that wait for the condition then find it in discovery
 		a.learn(ctx, r, body)
+	}
+	if !was.available() && s.available() && a.returned != nil {
+		a.returned(r.version.Group)
 	}
 	r.backend.rest()
 	if was.available() != s.available() {

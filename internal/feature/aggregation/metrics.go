@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bowsprit/bowsprit/internal/feature/aggregation/leftover"
 )
 
 // metrics are kube-aggregator's.
@@ -53,5 +55,21 @@ func (m *metrics) setLocal(name string, there bool) {
 		m.unavailable.WithLabelValues(name).Set(0)
 	} else {
 		m.unavailable.DeleteLabelValues(name)
+	}
+}
+
+// figures are the numbers of namespaces with leftovers, by group.
+type figures struct{ ledger *leftover.Ledger }
+
+var leftoverCounts = prometheus.NewDesc("bowsprit_namespace_leftovers",
+	"Number of deleted namespaces with objects that a server of the group may still have.", []string{"group"}, nil)
+
+// Describe implements prometheus.Collector.
+func (figures) Describe(to chan<- *prometheus.Desc) { to <- leftoverCounts }
+
+// Collect implements prometheus.Collector.
+func (f figures) Collect(to chan<- prometheus.Metric) {
+	for group, n := range f.ledger.Counts() {
+		to <- prometheus.MustNewConstMetric(leftoverCounts, prometheus.GaugeValue, float64(n), group)
 	}
 }

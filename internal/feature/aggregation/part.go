@@ -36,6 +36,7 @@ type Settings struct {
 func Part(settings Settings) part.Part {
 	var local *registration
 	var remote *aggregator
+	var elsewhere *contents
 	return part.Part{
 		Name: "API aggregation",
 		Resources: func(_ *part.Host, resources []*catalog.Resource) []*catalog.Resource {
@@ -43,17 +44,24 @@ func Part(settings Settings) part.Part {
 		},
 		Handlers: func(h *part.Host) part.Handlers {
 			remote = newAggregator(h, settings)
-			return part.Handlers{}
+			elsewhere = &contents{aggregator: remote, ledger: remote.leftovers.ledger}
+			return part.Handlers{Guards: guards(h)}
 		},
 		Loops: []part.Loop{{Name: Registration, Always: true, Workers: 5, New: func(h *part.Host) control.Reconciler {
 			local = newRegistration(h)
 			return local
+		}}, {Name: Leftovers, Always: true, Workers: 5, New: func(h *part.Host) control.Reconciler {
+			if !h.Runs(control.Namespace) {
+				return nil
+			}
+			return &cleaner{elsewhere}
 		}}},
 		Elsewhere: func(*part.Host) front.Elsewhere { return remote.elsewhere },
-		Contents:  func(*part.Host) func(context.Context, string) control.Elsewhere { return remote.empty },
+		Contents:  func(*part.Host) control.Contents { return elsewhere },
 		Remote:    func(*part.Host) control.Remote { return remote },
 		Collectors: func(*part.Host) []prometheus.Collector {
-			return []prometheus.Collector{remote.metrics.unavailable, remote.metrics.total, remote.certificates}
+			return []prometheus.Collector{remote.metrics.unavailable, remote.metrics.total, remote.certificates,
+				figures{remote.leftovers.ledger}}
 		},
 		Start: func(_ context.Context, h *part.Host) error {
 			local.running.Store(true)

@@ -42,6 +42,8 @@ type backend struct {
 	mu        sync.Mutex
 	handler   http.HandlerFunc // of all requests except discovery
 	resources string           // the response to discovery; "" means 500
+	down      bool             // no request gets an answer
+	group     string           // the served group, "*" for any
 	peers     []*x509.Certificate
 }
 
@@ -75,7 +77,7 @@ func certificate(t *testing.T, names ...string) (tls.Certificate, []byte) {
 // serveBackend starts a server with a certificate for a service.
 func serveBackend(t *testing.T, handler http.HandlerFunc) *backend {
 	t.Helper()
-	b := &backend{handler: handler, resources: flunders}
+	b := &backend{handler: handler, resources: flunders, group: group}
 	pair, ca := certificate(t, "api.default.svc")
 	b.ca = ca
 	b.Server = httptest.NewUnstartedServer(b)
@@ -96,19 +98,25 @@ func (b *backend) set(change func(*backend)) {
 
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
-	handler, listed := b.handler, b.resources
+	handler, listed, down := b.handler, b.resources, b.down
+	at := "/apis/" + b.group + "/v1"
+	if parts := strings.Split(r.URL.Path, "/"); b.group == "*" && len(parts) > 3 {
+		at = strings.Join(parts[:4], "/")
+	}
 	if r.TLS != nil {
 		b.peers = r.TLS.PeerCertificates
 	}
 	b.mu.Unlock()
 	switch {
-	case !strings.HasPrefix(r.URL.Path, "/apis/"+group+"/v1"):
+	case down && (r.URL.Path == at || handler == nil):
+		panic(http.ErrAbortHandler)
+	case !strings.HasPrefix(r.URL.Path, at):
 		http.NotFound(w, r) // other tests check the documents
-	case r.URL.Path != "/apis/"+group+"/v1" && handler != nil:
+	case r.URL.Path != at && handler != nil:
 		handler(w, r)
 	case listed == "":
 		http.Error(w, "broken", http.StatusInternalServerError)
-	case r.URL.Path == "/apis/"+group+"/v1":
+	case r.URL.Path == at:
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, listed)
 	default:

@@ -35,6 +35,8 @@ type remote struct {
 		failures int           // number of consecutive failed checks
 		// unread counts the checks at which it was available but its resources could not be read.
 		unread int
+		// reached is true if it has been available.
+		reached bool
 	}
 	// service is the entry for the catalog; guarded by aggregator.mu.
 	service *catalog.Service
@@ -79,7 +81,7 @@ func (r *remote) set(s *state) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s.available() {
-		r.mu.failures = 0
+		r.mu.failures, r.mu.reached = 0, true
 	} else {
 		r.mu.failures++
 	}
@@ -87,6 +89,13 @@ func (r *remote) set(s *state) {
 		close(r.mu.checked)
 		r.mu.checked = nil
 	}
+}
+
+// reached reports whether the other server has been available.
+func (r *remote) reached() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mu.reached
 }
 
 // learned notes whether the resources of the other server could be read, and returns how often in turn they could not.

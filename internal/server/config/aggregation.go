@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"strconv"
+	"time"
 )
 
 // Aggregation configures the connections to the servers of APIServices.
@@ -17,6 +18,10 @@ type Aggregation struct {
 	Routing *bool
 	// RejectRedirects answers 502 where such a server sends the client elsewhere; nil is true.
 	RejectRedirects *bool
+	// NamespaceGrace is how long the deletion of a namespace waits for a server that does not answer and may have
+	// objects in it, 30 seconds by default; a negative value means no limit, as in Kubernetes. After that the namespace
+	// goes, and a ConfigMap in kube-system records the server's leftovers.
+	NamespaceGrace time.Duration
 	// PeerCAFile has the authorities of the serving certificates of the other servers that share the etcd, PEM. With
 	// it, the server forwards a request for an unknown resource to a server that has the resource, and aggregated
 	// discovery lists the resources of all servers. The file is read again when it changes.
@@ -29,7 +34,10 @@ type Aggregation struct {
 	PeerProxy *bool
 }
 
+const defaultNamespaceGrace = 30 * time.Second
+
 func (c *Aggregation) setDefaults(today bool) {
+	c.NamespaceGrace = cmp.Or(c.NamespaceGrace, defaultNamespaceGrace)
 	c.Routing = cmp.Or(c.Routing, new(true))
 	c.RejectRedirects = cmp.Or(c.RejectRedirects, new(true))
 	c.PeerProxy = cmp.Or(c.PeerProxy, &today)
@@ -58,6 +66,12 @@ func (c *Aggregation) settings(command Command) []Setting {
 			Name:  "aggregator-reject-forwarding-redirect",
 			Help:  "answer 502 where an aggregated server redirects a client",
 			Value: &c.RejectRedirects,
+		},
+		{
+			Name: "namespace-deletion-grace", Only: Serve,
+			Help: "how long the deletion of a namespace waits for an aggregated server that does not answer, " +
+				"0 for ever as in Kubernetes; then the leftovers are recorded in a ConfigMap",
+			Value: &c.NamespaceGrace, Default: defaultNamespaceGrace, Form: Bounded,
 		},
 		{
 			Name:  "peer-ca-file",
