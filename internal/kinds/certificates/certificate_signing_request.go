@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
@@ -220,7 +218,7 @@ func signingRequest(val *rule.Validation) {
 		object.String(was, "signerName") != legacySigner {
 		val.Invalid(path.Child("signerName"), signer, "the legacy signerName is not allowed via this API version")
 	} else {
-		signerName(val, signer, path.Child("signerName"))
+		rule.SignerName(val, signer, path.Child("signerName"))
 	}
 	if n, ok := object.Int(spec, "expirationSeconds"); ok && n < 600 {
 		val.Invalid(path.Child("expirationSeconds"), n, "may not specify a duration less than 600 seconds (10 minutes)")
@@ -295,42 +293,6 @@ func checkCertificates(data []byte) error {
 		return errors.New("must contain at least one CERTIFICATE PEM block")
 	}
 	return nil
-}
-
-// signerName validates a name like example.com/signer.
-func signerName(val *rule.Validation, name string, path *field.Path) {
-	if name == "" {
-		val.Required(path, "")
-		return
-	}
-	parts := strings.Split(name, "/")
-	if len(parts) != 2 {
-		val.Invalid(path, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")
-		return
-	}
-	const longest = validation.DNS1123SubdomainMaxLength
-	if len(parts[0]) > longest {
-		val.Add(field.TooLong(path, "", longest))
-	}
-	segments := func(part string, wrong func(string) []string) int {
-		labels := strings.Split(part, ".")
-		for _, label := range labels {
-			if details := wrong(label); len(details) > 0 {
-				for _, d := range details {
-					val.Invalid(path, part, fmt.Sprintf("validating label %q: %s", label, d))
-				}
-				break
-			}
-		}
-		return len(labels)
-	}
-	if segments(parts[0], validation.IsDNS1123Label) < 2 {
-		val.Invalid(path, parts[0], "should be a domain with at least two segments separated by dots")
-	}
-	segments(parts[1], validation.IsDNS1123Subdomain)
-	if most := longest + 1 + longest + validation.DNS1123LabelMaxLength + 1; len(name) > most {
-		val.Add(field.TooLong(path, "", most))
-	}
 }
 
 // decisions are the permanent conditions of an approver or a signer.

@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"strings"
 
 	certificatesv1alpha1 "k8s.io/api/certificates/v1alpha1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
@@ -23,7 +22,7 @@ func clusterTrustBundleKind() rule.Kind {
 		Also: rule.OnDemand[certificatesv1alpha1.ClusterTrustBundle](certificatesV1alpha1),
 		Strategy: &catalog.Strategy{
 			Cells:       rule.Printed(trustBundleCells),
-			ValidName:   rule.NameIsSegment, // trustBundleName checks the signer
+			ValidName:   rule.NameIsSegment, // rule.TrustBundleName checks the signer
 			FieldLabels: rule.FieldLabels("spec.signerName"),
 		},
 	})
@@ -44,18 +43,18 @@ func trustBundle(val *rule.Validation) {
 	signer, bundle := object.String(spec, "signerName"), object.String(spec, "trustBundle")
 	meta, path := object.Map(val.Obj, "metadata"), field.NewPath("metadata")
 	if prefix := object.String(meta, "generateName"); prefix != "" {
-		for _, wrong := range trustBundleName(signer, prefix, true) {
+		for _, wrong := range rule.TrustBundleName(signer, prefix, true) {
 			val.Invalid(path.Child("generateName"), prefix, wrong)
 		}
 	}
 	if name := object.String(meta, "name"); name != "" {
-		for _, wrong := range trustBundleName(signer, name, false) {
+		for _, wrong := range rule.TrustBundleName(signer, name, false) {
 			val.Invalid(path.Child("name"), name, wrong)
 		}
 	}
 	path = field.NewPath("spec")
 	if signer != "" {
-		signerName(val, signer, path.Child("signerName"))
+		rule.SignerName(val, signer, path.Child("signerName"))
 	}
 	if val.Old == nil || bundle != object.String(was, "trustBundle") {
 		trustAnchors(val, bundle, path.Child("trustBundle"))
@@ -63,22 +62,6 @@ func trustBundle(val *rule.Validation) {
 	if val.Old != nil && signer != object.String(was, "signerName") {
 		val.Invalid(path.Child("signerName"), signer, apivalidation.FieldImmutableErrorMsg)
 	}
-}
-
-// trustBundleName returns the errors in the name of a bundle, which must have its signer as prefix.
-func trustBundleName(signer, name string, isPrefix bool) []string {
-	if signer == "" {
-		if strings.Contains(name, ":") {
-			return []string{`ClusterTrustBundle without signer name must not have ":" in its name`}
-		}
-		return apivalidation.NameIsDNSSubdomain(name, isPrefix)
-	}
-	prefix := strings.ReplaceAll(signer, "/", ":") + ":"
-	rest, found := strings.CutPrefix(name, prefix)
-	if !found {
-		return []string{fmt.Sprintf("ClusterTrustBundle for signerName %s must be named with prefix %s", signer, prefix)}
-	}
-	return apivalidation.NameIsDNSSubdomain(rest, isPrefix)
 }
 
 // largestBundle is how many bytes the certificates of a bundle may have.

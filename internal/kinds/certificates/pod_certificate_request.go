@@ -2,12 +2,10 @@ package certificates
 
 import (
 	"fmt"
-	"strings"
 
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
@@ -38,21 +36,13 @@ func podCertificateCells(r *certificatesv1beta1.PodCertificateRequest, e catalog
 		labels.FormatLabels(r.Spec.UnverifiedUserAnnotations)}
 }
 
-// Bounds of the requested lifetime of a pod's certificate, in seconds: the longest from a signer of Kubernetes and from
-// others, and the shortest.
-const (
-	shortestLife       = 60 * 60
-	longestLifeOfOwn   = 24 * 60 * 60
-	longestLifeOfOther = 91 * 24 * 60 * 60
-)
-
 // podRequest validates the spec of a new request.
 func podRequest(val *rule.Validation) {
 	spec, path := object.Map(val.Obj, "spec"), field.NewPath("spec")
 	text := func(name string) string { return object.String(spec, name) }
 	signer := text("signerName")
-	signerName(val, signer, path.Child("signerName"))
-	userAnnotations(val, object.Map(spec, "unverifiedUserAnnotations"), path.Child("unverifiedUserAnnotations"))
+	rule.SignerName(val, signer, path.Child("signerName"))
+	rule.UserAnnotations(val, object.Map(spec, "unverifiedUserAnnotations"), path.Child("unverifiedUserAnnotations"))
 	for _, of := range []struct {
 		name, uid string
 		wrong     func(string, bool) []string
@@ -74,32 +64,12 @@ func podRequest(val *rule.Validation) {
 		val.Required(path.Child("maxExpirationSeconds"), "must be set")
 		return
 	}
-	longest := int64(longestLifeOfOther)
-	if domain, _, _ := strings.Cut(signer, "/"); strings.HasSuffix("."+domain, ".kubernetes.io") {
-		longest = longestLifeOfOwn
-	}
-	if seconds < shortestLife || seconds > longest {
+	shortest, longest := rule.CertificateLife(signer)
+	if seconds < shortest || seconds > longest {
 		val.Invalid(path.Child("maxExpirationSeconds"), seconds,
-			fmt.Sprintf("must be in the range [%d, %d]", shortestLife, longest))
+			fmt.Sprintf("must be in the range [%d, %d]", shortest, longest))
 	}
 	requestedKey(val, spec, path)
-}
-
-// userAnnotations validates the annotations of a pod's user for its signer.
-func userAnnotations(val *rule.Validation, given object.Object, path *field.Path) {
-	size := 0
-	texts := map[string]string{}
-	for key, v := range given {
-		text, _ := v.(string)
-		texts[key] = text
-		size += len(key) + len(text)
-	}
-	for key := range texts {
-		val.Errs = append(val.Errs, validation.IsDomainPrefixedKey(path, strings.ToLower(key))...)
-	}
-	if size > apivalidation.TotalAnnotationSizeLimitB {
-		val.Add(field.TooLong(path, "", apivalidation.TotalAnnotationSizeLimitB))
-	}
 }
 
 // podRequestUpdate checks that the spec is unchanged.
