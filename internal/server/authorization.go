@@ -12,6 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/authorize/node"
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/identity"
 	"github.com/bowsprit/bowsprit/internal/net/egress"
+	"github.com/bowsprit/bowsprit/internal/server/config"
 )
 
 // viewer returns the viewer, which determines the objects of a resource that a caller may see. It is the roles, if no
@@ -41,9 +42,12 @@ func (b *built) openModes() (*modes.Modes, error) {
 		Make: map[string]func() (authz.Mode, error){
 			modes.RBAC: func() (authz.Mode, error) { return b.host.Roles, nil },
 			modes.Node: func() (authz.Mode, error) {
-				api := b.config.API
+				has := func(feature string) bool {
+					return config.Emulated(&b.config.Emulation).Has(feature, b.config.API.Features)
+				}
 				return node.Authorizer{
-					View: b.host.View, PodCertificates: api.PodCertificateRequest, TrustBundles: api.ClusterTrustBundle,
+					View: b.host.View, PodCertificates: has("PodCertificateRequest"),
+					TrustBundles: has("ClusterTrustBundle"),
 				}, nil
 			},
 			modes.ABAC: func() (authz.Mode, error) {

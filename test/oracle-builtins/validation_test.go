@@ -90,14 +90,16 @@ func TestValidationCoordinated(t *testing.T) {
 	}
 }
 
-// TestValidationOfGroups does the same with groups of pods, their templates, and pods in them, while their features are
-// on, which no release enables by default. It is not parallel, because Kubernetes has one set of gates for all.
+// TestValidationOfGroups does the same with groups of pods, their templates, pods in them, and pods that mount trust
+// anchors and certificates, while their features are on, which no release enables by default. It is not parallel,
+// because Kubernetes has one set of gates for all.
 func TestValidationOfGroups(t *testing.T) {
 	given := map[string]bool{}
 	gates := featuregatetesting.FeatureOverrides{features.GangScheduling: true}
 	for _, gate := range []featuregate.Feature{
 		features.GenericWorkload, features.TopologyAwareWorkloadScheduling, features.DRAWorkloadResourceClaims,
-		features.WorkloadAwarePreemption,
+		features.WorkloadAwarePreemption, features.ClusterTrustBundle, features.ClusterTrustBundleProjection,
+		features.PodCertificateRequest,
 	} {
 		gates[gate], given[string(gate)] = true, true
 	}

@@ -7,13 +7,6 @@ import (
 // dropGated drops from a pod spec the fields behind disabled feature gates of Kubernetes 1.36, unless old has some of
 // them. old is nil for a new object.
 func dropGated(spec, old object.Object) {
-	for _, source := range []string{"clusterTrustBundle", "podCertificate"} {
-		if !hasSource(old, source) {
-			for _, s := range sourcesOf(spec) {
-				delete(s, source)
-			}
-		}
-	}
 	if hasStopSignal(old) {
 		return
 	}
@@ -25,23 +18,6 @@ func dropGated(spec, old object.Object) {
 			}
 		}
 	}
-}
-
-func sourcesOf(spec object.Object) (out []object.Object) {
-	for _, v := range object.Objects(spec["volumes"]) {
-		projected, _ := v["projected"].(map[string]any)
-		out = append(out, object.Objects(projected["sources"])...)
-	}
-	return out
-}
-
-func hasSource(spec object.Object, name string) bool {
-	for _, s := range sourcesOf(spec) {
-		if s[name] != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // ContainersOf returns the containers of a pod, including init and ephemeral ones.

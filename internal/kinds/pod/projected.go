@@ -25,7 +25,8 @@ func projected(val *rule.Validation, p rule.Value) {
 			name  string
 			check func(object.Object, *field.Path)
 		}{{"secret", pr.files}, {"configMap", pr.files}, {"downwardAPI", pr.downward},
-			{"serviceAccountToken", pr.token}} {
+			{"serviceAccountToken", pr.token}, {"clusterTrustBundle", pr.trustBundle},
+			{"podCertificate", pr.podCertificate}} {
 			if v := object.Map(s, source.name); v != nil {
 				n++
 				source.check(v, path.Child(source.name))

@@ -21,16 +21,15 @@ type API struct {
 	// adds the names of such objects to errors: Kubernetes' feature gate AllowUnsafeMalformedObjectDeletion, which is
 	// off by default there. The command serve enables it by default.
 	UnsafeMalformedObjectDeletion bool
-	// ClusterTrustBundle and PodCertificateRequest serve the kinds of these names, if RuntimeConfig enables
-	// certificates.k8s.io/v1beta1: Kubernetes' feature gates, which are off by default there too.
-	ClusterTrustBundle, PodCertificateRequest bool
 	// Features switches features of built-in kinds on and off, by the names of Kubernetes' feature gates that are on by
 	// default. Writes drop the fields of a disabled feature, unless the stored object has them already. Unnamed gates
 	// take the default of the emulated release. Some features are off in every release:
 	// TaintTolerationComparisonOperators adds operators to tolerations, ShardedListAndWatch lets clients list and watch
-	// parts of collections, StorageVersionAPI maintains StorageVersions, and GenericWorkload keeps groups of pods. The
-	// last two need their kinds in RuntimeConfig. ManifestBasedAdmissionControlConfig allows webhooks and policies in
-	// files, is off in 1.36 too, and reserves their names.
+	// parts of collections, StorageVersionAPI maintains StorageVersions, GenericWorkload keeps groups of pods,
+	// ClusterTrustBundle and PodCertificateRequest serve the kinds of these names, and ClusterTrustBundleProjection and
+	// PodCertificateRequest let pods mount them. The kinds also need their versions in RuntimeConfig.
+	// ManifestBasedAdmissionControlConfig allows webhooks and policies in files, is off in 1.36 too, and reserves their
+	// names.
 	Features map[string]bool
 	// RuntimeConfig switches built-in kinds on and off, as kube-apiserver's flag --runtime-config: "group/version"
 	// ("v1" for the core group) or "group/version/resource" to "true" or "false", "api/all", "api/ga", "api/beta" and
@@ -42,8 +41,8 @@ func (c *API) settings(command Command, all *Config) []Setting {
 	gates := map[string]any{
 		"CBORServingAndStorage": &c.CBOR, "CoordinatedLeaderElection": &c.CoordinatedLeaderElection,
 		"AllowUnsafeMalformedObjectDeletion": &c.UnsafeMalformedObjectDeletion, "KMSv1": &all.Encryption.KMSv1,
-		"StorageVersionMigrator": &all.Versions.MigratorRole, "ClusterTrustBundle": &c.ClusterTrustBundle,
-		"PodCertificateRequest": &c.PodCertificateRequest, "UnknownVersionInteroperabilityProxy": &all.Aggregation.PeerProxy,
+		"StorageVersionMigrator":              &all.Versions.MigratorRole,
+		"UnknownVersionInteroperabilityProxy": &all.Aggregation.PeerProxy,
 	}
 	maps.Copy(gates, all.Authorization.gates())
 	maps.Copy(gates, all.Kubelet.gates())

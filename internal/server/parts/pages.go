@@ -40,9 +40,9 @@ func gates(c *config.Config) []figures.Gate {
 	return []figures.Gate{
 		{Name: "AllowUnsafeMalformedObjectDeletion", Stage: "ALPHA", Enabled: c.API.UnsafeMalformedObjectDeletion},
 		{Name: "CBORServingAndStorage", Stage: "ALPHA", Enabled: c.API.CBOR},
-		{Name: "ClusterTrustBundle", Stage: "BETA", Enabled: c.API.ClusterTrustBundle},
+		{Name: "ClusterTrustBundle", Stage: "BETA", Enabled: c.API.Features["ClusterTrustBundle"]},
 		{Name: "CoordinatedLeaderElection", Stage: "BETA", Enabled: c.API.CoordinatedLeaderElection},
-		{Name: "PodCertificateRequest", Stage: "BETA", Enabled: c.API.PodCertificateRequest},
+		{Name: "PodCertificateRequest", Stage: "BETA", Enabled: c.API.Features["PodCertificateRequest"]},
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/candidates"
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/peer"
 	"github.com/bowsprit/bowsprit/internal/feature/review/trust"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/server/config"
 	"github.com/bowsprit/bowsprit/internal/server/reach"
 )
@@ -25,11 +26,11 @@ const accountPatience = 10 * time.Second
 
 // openGates returns the enabled gates that kinds or roles depend on.
 func openGates(c *config.Config) []string {
-	gates := map[string]bool{
-		"ClusterTrustBundle": c.API.ClusterTrustBundle, "PodCertificateRequest": c.API.PodCertificateRequest,
-		"StorageVersionMigrator": c.Versions.MigratorRole,
+	gates := map[string]bool{"StorageVersionMigrator": c.Versions.MigratorRole}
+	emulated := config.Emulated(&c.Emulation)
+	for _, name := range kinds.Features() {
+		gates[name] = emulated.Has(name, c.API.Features)
 	}
-	maps.Copy(gates, c.API.Features)
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(gates)), func(name string) bool { return !gates[name] })
 }
 
