@@ -18,10 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	genericfeatures "k8s.io/apiserver/pkg/features"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
-	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
@@ -337,24 +334,24 @@ func bootstrap() *roles {
 	return p
 }
 
-// TestRBACBootstrapPolicy compares the server's initial roles and bindings with Kubernetes'.
+// TestRBACBootstrapPolicy compares the server's initial roles and bindings with Kubernetes'; -update takes them over.
 func TestRBACBootstrapPolicy(t *testing.T) {
+	if *update {
+		updatePolicy(t)
+		return
+	}
 	comparePolicy(t)
 }
 
 // TestRBACGatedPolicy does the same with each feature that adds to them. It is not parallel, because Kubernetes has one
 // set of gates for all.
 func TestRBACGatedPolicy(t *testing.T) {
-	for _, gates := range [][]featuregate.Feature{
-		{features.ClusterTrustBundle}, {features.PodCertificateRequest}, {features.StorageVersionMigrator},
-		{features.ClusterTrustBundle, features.PodCertificateRequest},
-		{features.GenericWorkload}, {features.GenericWorkload, features.DRAWorkloadResourceClaims},
-		{genericfeatures.StorageVersionAPI},
-	} {
+	for _, gates := range append(roleGates,
+		[]featuregate.Feature{features.ClusterTrustBundle, features.PodCertificateRequest}) {
 		t.Run(fmt.Sprint(gates), func(t *testing.T) {
+			setRoleGates(t, gates...)
 			var names []string
 			for _, gate := range gates {
-				featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, gate, true)
 				names = append(names, string(gate))
 			}
 			comparePolicy(t, names...)
