@@ -20,6 +20,9 @@ sed -i 's/app\.SetServiceResolverForTests(/sut.SetServiceResolver(/; s/"needs-to
 sed -i 's,^\t"k8s.io/apiserver/pkg/server"$,\tserver "k8s.io/kubernetes/test/integration/framework/standin",' \
   "$SRC/test/integration/apiserver/discovery/peer_agg_discovery_test.go" \
   "$SRC/test/integration/apiserver/peerproxy/peer_proxy_test.go"
+sed -i 's,^\tgenericapiserver "k8s.io/apiserver/pkg/server"$,\tgenericapiserver "k8s.io/kubernetes/test/integration/framework/standin",' \
+  "$SRC/test/integration/apiserver/admissionwebhook/static_manifest_test.go" \
+  "$SRC/test/integration/apiserver/cel/static_policy_test.go"
 name=$(basename "$PACKAGE")
 mkdir -p "$TMP/bin" "$TMP/logs"
 (cd "$SRC" && go test -vet=off -c -o "$TMP/bin/$name.test" "./test/integration/$PACKAGE")
