@@ -139,6 +139,10 @@ libraries-update: ## update test/libraries from go.mod
 	cp go.sum $(NEXT:.mod=.sum)
 	go mod tidy -modfile=$(NEXT)
 
+.PHONY: follow
+follow: ## list what VERSION=1.38.0 of Kubernetes changes since the served release, and our files that each change affects (Markdown)
+	@cd tools && go run ./follow -root .. $(VERSION)
+
 # AGAIN is go test with one retry of the failed tests that tools/again/foreign.txt lists: they run programs of other
 # projects. A second retry of one name fails, as long as the record names it.
 AGAIN := $(CURDIR)/bin/again -record $(CURDIR)/bin/flaky.txt
