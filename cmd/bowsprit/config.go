@@ -21,8 +21,6 @@ func configCommand() *cobra.Command {
 		Short: "Print or check the settings of a server",
 		Long: `Print or check the settings that "bowsprit serve" would use. They come from flags, from environment variables
 (` + variableOf("secure-port") + ` for --secure-port) and from the file that --config or ` + variableOf(configFlag) + ` names, in this order.`,
-		Args: arguments.None,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(configPrintCommand(), configCheckCommand())
 	return cmd

@@ -19,9 +19,7 @@ func doctorCommand() *cobra.Command {
 		Short: "Find problems of a server and its machine, and their fixes",
 		Long: `Check everything that a server with these settings depends on: the settings themselves, the data directory and its disk,
 the database, certificates and their expiry, the clock, the port, the members of an external etcd, and system limits. If
-the server with this data directory is running, check its health too. The command changes nothing.
-
-The exit code is 0 if there are no problems (warnings do not count), and 1 if there are.`,
+the server with this data directory is running, check its health too. The command changes nothing.`,
 		Example: `  bowsprit doctor
   bowsprit doctor --config /etc/bowsprit/bowsprit.yaml
   bowsprit doctor --etcd-servers https://10.0.0.1:2379 -o json`,

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 )
 
 // asCommand makes the test binary behave as the command: the code under test without a second build.
@@ -37,7 +39,8 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestErrors checks that a user's mistakes end with code 1 and one line that names the mistake and its repair.
+// TestErrors checks that a user's mistakes end with the documented code and one line that names the mistake and its
+// repair.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -77,130 +80,144 @@ func TestErrors(t *testing.T) {
 		name string
 		args []string
 		want []string // parts of the line, in order
+		code exit.Code
 	}{
 		{"unknown command", []string{"frob"},
-			[]string{`unknown command "frob" for "bowsprit"`, "there are ", "serve", "snapshot", "bowsprit --help"}},
-		{"nearly a command", []string{"serv"}, []string{`unknown command "serv"`, "did you mean serve?"}},
-		{"another word for a command", []string{"start"}, []string{`unknown command "start"`, "did you mean serve?"}},
+			[]string{`unknown command "frob" for "bowsprit"`, "there are ", "serve", "snapshot", "bowsprit --help"},
+			exit.Misuse},
+		{"nearly a command", []string{"serv"}, []string{`unknown command "serv"`, "did you mean serve?"}, exit.Misuse},
+		{"another word for a command", []string{"start"}, []string{`unknown command "start"`, "did you mean serve?"},
+			exit.Misuse},
 		{"unknown command of snapshot", []string{"snapshot", "frob"},
-			[]string{`unknown command "frob" for "bowsprit snapshot"`, "there are restore, save"}},
+			[]string{`unknown command "frob" for "bowsprit snapshot"`, "there are restore, save"}, exit.Misuse},
 		{"nearly a command of snapshot", []string{"snapshot", "svae"},
-			[]string{`unknown command "svae"`, "did you mean save?"}},
+			[]string{`unknown command "svae"`, "did you mean save?"}, exit.Misuse},
 		{"ephemeral with a directory", serve("--data-dir=" + missing),
-			[]string{"--ephemeral and --data-dir", "set one of them"}},
+			[]string{"--ephemeral and --data-dir", "set one of them"}, exit.Misuse},
 		{"data of a later version", []string{"serve", "--secure-port=0", "--data-dir=" + newer},
 			[]string{"the data is of a newer format", newer + " was written by bowsprit v9.8.7 in format 99",
-				"start that version or a later one"}},
+				"start that version or a later one"}, exit.Failure},
 		{"kubeconfig of no server", []string{"kubeconfig", "--data-dir=" + missing},
-			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve", "--data-dir"}},
+			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve", "--data-dir"}, exit.Failure},
 		{"context that is not merged", []string{"kubeconfig", "--use-context"},
-			[]string{"--use-context needs --merge"}},
+			[]string{"--use-context needs --merge"}, exit.Misuse},
 		{"kubeconfig of a user of no server", []string{"kubeconfig", "--user=alice", "--data-dir=" + missing},
-			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve", "--data-dir"}},
+			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve", "--data-dir"}, exit.Failure},
 		{"kubeconfig of a user without an authority", []string{"kubeconfig", "--user=alice", "--data-dir=" + bare},
-			[]string{"there is no certificate authority in " + bare + "/pki", "bowsprit serve", "--data-dir"}},
-		{"user without a name", []string{"kubeconfig", "--user="}, []string{"--user: the name is empty"}},
+			[]string{"there is no certificate authority in " + bare + "/pki", "bowsprit serve", "--data-dir"},
+			exit.Failure},
+		{"user without a name", []string{"kubeconfig", "--user="}, []string{"--user: the name is empty"}, exit.Misuse},
 		{"groups of no user", []string{"kubeconfig", "--group=dev"},
-			[]string{"--group, --duration and --server need --user"}},
+			[]string{"--group, --duration and --server need --user"}, exit.Misuse},
 		{"group without a name", []string{"kubeconfig", "--user=alice", "--group=dev,"},
-			[]string{"--group: the name is empty"}},
+			[]string{"--group: the name is empty"}, exit.Misuse},
 		{"certificate for no time", []string{"kubeconfig", "--user=alice", "--duration=0"},
-			[]string{"--duration 0s: must be positive, such as 24h"}},
+			[]string{"--duration 0s: must be positive, such as 24h"}, exit.Misuse},
 		{"duration of a certificate that is none", []string{"kubeconfig", "--user=alice", "--duration=1d"},
-			[]string{`--duration "1d" is not a value of type duration`}},
+			[]string{`--duration "1d" is not a value of type duration`}, exit.Misuse},
 		{"server that is no URL", []string{"kubeconfig", "--user=alice", "--server=api.example.com"},
-			[]string{`--server "api.example.com" is not the URL of a server, such as https://`}},
+			[]string{`--server "api.example.com" is not the URL of a server, such as https://`}, exit.Misuse},
 		{"kubectl for no server", []string{"kubectl", "--data-dir", missing, "get", "ns"},
-			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve --data-dir=" + missing}},
+			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve --data-dir=" + missing},
+			exit.Failure},
 		{"kubectl without a directory", []string{"kubectl", "--data-dir"},
-			[]string{"flag needs an argument: --data-dir"}},
+			[]string{"flag needs an argument: --data-dir"}, exit.Failure},
 		{"proxy for no server", []string{"proxy", "--data-dir=" + missing},
-			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve", "--data-dir"}},
+			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve", "--data-dir"}, exit.Failure},
 		{"kubeconfig that is none", serve("--write-kubeconfig=" + file),
 			[]string{"kubeconfig: " + file + " is not a kubeconfig and stays unchanged",
-				"choose another file with --write-kubeconfig"}},
+				"choose another file with --write-kubeconfig"}, exit.Failure},
 		{"snapshot over a file", []string{"snapshot", "save", file, "--data-dir=" + missing},
-			[]string{"nothing was saved: " + file + " exists", "--force"}},
+			[]string{"nothing was saved: " + file + " exists", "--force"}, exit.Failure},
 		{"argument", []string{"serve", "now"},
-			[]string{`"bowsprit serve" takes no arguments`, `"now"`, "bowsprit serve --help"}},
-		{"argument of version", []string{"version", "now"}, []string{`"bowsprit version" takes no arguments`}},
-		{"unknown flag", serve("--nope"), []string{"unknown flag: --nope", "bowsprit serve --help"}},
-		{"flag without value", []string{"serve", "--data-dir"}, []string{"--data-dir", "bowsprit serve --help"}},
+			[]string{`"bowsprit serve" takes no arguments`, `"now"`, "bowsprit serve --help"}, exit.Misuse},
+		{"argument of version", []string{"version", "now"}, []string{`"bowsprit version" takes no arguments`},
+			exit.Misuse},
+		{"unknown flag", serve("--nope"), []string{"unknown flag: --nope", "bowsprit serve --help"}, exit.Misuse},
+		{"flag without value", []string{"serve", "--data-dir"}, []string{"--data-dir", "bowsprit serve --help"},
+			exit.Misuse},
 		{"port that is no number", serve("--secure-port=abc"),
-			[]string{`--secure-port "abc" is not a value of type int`, "bowsprit serve --help"}},
+			[]string{`--secure-port "abc" is not a value of type int`, "bowsprit serve --help"}, exit.Misuse},
 		{"duration that is none", serve("--shutdown-timeout=soon"),
-			[]string{`--shutdown-timeout "soon" is not a value of type duration`}},
+			[]string{`--shutdown-timeout "soon" is not a value of type duration`}, exit.Misuse},
 		{"gate that is unknown", serve("--feature-gates=Nope=true"),
 			[]string{`--feature-gates "Nope=true": unrecognized feature gate: Nope`, "CBORServingAndStorage",
-				"bowsprit serve --help"}},
+				"bowsprit serve --help"}, exit.Misuse},
 		{"negative limit", serve("--max-requests-inflight=-1"),
-			[]string{`--max-requests-inflight "-1": must not be negative; its help describes 0`}},
+			[]string{`--max-requests-inflight "-1": must not be negative; its help describes 0`}, exit.Misuse},
 		{"audit log without its words", serve("--audit-log-path=-", "--audit-log-mode=", "--audit-log-format=",
 			"--audit-log-version="), []string{`invalid audit log mode "", allowed`,
-			"invalid group version, allowed", `invalid audit log format "", allowed`}},
+			"invalid group version, allowed", `invalid audit log format "", allowed`}, exit.Failure},
 		{"audit log of batches of none", serve("--audit-log-path=-", "--audit-log-mode=batch",
 			"--audit-log-batch-max-size=0", "--audit-log-truncate-max-event-size=0"),
-			[]string{"invalid audit batch log max batch size", "invalid audit truncate log max event size"}},
+			[]string{"invalid audit batch log max batch size", "invalid audit truncate log max event size"},
+			exit.Failure},
 		{"audit log that holds none", serve("--audit-log-path=-", "--audit-log-mode=batch",
 			"--audit-log-batch-buffer-size=0", "--audit-log-truncate-max-batch-size=0"),
-			[]string{"invalid audit batch log buffer size", "invalid audit truncate log max batch size"}},
+			[]string{"invalid audit batch log buffer size", "invalid audit truncate log max batch size"}, exit.Failure},
 		{"audit webhook that posts nothing", serve("--audit-webhook-config-file=x", "--audit-webhook-batch-throttle-qps=0"),
-			[]string{"invalid audit batch webhook throttle QPS"}},
+			[]string{"invalid audit batch webhook throttle QPS"}, exit.Failure},
 		{"negative life", serve("--event-ttl=-1s"),
-			[]string{`--event-ttl "-1s": must not be negative; its help describes 0`}},
+			[]string{`--event-ttl "-1s": must not be negative; its help describes 0`}, exit.Misuse},
 		{"negative time", serve("--min-request-timeout=-3", "--request-timeout=-1s"),
-			[]string{"--request-timeout -1s is negative", "; ", "--min-request-timeout -3 is negative"}},
+			[]string{"--request-timeout -1s is negative", "; ", "--min-request-timeout -3 is negative"}, exit.Failure},
 		{"origin that is too wide", serve("--cors-allowed-origins=example.com"),
-			[]string{`--cors-allowed-origins "example.com" matches parts of other hosts' names`, "begin with ^ or //"}},
+			[]string{`--cors-allowed-origins "example.com" matches parts of other hosts' names`, "begin with ^ or //"},
+			exit.Failure},
 		{"origin that is no expression", serve("--cors-allowed-origins=//(:"),
-			[]string{`--cors-allowed-origins "//(:" is not a regular expression`}},
+			[]string{`--cors-allowed-origins "//(:" is not a regular expression`}, exit.Failure},
 		{"version of TLS", serve("--tls-min-version=1.3"),
-			[]string{`--tls-min-version "1.3" is not a version`, "VersionTLS13"}},
-		{"suite of TLS", serve("--tls-cipher-suites=RC4"), []string{`--tls-cipher-suites: "RC4" is unknown`}},
+			[]string{`--tls-min-version "1.3" is not a version`, "VersionTLS13"}, exit.Failure},
+		{"suite of TLS", serve("--tls-cipher-suites=RC4"), []string{`--tls-cipher-suites: "RC4" is unknown`},
+			exit.Failure},
 		{"suites without one for HTTP/2", serve("--tls-cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA"),
-			[]string{"HTTP/2 needs TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "add one"}},
+			[]string{"HTTP/2 needs TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "add one"}, exit.Failure},
 		{"port out of range", serve("--secure-port=70000"),
-			[]string{"--secure-port 70000 is not a port", "use 1 to 65535"}},
+			[]string{"--secure-port 70000 is not a port", "use 1 to 65535"}, exit.Failure},
 		{"two mistakes", serve("--secure-port=70000", "--bind-address=localhost"),
-			[]string{"--secure-port 70000", "; ", "--bind-address"}},
-		{"unknown group", serve("--runtime-config=foo/v1"), []string{"--runtime-config: unknown api groups foo/v1"}},
-		{"log format", serve("--log-format=xml"), []string{`--log-format "xml" is unknown`, "use text or json"}},
+			[]string{"--secure-port 70000", "; ", "--bind-address"}, exit.Failure},
+		{"unknown group", serve("--runtime-config=foo/v1"), []string{"--runtime-config: unknown api groups foo/v1"},
+			exit.Failure},
+		{"log format", serve("--log-format=xml"), []string{`--log-format "xml" is unknown`, "use text or json"},
+			exit.Failure},
 		{"busy port", []string{"serve", "--ephemeral", "--secure-port=" + busyPort},
 			[]string{"127.0.0.1:" + busyPort +
-				" is in use by another process: stop it, or choose another port with --secure-port (0 takes a free one)"}},
+				" is in use by another process: stop it, or choose another port with --secure-port (0 takes a free one)"},
+			exit.Failure},
 		{"address of another machine", serve("--bind-address=192.0.2.1"),
-			[]string{"cannot listen on 192.0.2.1:0", "check --bind-address"}},
+			[]string{"cannot listen on 192.0.2.1:0", "check --bind-address"}, exit.Failure},
 		{"data directory is a file", []string{"serve", "--secure-port=0", "--data-dir=" + file},
-			[]string{"data directory " + file, "not a directory", "--data-dir"}},
+			[]string{"data directory " + file, "not a directory", "--data-dir"}, exit.Failure},
 		{"data directory below a file", []string{"serve", "--secure-port=0", "--data-dir=" + file + "/sub"},
-			[]string{"not a directory", "--data-dir"}},
+			[]string{"not a directory", "--data-dir"}, exit.Failure},
 		{"group of two lines", []string{"kubeconfig", "--user=a", "--group=g\nsystem:masters"},
-			[]string{`"--group=g\nsystem:masters" contains a control character`}},
-		{"user with an escape sequence", []string{"user", "create", "a\x1b[2J"}, []string{`"a\x1b[2J" contains a control`}},
+			[]string{`"--group=g\nsystem:masters" contains a control character`}, exit.Misuse},
+		{"user with an escape sequence", []string{"user", "create", "a\x1b[2J"}, []string{`"a\x1b[2J" contains a control`},
+			exit.Misuse},
 		{"damaged data directory", []string{"serve", "--secure-port=0", "--data-dir=" + damaged},
-			[]string{"data directory " + damaged, "damaged", "restore it from a backup"}},
+			[]string{"data directory " + damaged, "damaged", "restore it from a backup"}, exit.Failure},
 		{"kubeconfig below a file", serve("--write-kubeconfig=" + file + "/kubeconfig"),
-			[]string{"kubeconfig", "choose another file with --write-kubeconfig"}},
-		{"etcd is no URL", serve("--etcd-servers=foo"), []string{`--etcd-servers: "foo" is not a URL`}},
+			[]string{"kubeconfig", "choose another file with --write-kubeconfig"}, exit.Failure},
+		{"etcd is no URL", serve("--etcd-servers=foo"), []string{`--etcd-servers: "foo" is not a URL`}, exit.Failure},
 		{"etcd's authority is missing", serve("--etcd-servers=https://127.0.0.1:1", "--etcd-cafile="+missing),
-			[]string{missing, "check --etcd-cafile"}},
+			[]string{missing, "check --etcd-cafile"}, exit.Failure},
 		{"token file is missing", serve("--token-auth-file=" + missing),
-			[]string{"token file", missing, "--token-auth-file"}},
+			[]string{"token file", missing, "--token-auth-file"}, exit.Failure},
 		{"token file is none", serve("--token-auth-file=" + file),
-			[]string{"token file " + file + ": line 1", "--token-auth-file"}},
+			[]string{"token file " + file + ": line 1", "--token-auth-file"}, exit.Failure},
 		{"client authorities are missing", serve("--client-ca-file=" + missing),
-			[]string{"client authorities", missing, "the flag that names it"}},
+			[]string{"client authorities", missing, "the flag that names it"}, exit.Failure},
 		{"client authorities are none", serve("--client-ca-file=" + file),
-			[]string{file + " holds no PEM certificate", "the flag that names it"}},
+			[]string{file + " holds no PEM certificate", "the flag that names it"}, exit.Failure},
 		{"serving certificate without key", serve("--tls-cert-file=" + file),
-			[]string{"--tls-cert-file and --tls-private-key-file go together"}},
+			[]string{"--tls-cert-file and --tls-private-key-file go together"}, exit.Failure},
 		{"serving certificate is none", serve("--tls-cert-file="+file, "--tls-private-key-file="+file),
-			[]string{"serving certificate " + file, "the flag that names it"}},
+			[]string{"serving certificate " + file, "the flag that names it"}, exit.Failure},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			fails(t, test.want, test.args...)
+			fails(t, test.code, test.want, test.args...)
 		})
 	}
 	t.Run("etcd does not answer", func(t *testing.T) {
@@ -208,21 +225,21 @@ func TestErrors(t *testing.T) {
 			t.Skip("the server waits ten seconds for etcd")
 		}
 		t.Parallel()
-		fails(t, []string{"etcd at http://127.0.0.1:1 does not answer", "check --etcd-servers"},
+		fails(t, exit.Failure, []string{"etcd at http://127.0.0.1:1 does not answer", "check --etcd-servers"},
 			serve("--etcd-servers=http://127.0.0.1:1")...)
 	})
 }
 
-// fails runs the command, which must end with code 1, print nothing, and end its log with a line that has all parts.
-func fails(t *testing.T, parts []string, args ...string) {
+// fails runs the command, which must end with code, print nothing, and end its log with a line that has all parts.
+func fails(t *testing.T, code exit.Code, parts []string, args ...string) {
 	t.Helper()
 	cmd := command(t, args...)
 	var out, log strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &log
 	err := cmd.Run()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Errorf("ended with %v, want code 1", err)
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != int(code) {
+		t.Errorf("ended with %v, want code %d", err, code)
 	}
 	if out.Len() > 0 {
 		t.Errorf("printed %q", out.String())
@@ -254,7 +271,8 @@ func TestOneProcessPerDirectory(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
 		stop := start(t, "serve", "--secure-port=0", "--data-dir="+dir)
-		fails(t, []string{"data directory " + dir, "in use by another process", "choose another --data-dir"}, "serve",
+		fails(t, exit.Failure,
+			[]string{"data directory " + dir, "in use by another process", "choose another --data-dir"}, "serve",
 			"--secure-port=0", "--data-dir="+dir)
 		stop()
 	}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/bowsprit/bowsprit"
-	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/scaffold"
 )
 
@@ -22,8 +22,6 @@ func extensionCommand() *cobra.Command {
 		Short: "Begin and install extension API servers",
 		Long: `Begin the project of an extension API server, and install extension API servers in a cluster. They are written with
 the Go package github.com/bowsprit/bowsprit/extension, or with k8s.io/apiserver.`,
-		Args: arguments.None,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(scaffold.Command(bowsprit.Version().Bowsprit), extensionInstallCommand())
 	return cmd
@@ -69,7 +67,7 @@ month.`,
 				in.Namespace = in.Name
 			}
 			if err := in.check(); err != nil {
-				return err
+				return exit.Usage(err)
 			}
 			to := output{cmd.OutOrStdout(), cmd.ErrOrStderr()}
 			if dryRun {

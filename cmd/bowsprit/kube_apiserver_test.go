@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 )
 
 // TestPluginsOffByDefault checks that a plugin that kube-apiserver has off is off unless a flag names it.
@@ -142,7 +143,7 @@ func TestKubeAPIServerErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			fails(t, test.want, append([]string{"kube-apiserver"}, test.args...)...)
+			fails(t, exit.Failure, test.want, append([]string{"kube-apiserver"}, test.args...)...)
 		})
 	}
 }
@@ -222,8 +223,8 @@ func TestAssetsRefuses(t *testing.T) {
 	if err := os.WriteFile(file, []byte("another etcd"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	fails(t, []string{file + " exists and is not a link"}, "envtest", dir)
-	fails(t, []string{"takes one directory, but got 0 arguments"}, "envtest")
+	fails(t, exit.Failure, []string{file + " exists and is not a link"}, "envtest", dir)
+	fails(t, exit.Misuse, []string{"takes one directory, but got 0 arguments"}, "envtest")
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
@@ -44,7 +45,7 @@ user has the permissions that bindings grant to the name and the groups; without
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("user") && flags.person.user == "" {
-				return errors.New("--user: the name is empty")
+				return exit.Usage(errors.New("--user: the name is empty"))
 			}
 			return showKubeconfig(cmd.OutOrStdout(), cmd.ErrOrStderr(), flags)
 		},
@@ -65,10 +66,10 @@ user has the permissions that bindings grant to the name and the groups; without
 
 func showKubeconfig(out, notes io.Writer, flags kubeconfigFlags) error {
 	if flags.use && !flags.merge {
-		return errors.New("--use-context needs --merge: add it")
+		return exit.Usage(errors.New("--use-context needs --merge: add it"))
 	}
 	if err := flags.person.validate(); err != nil {
-		return err
+		return exit.Usage(err)
 	}
 	file, err := connect.KubeconfigOf(flags.dataDir)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/content"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/definition"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/demo"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/explain"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/inspect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/manual"
@@ -46,14 +47,14 @@ func main() {
 	if name != "" {
 		root.SetArgs(append([]string{name}, args...))
 	}
-	err := arguments.Printable(os.Args[1:])
+	cmd, err := root, arguments.Printable(os.Args[1:])
 	if err == nil {
-		err = root.Execute()
+		cmd, err = root.ExecuteC()
 	}
-	if err != nil {
+	if err != nil && !exit.Silent(err) {
 		fmt.Fprintln(root.ErrOrStderr(), "bowsprit: "+oneLine(err))
-		os.Exit(1)
 	}
+	os.Exit(int(outcomes[pathBelow(root, cmd)].code(err)))
 }
 
 // invoked returns the subcommand from the program's own name, if a link with a name of assets started it (linked
@@ -78,8 +79,6 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 		Example: `  bowsprit serve                               # start, data below the XDG data home
   bowsprit kubectl get namespaces              # the built-in kubectl, against that server
   bowsprit serve --ephemeral --secure-port=0   # a temporary server, on a free port`,
-		Args:          arguments.None,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -95,14 +94,31 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 		envtestCommand(), kubeAPIServerCommand(), etcdCommand(), konnectivityServerCommand(),
 		konnectivityAgentCommand(), extensionCommand(), manual.Command(), versionCommand())
 	explainServers(root)
+	explainOutcomes(root)
+	completeHelp(root)
+	arguments.Complete(root)
 	return root
+}
+
+// completeHelp adds cobra's commands help and completion. "help" refuses unknown commands.
+func completeHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Args = arguments.Command
+		}
+	}
 }
 
 // oneLine returns the text of err on one line. errors.Join separates its errors with line breaks.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// flagError replaces pflag's wording about Go with words for users.
-func flagError(cmd *cobra.Command, err error) error {
+// flagError returns the error of a wrong flag.
+func flagError(cmd *cobra.Command, err error) error { return exit.Usage(flagText(cmd, err)) }
+
+// flagText replaces pflag's wording about Go with words for users.
+func flagText(cmd *cobra.Command, err error) error {
 	help := cmd.CommandPath() + " --help"
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {

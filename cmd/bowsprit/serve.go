@@ -16,6 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/notify"
 	"github.com/bowsprit/bowsprit/internal/front/hostos"
 )
@@ -102,7 +103,7 @@ func (o *serveFlags) prepare(config *bowsprit.Config, given *pflag.FlagSet) erro
 	}
 	if config.Ephemeral {
 		if given.Changed("data-dir") {
-			return errors.New("--ephemeral and --data-dir are mutually exclusive: set one of them")
+			return exit.Usage(errors.New("--ephemeral and --data-dir are mutually exclusive: set one of them"))
 		}
 		config.DataDir = ""
 	}

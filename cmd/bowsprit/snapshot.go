@@ -23,8 +23,6 @@ func snapshotCommand() *cobra.Command {
 		Long: `Save all data of a server to a file, or create the data of a new server from such a file. The file is an etcd snapshot:
 etcdctl and etcdutl can read it, and this command restores their snapshots. It contains no certificates: "bowsprit backup"
 saves them too.`,
-		Args: arguments.None,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(saveCommand(), restoreCommand())
 	return cmd

@@ -27,8 +27,6 @@ func tokenCommand() *cobra.Command {
 the ConfigMap cluster-info) and requests its own certificate, which is issued if the token has the default group.
 
 A token has the form ID.SECRET. It is stored in the secret kube-system/bootstrap-token-ID, and deleted when it expires.`,
-		Args: arguments.None,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	server.Bind(cmd.PersistentFlags())
 	cmd.AddCommand(tokenCreateCommand(&server), tokenListCommand(&server), tokenDeleteCommand(&server),

@@ -52,9 +52,7 @@ serving requests. The command reads the file back and checks it before renaming 
 
 The file grants full control of the server: protect it like the data directory. It does not contain files that flags
 name, such as an encryption configuration. With --kubeconfig it contains no certificates either: they never leave the
-server's machine.
-
-The exit code is 0 if the file was written and checked, and 1 if not; an existing FILE is then unchanged.`,
+server's machine.`,
 		Example: `  bowsprit backup monday.tar                            # the server with the default data directory, running or not
   bowsprit backup monday.tar --data-dir /srv/bowsprit -o json
   bowsprit restore monday.tar --check                   # is the file good?`,

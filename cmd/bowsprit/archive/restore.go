@@ -34,9 +34,7 @@ func RestoreCommand() *cobra.Command {
 whole file first, refuses a directory that already holds a server's data or keys, and leaves nothing behind on failure.
 
 Resource versions continue from a higher number (--bump-revision), so that clients with resource versions from after the
-backup list again.
-
-The exit code is 0 if the directory was created, or with --check if the file is intact, and 1 if not.`,
+backup list again.`,
 		Example: `  bowsprit restore monday.tar --check
   bowsprit restore monday.tar --data-dir /srv/restored
   bowsprit serve --data-dir /srv/restored`,

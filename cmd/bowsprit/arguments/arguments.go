@@ -8,7 +8,37 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 )
+
+// Complete completes the arguments of a command and of all commands below it. Errors about arguments get the exit code
+// of a wrong command line. A command that only groups others prints its help, and refuses unknown commands, because
+// cobra accepts them.
+func Complete(cmd *cobra.Command) {
+	if cmd.HasSubCommands() && !cmd.Runnable() {
+		cmd.Args = None
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error { return exit.Usage(check(cmd, args)) }
+	}
+	for _, below := range cmd.Commands() {
+		Complete(below)
+	}
+}
+
+// Command requires the names of an existing command, as after "help".
+func Command(cmd *cobra.Command, args []string) error {
+	found, rest, err := cmd.Root().Find(args)
+	switch {
+	case err != nil:
+		return err
+	case len(rest) > 0 && !found.HasAvailableSubCommands():
+		return fmt.Errorf("%q has no commands, but got %q: see %q", found.CommandPath(), rest[0], help(found))
+	}
+	return None(found, rest)
+}
 
 // None refuses all arguments except flags. On a command with subcommands, an argument is the name of an unknown
 // command.
@@ -32,12 +62,22 @@ func One(noun string) cobra.PositionalArgs {
 	}
 }
 
+// Several requires at least one argument. Its name in errors is noun.
+func Several(noun string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return nil
+		}
+		return fmt.Errorf("%q takes at least one %s: see %q", cmd.CommandPath(), noun, help(cmd))
+	}
+}
+
 // Printable refuses control characters in arguments. A flag with a list drops everything after a line break. Elsewhere
 // a line break or an escape sequence changes the meaning of a file, a header or a terminal.
 func Printable(args []string) error {
 	for _, arg := range args {
 		if strings.ContainsFunc(arg, unicode.IsControl) {
-			return fmt.Errorf("%q contains a control character, such as a line break, which arguments and flags must not", arg)
+			return exit.Usage(fmt.Errorf("%q contains a control character, such as a line break, which arguments and flags must not", arg))
 		}
 	}
 	return nil

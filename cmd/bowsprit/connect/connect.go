@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 )
 
 // Flags are the flags that select a server.
@@ -92,7 +94,9 @@ func (s *Server) Clientset() (kubernetes.Interface, error) { return kubernetes.N
 
 // Check returns an error if the flags of a command line contradict each other or select no server. A flag with an empty
 // value comes from an unset variable of a script, which does not mean the local server.
-func Check(given *pflag.FlagSet) error {
+func Check(given *pflag.FlagSet) error { return exit.Usage(contradiction(given)) }
+
+func contradiction(given *pflag.FlagSet) error {
 	for _, name := range []string{"data-dir", "kubeconfig", "context"} {
 		if given.Changed(name) && given.Lookup(name).Value.String() == "" {
 			return fmt.Errorf("--%s is empty: give it a value, or leave it out to use the local server", name)

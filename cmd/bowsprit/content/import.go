@@ -52,7 +52,7 @@ func ImportCommand() *cobra.Command {
 namespaces, then definitions, then the rest, once the definitions are served. Objects that are not in the files stay
 unchanged; nothing is deleted.
 
-If a file cannot be applied, the command continues with the others, and the exit code is 1.`,
+If a file cannot be applied, the command continues with the others.`,
 		Example: `  bowsprit import ./state --dry-run
   bowsprit import ./state`,
 		Args: arguments.One("directory"),

@@ -33,7 +33,6 @@ func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crd",
 		Short: "Check CustomResourceDefinitions in files",
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(lintCommand())
 	return cmd
@@ -48,16 +47,11 @@ func lintCommand() *cobra.Command {
 non-structural schemas, invalid defaults, rules that do not compile or cost too much.
 
 The command reads all YAML and JSON files of a directory and skips other objects. It does not detect conflicts with
-other definitions of a server, such as names in use. The exit code is 1 if a server would refuse a definition.`,
+other definitions of a server, such as names in use.`,
 		Example: `  bowsprit crd lint config/crd/bases
   helm template ./chart | bowsprit crd lint -
   bowsprit crd lint crd.yaml -o json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("%q takes files: see %q", cmd.CommandPath(), cmd.CommandPath()+" --help")
-			}
-			return nil
-		},
+		Args: arguments.Several("file or directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := arguments.TextOrJSON(output); err != nil {
 				return err

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/content"
 )
@@ -31,18 +32,11 @@ func Command() *cobra.Command {
 		Use:   "demo",
 		Short: "Create an example on a server, and print commands to try",
 		Long: `Create an example on a server: the CronTab definition from Kubernetes' documentation, the namespace "demo" and three
-CronTabs in it. The command then prints further commands to try with them. Running it again changes nothing.
-
-The exit code is 0 if the whole example exists, and 1 if not.`,
+CronTabs in it. The command then prints further commands to try with them. Running it again changes nothing.`,
 		Example: `  bowsprit demo
   bowsprit demo --print > crontabs.yaml   # only print the manifests
   bowsprit demo --remove`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q takes no arguments, but got %q", cmd.CommandPath(), args[0])
-			}
-			return nil
-		},
+		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
 			if print {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/internal/feature/review/why"
 )
 
@@ -63,7 +64,7 @@ groups, and the server cannot look them up: give them with --as-group.`,
 	return cmd
 }
 
-var errWithoutUser = errors.New("--as-group needs --as: give both")
+var errWithoutUser = exit.Usage(errors.New("--as-group needs --as: give both"))
 
 // deniedRequest is the request to explain.
 type deniedRequest struct {
@@ -71,6 +72,7 @@ type deniedRequest struct {
 	groups   []string
 	resource *authorizationv1.ResourceAttributes
 	other    *authorizationv1.NonResourceAttributes
+	unknown  string // the name of a resource that the server does not have, or ""
 }
 
 func whyDenied(cmd *cobra.Command, flags *deniedFlags, args []string) error {
@@ -79,7 +81,7 @@ func whyDenied(cmd *cobra.Command, flags *deniedFlags, args []string) error {
 	case flags.output != "text" && flags.output != "json":
 		return fmt.Errorf("--output %q: use text or json", flags.output)
 	case flags.file != "" && len(args) > 0:
-		return errors.New("-f and words both describe the request: give one of them")
+		return exit.Usage(errors.New("-f and words both describe the request: give one of them"))
 	}
 	server, err := flags.server.Read(cmd)
 	if err != nil {
@@ -100,12 +102,23 @@ func whyDenied(cmd *cobra.Command, flags *deniedFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if flags.output == "json" {
+	if err := answer.show(out, flags.output, w); err != nil {
+		return err
+	}
+	if !answer.Allowed {
+		return exit.Answered()
+	}
+	return nil
+}
+
+// show prints an answer.
+func (a *answer) show(out io.Writer, form string, w *deniedRequest) error {
+	if form == "json" {
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
-		return encoder.Encode(answer)
+		return encoder.Encode(a)
 	}
-	_, err = io.WriteString(out, answer.text(w))
+	_, err := io.WriteString(out, a.text(w))
 	return err
 }
 
@@ -133,8 +146,8 @@ func (f *deniedFlags) parse(
 	case f.user == "" && len(f.groups) > 0:
 		return nil, errWithoutUser
 	case len(args) < 2 || len(args) > 3:
-		return nil, errors.New("no request given: name a verb and a resource, such as: get pods/log web, or pass the text " +
-			"of the refusal, or an object with -f")
+		return nil, exit.Usage(errors.New("no request given: name a verb and a resource, such as: get pods/log web, or pass " +
+			"the text of the refusal, or an object with -f"))
 	case strings.HasPrefix(args[1], "/"):
 		w.other = &authorizationv1.NonResourceAttributes{Verb: args[0], Path: args[1]}
 		return w, nil
@@ -143,7 +156,13 @@ func (f *deniedFlags) parse(
 	if err != nil {
 		return nil, err
 	}
-	resource, namespaced := findResource(client, args[1])
+	resource, namespaced, known, err := findResource(client, args[1])
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		w.unknown = args[1]
+	}
 	resource.Verb = args[0]
 	if namespaced && !f.wholeCluster {
 		resource.Namespace = namespace
@@ -157,6 +176,8 @@ func (f *deniedFlags) parse(
 
 // answer is the server's explanation of a request.
 type answer struct {
+	// Unknown is the name of the resource if the server does not have it.
+	Unknown     string           `json:"unknownResource,omitempty"`
 	Allowed     bool             `json:"allowed"`
 	Denied      bool             `json:"denied,omitempty"`
 	Reason      string           `json:"reason,omitempty"`
@@ -201,6 +222,7 @@ func explained(ctx context.Context, config *rest.Config, w *deniedRequest) (*ans
 	if err := json.Unmarshal(data, &review); err != nil {
 		return nil, err
 	}
+	review.Status.Unknown = w.unknown
 	return &review.Status, nil
 }
 

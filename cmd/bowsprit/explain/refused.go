@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/files"
 	"github.com/bowsprit/bowsprit/internal/admit"
 )
@@ -56,19 +57,33 @@ func whyRefused(
 	if err != nil {
 		return err
 	}
+	refused := false
 	for _, obj := range objects {
 		if obj.GetNamespace() == "" || flags.namespace != "" {
 			obj.SetNamespace(namespace)
 		}
-		text, err := t.run(ctx, obj)
+		v, err := t.run(ctx, obj)
 		if err != nil {
 			return err
 		}
-		if _, err := io.WriteString(s.out, text); err != nil {
+		refused = refused || v.Refused
+		if _, err := io.WriteString(s.out, v.Text); err != nil {
 			return err
 		}
 	}
+	if refused {
+		return exit.Answered()
+	}
 	return nil
+}
+
+// verdict is the outcome of one dry run.
+type verdict struct {
+	Object  string `json:"object"` // its kind, name and namespace
+	Refused bool   `json:"refused"`
+	// Plugin is the admission plugin that refuses the object, or "".
+	Plugin string `json:"plugin,omitempty"`
+	Text   string `json:"text"`
 }
 
 func readObjects(in io.Reader) (all []*unstructured.Unstructured, err error) {
@@ -153,10 +168,10 @@ func newTrial(config *rest.Config, flags *deniedFlags) (*trial, error) {
 }
 
 // run sends one object and returns the outcome. It returns an error if it could not send the object.
-func (t *trial) run(ctx context.Context, obj *unstructured.Unstructured) (string, error) {
+func (t *trial) run(ctx context.Context, obj *unstructured.Unstructured) (*verdict, error) {
 	resource, namespaced, err := t.resource(obj)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	var client dynamic.ResourceInterface = t.as.Resource(resource)
 	name := fmt.Sprintf("%s %s", obj.GetKind(), obj.GetName())
@@ -173,21 +188,23 @@ func (t *trial) run(ctx context.Context, obj *unstructured.Unstructured) (string
 	}
 	plugin := t.warnings.take()
 	if err == nil {
-		return name + " is not refused.\n", nil
+		return &verdict{Object: name, Text: name + " is not refused.\n"}, nil
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return "", err
+		return nil, err
 	}
 	if w := parseRefusal(err.Error()); w != nil && plugin == "" {
 		w.groups = t.flags.groups
 		answer, err := explained(ctx, t.config, w)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		return answer.text(w), nil
+		return &verdict{Object: name, Refused: true, Text: answer.text(w)}, nil
 	}
-	return name + t.found(ctx, plugin, err, obj.GetNamespace()), nil
+	return &verdict{
+		Object: name, Refused: true, Plugin: plugin, Text: name + t.found(ctx, plugin, err, obj.GetNamespace()),
+	}, nil
 }
 
 func (t *trial) resource(obj *unstructured.Unstructured) (r schema.GroupVersionResource, namespaced bool, err error) {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 )
 
 // StuckCommand returns "bowsprit why-stuck".
@@ -92,7 +93,10 @@ func (s *search) run(ctx context.Context, word, name string, out io.Writer) erro
 	obj, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err := fmt.Fprintf(out, "%s %s does not exist (any more).\n", resource.Resource, name)
-		return err
+		if err != nil {
+			return err
+		}
+		return exit.Answered()
 	}
 	if err != nil {
 		return err
@@ -105,13 +109,16 @@ func (s *search) run(ctx context.Context, word, name string, out io.Writer) erro
 
 // find returns the resource that a word names, in a version that supports list.
 func (s *search) find(word string) (r schema.GroupVersionResource, namespaced bool, err error) {
-	a, namespaced := findResource(s.discovery, word)
+	a, namespaced, _, err := findResource(s.discovery, word)
+	if err != nil {
+		return r, false, err
+	}
 	for _, one := range s.all() {
 		if one.Resource == a.Resource && one.Group == a.Group {
 			return one.GroupVersionResource, namespaced, nil
 		}
 	}
-	return r, false, fmt.Errorf("the server has no resource %q", word)
+	return r, false, fmt.Errorf("the server has no resource %q: \"bowsprit kubectl api-resources\" lists all", word)
 }
 
 // all returns the resources of the server. It omits the groups that do not respond.

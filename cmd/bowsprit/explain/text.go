@@ -18,6 +18,10 @@ func (a *answer) text(w *deniedRequest) string {
 	if name == "" {
 		name = "you"
 	}
+	if a.Unknown != "" {
+		fmt.Fprintf(&b, "The server has no resource %q, so every request for it gets 404: \"bowsprit kubectl api-resources\" "+
+			"lists all.\n", a.Unknown)
+	}
 	if a.Error != "" {
 		fmt.Fprintf(&b, "The server could not evaluate every rule: %s\n", a.Error)
 	}

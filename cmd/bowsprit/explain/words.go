@@ -51,14 +51,19 @@ func unquote(text string) string {
 }
 
 // findResource returns the resource that a word names: pods, po, pod, deployments.apps, deployments.v1.apps, each
-// perhaps with a subresource. It keeps names unknown to the server, as authorizers do.
+// perhaps with a subresource. For a name that the server does not have, known is false, and the attributes have
+// that name: a rule may name a resource before its definition exists. An error means that the server answers no
+// discovery request.
 func findResource(client discovery.DiscoveryInterface, word string) (
-	a *authorizationv1.ResourceAttributes, namespaced bool,
+	a *authorizationv1.ResourceAttributes, namespaced, known bool, err error,
 ) {
 	word, sub, _ := strings.Cut(word, "/")
 	name, group, _ := strings.Cut(word, ".")
 	a = &authorizationv1.ResourceAttributes{Resource: name, Group: group, Subresource: sub}
-	_, lists, _ := client.ServerGroupsAndResources() // the lists that it has, if some groups are not available
+	_, lists, err := client.ServerGroupsAndResources()
+	if err != nil && len(lists) == 0 { // else some groups are not available
+		return nil, false, false, err
+	}
 	for _, l := range lists {
 		of, version := groupOf(l.GroupVersion)
 		for i := range l.APIResources {
@@ -68,10 +73,10 @@ func findResource(client discovery.DiscoveryInterface, word string) (
 				continue
 			}
 			a.Resource, a.Group = r.Name, of
-			return a, r.Namespaced
+			return a, r.Namespaced, true, nil
 		}
 	}
-	return a, true
+	return a, true, false, nil
 }
 
 func groupOf(groupVersion string) (group, version string) {

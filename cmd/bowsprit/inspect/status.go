@@ -63,9 +63,7 @@ func Command() *cobra.Command {
 		Use:   "status",
 		Short: "Show a server: version, readiness, certificates, storage, objects, requests",
 		Long: `Show the state of a server: version, readiness and failing checks, expiry of certificates, uptime, stored data, and
-requests per second, counted over one second. The figures require permission to get /metrics.
-
-The exit code is 0 if the server is ready, and 1 if it is not or cannot be reached.`,
+requests per second, counted over one second. The figures require permission to get /metrics.`,
 		Example: `  bowsprit status
   bowsprit status --kubeconfig prod.conf -o json`,
 		Args: arguments.None,

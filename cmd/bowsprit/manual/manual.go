@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/files"
 )
 
@@ -19,7 +20,7 @@ func Command() *cobra.Command {
 		Short:   "Write manual pages, completion scripts and the reference of all commands",
 		Example: "  bowsprit manual /tmp/manual",
 		Hidden:  true,
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments.One("directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return Write(cmd.Root(), args[0])
 		},

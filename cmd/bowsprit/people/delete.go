@@ -22,9 +22,7 @@ func deleteCommand() *cobra.Command {
 		Use:   "delete NAME",
 		Short: "Remove a user from all bindings",
 		Long: `Remove a user from all bindings, and delete bindings without other subjects. Certificates cannot be revoked: until the
-user's certificate expires, the user keeps the permissions of its groups. The command prints a reminder.
-
-The exit code is 0 if no binding names the user any more, and 1 if a binding could not be changed, or none named the user.`,
+user's certificate expires, the user keeps the permissions of its groups. The command prints a reminder.`,
 		Example: `  bowsprit user delete alice`,
 		Args:    arguments.One("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
@@ -32,8 +33,6 @@ func Command(kubeconfig Kubeconfig) *cobra.Command {
 		Short: "Create, list and delete users: their kubeconfigs and their roles",
 		Long: `Create users with their kubeconfigs and roles, list them, and delete them. The API has no objects for users: a user is a
 name in a client certificate and in role bindings.`,
-		Args: arguments.None,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(createCommand(kubeconfig), listCommand(), deleteCommand())
 	return cmd
@@ -52,9 +51,7 @@ func createCommand(kubeconfig Kubeconfig) *cobra.Command {
 		Short: "Print a kubeconfig for a user, and bind a role to the name",
 		Long: `Print a kubeconfig for a user, with a new certificate from the server on this machine. With --role, bind that ClusterRole
 (view, edit, admin, cluster-admin or one of your own) to the user, in one namespace or in all. Running the command again
-creates another certificate and keeps the binding.
-
-The exit code is 0 if the kubeconfig was printed, and 1 if not.`,
+creates another certificate and keeps the binding.`,
 		Example: `  bowsprit user create alice --role edit --namespace shop > alice.conf
   bowsprit user create bob --group operations --role view --duration 168h > bob.conf`,
 		Args: arguments.One("name"),
@@ -75,16 +72,8 @@ The exit code is 0 if the kubeconfig was printed, and 1 if not.`,
 }
 
 func create(cmd *cobra.Command, flags createFlags, kubeconfig Kubeconfig) error {
-	switch {
-	case flags.person.User == "":
-		return errors.New("the user's name is empty")
-	case pki.CheckName(flags.person.User) != nil: // before the binding is made
-		return pki.CheckName(flags.person.User)
-	case strings.HasPrefix(flags.person.User, "system:"):
-		return fmt.Errorf("%s: names that begin with system: are reserved: create such a kubeconfig with "+
-			"\"bowsprit kubeconfig --user\"", flags.person.User)
-	case flags.namespace != "" && flags.role == "":
-		return errors.New("--namespace needs --role: name the role")
+	if err := flags.check(); err != nil {
+		return exit.Usage(err)
 	}
 	// The certificate belongs to the server, too: without --role the choice counts as much.
 	to, err := connect.OfDir(flags.dataDir, cmd.Flags()).Write(cmd, connect.CarriesData)
@@ -106,6 +95,22 @@ func create(cmd *cobra.Command, flags createFlags, kubeconfig Kubeconfig) error 
 		fmt.Fprintln(cmd.ErrOrStderr(), result)
 	}
 	return kubeconfig(cmd.OutOrStdout(), cmd.ErrOrStderr(), to.DataDir, flags.person)
+}
+
+// check refuses wrong arguments before the binding is made.
+func (f *createFlags) check() error {
+	switch {
+	case f.person.User == "":
+		return errors.New("the user's name is empty")
+	case pki.CheckName(f.person.User) != nil:
+		return pki.CheckName(f.person.User)
+	case strings.HasPrefix(f.person.User, "system:"):
+		return fmt.Errorf("%s: names that begin with system: are reserved: create such a kubeconfig with "+
+			"\"bowsprit kubeconfig --user\"", f.person.User)
+	case f.namespace != "" && f.role == "":
+		return errors.New("--namespace needs --role: name the role")
+	}
+	return nil
 }
 
 // bindingName returns the name of the binding that "user create" makes.

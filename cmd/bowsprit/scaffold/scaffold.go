@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 )
 
 //go:embed project
@@ -55,7 +57,7 @@ complete API server in the same process, manifests, and a README with the next s
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v.Name = args[0]
 			if err := v.complete(version); err != nil {
-				return err
+				return exit.Usage(err)
 			}
 			if dir == "" {
 				dir = v.Name

@@ -38,8 +38,8 @@ var sections = []struct {
 		"tutorials/replicas", "tutorials/backup", "tutorials/move", "tutorials/test-an-operator"}},
 	{"Tasks", []string{"operations", "backup", "encryption", "security", "sensitive-fields", "workloads", "controllers",
 		"nodes", "schedulers", "kubelet", "aggregation", "extension", "ways-in", "konnectivity"}},
-	{"Reference", []string{"commands", "metrics", "errors", "go/bowsprit", "go/testserver", "go/extension",
-		"differences", "conformance", "performance", "following-kubernetes"}},
+	{"Reference", []string{"commands", "command-errors", "metrics", "errors", "go/bowsprit", "go/testserver",
+		"go/extension", "differences", "conformance", "performance", "following-kubernetes"}},
 	{"How it works", []string{"tour", "request", "concurrency", "schema", "house", "releasing"}},
 }
 

@@ -44,17 +44,10 @@ func Command(context string) *cobra.Command {
 		Use:   "uninstall",
 		Short: "List the Bowsprit files on this machine, and the commands to remove them",
 		Long: `List the Bowsprit files on this machine: data, the program, its context in kubectl's file, the service, each with the
-command to remove it. This command removes nothing itself, because removed data cannot be recovered.
-
-The exit code is 0, even if there are none.`,
+command to remove it. This command removes nothing itself, because removed data cannot be recovered.`,
 		Example: `  bowsprit uninstall
   bowsprit uninstall --data-dir /srv/bowsprit -o json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q takes no arguments, but got %q", cmd.CommandPath(), args[0])
-			}
-			return nil
-		},
+		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := arguments.TextOrJSON(output); err != nil {
 				return err
