@@ -118,7 +118,6 @@ func (l *life) again(d time.Duration) {
 // end ends the containers of a pod that is being deleted: sidecars after the other containers, in reverse order.
 func (l *life) end() {
 	l.expire()
-	l.resets = l.resetCause() != nil
 	grace := time.Duration(0)
 	if s := l.pod.DeletionGracePeriodSeconds; s != nil {
 		grace = cluster.Seconds(*s)
@@ -143,6 +142,7 @@ func (l *life) end() {
 		l.exit(u, l.interrupted(u))
 	}
 	l.memory.stopping = true
+	l.resets = l.resetCause() != nil // shown, although nothing is restarted
 	if left > 0 {
 		l.unwait()
 		l.settle(true)

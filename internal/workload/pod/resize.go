@@ -148,8 +148,8 @@ func restartsFor(c *corev1.Container, was *corev1.ResourceRequirements) bool {
 
 // sum sets the resources of the whole pod: allocated ones and present ones.
 func (l *life) sum() {
-	if l.resized() {
-		return // the former sums hold until the resources are allocated
+	if l.status.Resources != nil {
+		return // apply clears them
 	}
 	l.status.Resources = l.totals()
 	l.status.AllocatedResources = l.status.Resources.Requests

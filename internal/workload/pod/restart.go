@@ -116,6 +116,9 @@ func (l *life) reset() {
 			l.recordEvent(u.spec, corev1.EventTypeNormal, "Killing", "killing")
 		}
 		u.State = l.idle()
+		if hidden, ok := l.memory.hidden[u.Name]; ok {
+			u.State = hidden
+		}
 		u.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
 			ExitCode: 137, Reason: resetReason, Message: resetMessage,
 		}

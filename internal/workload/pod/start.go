@@ -24,10 +24,11 @@ const configRetry = 10 * time.Second
 // memory is a kubelet's memory of a pod: facts that the pod's status does not hold. It is lost when the server ends, as
 // a kubelet's is. Its zero value is ready for a new pod.
 type memory struct {
-	pauses   map[string]pause // by pauseKey
-	failures int              // failed attempts to mount the pod's volumes
-	retry    time.Time        // the next attempt to mount them
-	stopping bool             // the containers have been stopped
+	pauses   map[string]pause                 // by pauseKey
+	hidden   map[string]corev1.ContainerState // by container: a waiting state that its status does not show
+	failures int                              // failed attempts to mount the pod's volumes
+	retry    time.Time                        // the next attempt to mount them
+	stopping bool                             // the containers have been stopped
 }
 
 // pause is the pause before the next restart of a container. start is the time of the last restart.
@@ -36,7 +37,9 @@ type pause struct {
 	start  time.Time
 }
 
-func (m *memory) empty() bool { return len(m.pauses) == 0 && m.failures == 0 && !m.stopping }
+func (m *memory) empty() bool {
+	return len(m.pauses) == 0 && len(m.hidden) == 0 && m.failures == 0 && !m.stopping
+}
 
 // pauseKey names a container and the fields that end its pause when they change.
 func pauseKey(c *corev1.Container) string { return c.Name + "/" + c.Image + "/" + c.Resources.String() }
@@ -104,6 +107,7 @@ func (l *life) start(u *unit, ended *corev1.ContainerStateTerminated) bool {
 
 // run begins a run of a container.
 func (l *life) run(u *unit) {
+	delete(l.memory.hidden, u.Name)
 	if exit := u.exit(); exit != nil {
 		u.LastTerminationState = corev1.ContainerState{Terminated: exit}
 		u.RestartCount++
@@ -126,6 +130,10 @@ func (l *life) run(u *unit) {
 // sidecars that ended well.
 func (l *life) hold(u *unit, reason, message string) {
 	if (u.kind == initContainer || u.kind == sidecarContainer) && u.exit() != nil && u.exit().ExitCode == 0 {
+		if l.memory.hidden == nil {
+			l.memory.hidden = map[string]corev1.ContainerState{}
+		}
+		l.memory.hidden[u.Name] = waiting(reason, message)
 		return
 	}
 	if u.State.Terminated != nil {

@@ -62,12 +62,14 @@ func (l *life) gather() {
 
 // unit adds a container with its status, its old one or the status of a container that has never run.
 func (l *life) unit(c *corev1.Container, k kind, old []corev1.ContainerStatus, s *corev1.ContainerStatus) {
-	*s = corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: l.idle(), VolumeMounts: mounts(c)}
 	for i := range old {
 		if old[i].Name == c.Name {
 			*s = old[i]
 			break
 		}
+	}
+	if s.Name == "" {
+		*s = corev1.ContainerStatus{Name: c.Name, VolumeMounts: mounts(c)}
 	}
 	u := unit{ContainerStatus: s, spec: c, kind: k, granted: c.Resources}
 	if s.State == (corev1.ContainerState{}) {
