@@ -165,6 +165,12 @@ stories: ## run every story of workloads, and random ones, with our controllers 
 	  grep -e '--- FAIL' -e 'after it has differed' -e '^ok' -e '^FAIL' ../../bin/stories.log; \
 	  echo "stories: the full log is bin/stories.log"; exit $$code
 
+# Number of random pods of `pods`.
+PODS ?= 10000
+.PHONY: pods
+pods: ## compare the status of random simulated pods with a kubelet's own code: half an hour
+	cd test/oracle-builtins && ORACLE_PODS=$(PODS) go test -v -count=1 -timeout 0 -run '^TestPods$$' ./kubelet | grep -v '^[IWE][0-9]'
+
 .PHONY: e2e
 e2e: again ## test a built binary with a real kubectl
 	@if [ -f test/e2e/go.mod ]; then cd test/e2e && go vet ./... && $(AGAIN) -vet=off -timeout 45m ./...; else echo "e2e: test/e2e does not exist"; fi
