@@ -62,6 +62,40 @@ func merge(file string, kubeconfig []byte, use bool, refuse func(there, ours *cl
 	return merged.CurrentContext, nil
 }
 
+// Remove removes the context, cluster and user with a name from file. It changes nothing if there are none. If the
+// context is the current one, the file has no current context afterwards. Remove honours kubectl's lock file.
+func Remove(file, name string) error {
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target
+	}
+	unlock, err := lockKubeconfig(file)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	config, err := readKubeconfig(file)
+	if err != nil {
+		return err
+	}
+	if config.Contexts[name] == nil && config.Clusters[name] == nil && config.AuthInfos[name] == nil {
+		return nil
+	}
+	delete(config.Contexts, name)
+	delete(config.Clusters, name)
+	delete(config.AuthInfos, name)
+	if config.CurrentContext == name {
+		config.CurrentContext = ""
+	}
+	content, err := clientcmd.Write(*config)
+	if err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	if err := durable.WriteFile(file, content); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return nil
+}
+
 // lockKubeconfig creates the lock file that kubectl uses while it changes a kubeconfig.
 func lockKubeconfig(file string) (unlock func(), err error) {
 	lock := file + ".lock"
