@@ -47,11 +47,14 @@ user has the permissions that bindings grant to the name and the groups; without
 			if cmd.Flags().Changed("user") && flags.person.user == "" {
 				return exit.Usage(errors.New("--user: the name is empty"))
 			}
+			if err := connect.Dir(cmd.Flags(), &flags.dataDir); err != nil {
+				return err
+			}
 			return showKubeconfig(cmd.OutOrStdout(), cmd.ErrOrStderr(), flags)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.dataDir, "data-dir", connect.DefaultDataDir(), "the server's data directory")
+	connect.BindDir(f, &flags.dataDir)
 	f.BoolVar(&flags.merge, "merge", false, "add the context bowsprit to kubectl's file")
 	f.BoolVar(&flags.use, "use-context", false,
 		"with --merge: make it the current context, even if another one is set")

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -107,13 +109,18 @@ func serverHint(dataDir string, args []string) string {
 	return "There is no kubeconfig, and no server has run yet. Start one with: bowsprit serve"
 }
 
-// runKubectl runs kubectl and returns its exit code. Without a kubeconfig of the user it uses the kubeconfig of
-// "bowsprit serve". If neither a flag of Bowsprit (selected) nor a
-// flag of kubectl has chosen the server, it prints the server's name.
+// runKubectl runs kubectl and returns its exit code. If the kubeconfig of the user selects no server, kubectl uses this
+// user's server. If neither a flag of Bowsprit (selected) nor a flag of kubectl has chosen the server, it prints the
+// server's name.
 func runKubectl(args []string, selected bool) int {
-	if !connect.UserHasKubeconfig() {
-		if own, err := connect.KubeconfigOf(connect.DefaultDataDir()); err == nil && connect.Exists(own) {
-			os.Setenv(clientcmd.RecommendedConfigPathEnvVar, own)
+	if !connect.UserHasKubeconfig() && selectingFlag(args) == "" {
+		switch own, err := connect.Own(); {
+		case err == nil:
+			os.Setenv(clientcmd.RecommendedConfigPathEnvVar, filepath.Join(own.DataDir, "kubeconfig"))
+		case errors.Is(err, connect.ErrSeveral):
+			fmt.Fprintf(os.Stderr, "kubectl has no current context, and several servers of this user run: add "+
+				"--context=NAME; there are the contexts of \"bowsprit list\"\n")
+			return 1
 		}
 	}
 	stampKubectl()

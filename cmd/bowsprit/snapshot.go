@@ -44,14 +44,14 @@ func saveCommand() *cobra.Command {
   bowsprit snapshot save backup.db --kubeconfig admin.conf    # of a server elsewhere`,
 		Args: arguments.One("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := connect.Check(cmd.Flags()); err != nil {
+			if err := connect.Dir(cmd.Flags(), &from.dataDir); err != nil {
 				return err
 			}
 			return save(cmd.Context(), cmd.OutOrStdout(), args[0], from)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&from.dataDir, "data-dir", connect.DefaultDataDir(), "the server's data directory")
+	connect.BindDir(f, &from.dataDir)
 	f.StringVar(&from.kubeconfig, "kubeconfig", "",
 		"read from the server of this kubeconfig, as an administrator, instead of a data directory")
 	f.BoolVar(&from.force, "force", false, "replace FILE if it exists")

@@ -61,7 +61,7 @@ server's machine.`,
 			if err := arguments.TextOrJSON(flags.output); err != nil {
 				return err
 			}
-			if err := connect.Check(cmd.Flags()); err != nil {
+			if err := connect.Dir(cmd.Flags(), &flags.dataDir); err != nil {
 				return err
 			}
 			p := newProgress(cmd.ErrOrStderr(), flags.quiet)
@@ -73,7 +73,7 @@ server's machine.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.dataDir, "data-dir", connect.DefaultDataDir(), "the server's data directory")
+	connect.BindDir(f, &flags.dataDir)
 	f.StringVar(&flags.kubeconfig, "kubeconfig", "",
 		"read from the server of this kubeconfig, as an administrator, instead of a data directory")
 	f.BoolVar(&flags.force, "force", false, "replace FILE if it exists")

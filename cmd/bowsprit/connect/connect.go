@@ -20,9 +20,9 @@ import (
 
 // Flags are the flags that select a server.
 type Flags struct {
-	dataDir, kubeconfig, context string
-	given                        *pflag.FlagSet // nil in Flags of OfDir
-	localOnly                    bool           // the command has --data-dir alone
+	dataDir, name, kubeconfig, context string
+	given                              *pflag.FlagSet // nil in Flags of OfDir
+	localOnly                          bool           // the command has --data-dir alone
 }
 
 // OfDir selects the local server with a data directory, for a command with --data-dir as its only selecting flag. given
@@ -34,6 +34,7 @@ func OfDir(dir string, given *pflag.FlagSet) *Flags {
 // Bind declares the flags.
 func (f *Flags) Bind(flags *pflag.FlagSet) {
 	f.given = flags
+	flags.StringVar(&f.name, "name", "", "use the instance with this name, of \"bowsprit up\"")
 	flags.StringVar(&f.dataDir, "data-dir", "",
 		"use the local server with this data directory (default: that of this user's server)")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "use the server that this file selects")
@@ -97,20 +98,28 @@ func (s *Server) Clientset() (kubernetes.Interface, error) { return kubernetes.N
 func Check(given *pflag.FlagSet) error { return exit.Usage(contradiction(given)) }
 
 func contradiction(given *pflag.FlagSet) error {
-	for _, name := range []string{"data-dir", "kubeconfig", "context"} {
-		if given.Changed(name) && given.Lookup(name).Value.String() == "" {
+	var first string
+	for _, name := range []string{"data-dir", "name", "kubeconfig", "context"} {
+		switch {
+		case !given.Changed(name):
+			continue
+		case given.Lookup(name).Value.String() == "":
 			return fmt.Errorf("--%s is empty: give it a value, or leave it out to use the local server", name)
-		}
-	}
-	for _, name := range []string{"kubeconfig", "context"} {
-		if given.Changed(name) && given.Changed("data-dir") {
-			return fmt.Errorf("--%s and --data-dir both name a server: give one of them", name)
+		case first == "" || first == "kubeconfig":
+			first = name // --context selects within --kubeconfig
+		default:
+			return fmt.Errorf("--%s and --%s both name a server: give one of them", name, first)
 		}
 	}
 	return nil
 }
 
-// UserHasKubeconfig reports whether kubectl finds a kubeconfig by itself.
+// UserHasKubeconfig reports whether kubectl finds a server by itself: KUBECONFIG is set, or its file has a current
+// context.
 func UserHasKubeconfig() bool {
-	return os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" || Exists(clientcmd.RecommendedHomeFile)
+	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
+		return true
+	}
+	config, err := kubectlRules().Load()
+	return err != nil || config.CurrentContext != ""
 }

@@ -24,8 +24,8 @@ func local(dir string) (*Server, error) {
 		return nil, err
 	}
 	if !Exists(file) {
-		return nil, fmt.Errorf("no server has written %s: start one with \"bowsprit serve\", or name its directory "+
-			"with --data-dir, or another server with --kubeconfig or --context%s", file, unusedContext())
+		return nil, fmt.Errorf("no server has written %s: start one with \"bowsprit up\" or \"bowsprit serve\", or name "+
+			"its directory with --data-dir, or another server with --kubeconfig or --context%s", file, unusedContext())
 	}
 	config, err := clientcmd.LoadFromFile(file)
 	if err != nil {
@@ -69,11 +69,14 @@ func (s *Server) Running(ctx context.Context) error {
 		return nil // the first request returns a better error
 	}
 	serve := "bowsprit serve"
-	if s.DataDir != DefaultDataDir() {
+	switch {
+	case s.Instance != "":
+		serve = "bowsprit up " + s.Instance
+	case s.DataDir != DefaultDataDir():
 		serve += " --data-dir=" + Quote(s.DataDir)
 	}
-	return fmt.Errorf("the server %s does not run: start it with \"%s\", or name another server with --data-dir, "+
-		"--kubeconfig or --context%s", s, serve, unusedContext())
+	return fmt.Errorf("the server %s does not run: start it with \"%s\", or name another server with --name, "+
+		"--data-dir, --kubeconfig or --context%s", s, serve, unusedContext())
 }
 
 // LocalCluster returns the local server with a data directory, from its kubeconfig, or nil.

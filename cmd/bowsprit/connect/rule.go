@@ -14,8 +14,9 @@ import (
 )
 
 // Rule is the rule by which commands choose their server, for help texts and the documentation. choose implements it.
-const Rule = `Commands use the local server: that of --data-dir, or this user's (BOWSPRIT_DATA_DIR, or the XDG data home). --context and
---kubeconfig select another server. KUBECONFIG alone selects a server for reads; a command that would change that server
+const Rule = `Commands use the local server: that of --name or --data-dir, or else this user's running server, of "bowsprit up" or
+"bowsprit serve" (BOWSPRIT_DATA_DIR, or the XDG data home). With several running, they need one of these flags. --context
+and --kubeconfig select another server. KUBECONFIG alone selects a server for reads; a command that would change that server
 asks first at a terminal, and fails without one. The current context of ~/.kube/config selects no server. A command that
 changes a server prints the server's name. "bowsprit kubectl" follows kubectl's rules instead.`
 
@@ -32,6 +33,8 @@ func (f *Flags) choose() (*Server, error) {
 		return f.ofFiles(byFlag, kubectlRules(), kubectlFiles())
 	case f.given.Changed("data-dir"):
 		return local(f.dataDir)
+	case f.given.Changed("name"):
+		return named(f.name)
 	case fromEnvironment:
 		s, err := f.ofFiles(byEnvironment, kubectlRules(), "KUBECONFIG ("+
 			kubectlFiles()+")")
@@ -43,7 +46,7 @@ func (f *Flags) choose() (*Server, error) {
 		}
 		return s, nil
 	}
-	return local(DefaultDataDir())
+	return own()
 }
 
 // ownInstead returns the local server for a command that can use no other, unless KUBECONFIG selects another one: then

@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/instance"
 )
 
 // cluster returns a cluster at a URL with an authority.
@@ -165,14 +167,67 @@ func TestStopped(t *testing.T) {
 	cmd := &cobra.Command{}
 	cmd.SetContext(t.Context())
 	flags.Bind(cmd.Flags())
-	const want = `does not run: start it with "bowsprit serve", or name another server with --data-dir, --kubeconfig or ` +
-		`--context; kubectl's current context is used only if you add --context=production`
+	const want = `does not run: start it with "bowsprit serve", or name another server with --name, --data-dir, ` +
+		`--kubeconfig or --context; kubectl's current context is used only if you add --context=production`
 	if _, err := flags.Read(cmd); err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}
 	if _, err := flags.Write(cmd, ForPeople); err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}
+}
+
+// TestInstances checks the server of a command while instances run: the only one, or the one that --name selects.
+func TestInstances(t *testing.T) {
+	home := machine(t)
+	t.Setenv("KUBECONFIG", "")
+	begin := func(name, url string) {
+		i, err := instance.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i.DataDir = filepath.Join(home, name)
+		write(t, filepath.Join(i.DataDir, "kubeconfig"), map[string]*clientcmdapi.Cluster{
+			"bowsprit": cluster(url, ownCA)}, "bowsprit")
+		if err := i.Store(); err != nil {
+			t.Fatal(err)
+		}
+		if err := i.Become(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chosen := func(args ...string) string {
+		var flags Flags
+		cmd := &cobra.Command{}
+		flags.Bind(cmd.Flags())
+		if err := cmd.ParseFlags(args); err != nil {
+			t.Fatal(err)
+		}
+		s, err := flags.choose()
+		if err != nil {
+			return err.Error()
+		}
+		return s.Config.Host + s.Flags()
+	}
+	check := func(want string, args ...string) {
+		t.Helper()
+		if got := chosen(args...); !strings.Contains(got, want) {
+			t.Errorf("%q: %s, want %s", args, got, want)
+		}
+	}
+	check(ownURL)
+	check("there is no instance one: start it with \"bowsprit up one\"; there are none", "--name=one")
+	begin("one", "https://127.0.0.1:2")
+	check("https://127.0.0.1:2 --name=one")
+	begin("two", "https://127.0.0.1:3")
+	check("several servers of this user run: add --name=NAME; there are one, two")
+	check("https://127.0.0.1:3 --name=two", "--name=two")
+	check(ownURL, "--name=default")
+	check(ownURL, "--data-dir="+DefaultDataDir())
+	check("--name and --data-dir both name a server", "--name=one", "--data-dir=x")
+	check("--context and --name both name a server", "--name=one", "--context=x")
+	check("--name is empty", "--name=")
+	check("cannot be the name of an instance", "--name=../x")
 }
 
 // TestSameServer changes one field at a time.

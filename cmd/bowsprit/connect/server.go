@@ -20,9 +20,12 @@ type Server struct {
 	Context string
 	// DataDir is the data directory of a local server, "" for any other.
 	DataDir string
+	// Instance is the name of the server's instance, or "".
+	Instance string
 
-	by    selection
-	flags string
+	by      selection
+	flags   string
+	kubectl string // the flag by which kubectl selects an instance, or ""
 }
 
 // selection is the place that named a server.
@@ -78,7 +81,10 @@ func (s *Server) String() string {
 	if s.Context != "" {
 		names = append(names, "context "+foreign.Text(s.Context))
 	}
-	if s.Local() {
+	switch {
+	case s.Instance != "":
+		names = append(names, "local, instance "+s.Instance)
+	case s.Local():
 		names = append(names, "local, data directory "+foreign.Text(s.DataDir))
 	}
 	text := URL(s.Config)
@@ -104,7 +110,10 @@ func (s *Server) title() string {
 
 // Kubectl returns the beginning of a command line that runs the built-in kubectl with the server, quoted for a shell.
 func (s *Server) Kubectl() string {
-	if s.flags == "" && UserHasKubeconfig() { // which kubectl would use
+	switch {
+	case s.kubectl != "":
+		return "bowsprit kubectl" + s.kubectl
+	case s.Instance != "", s.flags == "" && UserHasKubeconfig(): // which kubectl would use
 		return "bowsprit kubectl --data-dir=" + Quote(s.DataDir)
 	}
 	return "bowsprit kubectl" + s.flags

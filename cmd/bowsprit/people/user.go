@@ -57,11 +57,14 @@ creates another certificate and keeps the binding.`,
 		Args: arguments.One("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags.person.User = args[0]
+			if err := connect.Dir(cmd.Flags(), &flags.dataDir); err != nil {
+				return err
+			}
 			return create(cmd, flags, kubeconfig)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.dataDir, "data-dir", connect.DefaultDataDir(), "the server's data directory")
+	connect.BindDir(f, &flags.dataDir)
 	f.StringVar(&flags.role, "role", "", "ClusterRole that the user gets (default: none)")
 	f.StringVarP(&flags.namespace, "namespace", "n", "", "with --role: the namespace of the role (default: all)")
 	f.StringSliceVar(&flags.person.Groups, "group", nil, "a group of the user; may be repeated")
