@@ -138,6 +138,7 @@ nightly-report       30 2 * * *    3          2s
 - Tutorials for operators: [users and roles](tutorials/users.md), [three servers](tutorials/replicas.md),
   [backups](tutorials/backup.md), [move from kube-apiserver, and back](tutorials/move.md),
   [test an operator](tutorials/test-an-operator.md)
+- [Named servers](instances.md): up, down, list, logs
 - [Which server a command uses](which-server.md), on a machine with several
 - [Install it](packages.md): packages, the service, the image
 - [Settings](settings.md): flags, a file, the environment

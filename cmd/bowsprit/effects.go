@@ -38,6 +38,7 @@ var effects = map[string]effect{
 	"demo":                writes,
 	"docs":                none,
 	"doctor":              ofDataDir,
+	"down":                none,
 	"envtest":             none,
 	"etcd":                serves,
 	"export":              reads,
@@ -49,6 +50,8 @@ var effects = map[string]effect{
 	"kube-apiserver":      serves,
 	"kubeconfig":          ofDataDir,
 	"kubectl":             asKubectl,
+	"list":                none,
+	"logs":                none,
 	"manual":              none,
 	"proxy":               writes,
 	"restore":             ofDataDir,
@@ -61,6 +64,7 @@ var effects = map[string]effect{
 	"token generate":      none,
 	"token list":          reads,
 	"uninstall":           none,
+	"up":                  serves,
 	"user create":         writesLocal,
 	"user delete":         writes,
 	"user list":           reads,
@@ -71,10 +75,10 @@ var effects = map[string]effect{
 
 // rules are the part of connect.Rule that holds for the commands of each effect, for their help.
 var rules = map[effect]string{
-	reads: `The server is the local one (of --data-dir, or this user's), unless --context, --kubeconfig or KUBECONFIG selects another.
-The current context of ~/.kube/config selects none.`,
-	writes: `The server is the local one (of --data-dir, or this user's), unless --context or --kubeconfig selects another. If only
-KUBECONFIG selects another, the command asks first at a terminal, and fails without one. The current context of
+	reads: `The server is the local one (of --name, of --data-dir, or this user's), unless --context, --kubeconfig or KUBECONFIG selects
+another. The current context of ~/.kube/config selects none.`,
+	writes: `The server is the local one (of --name, of --data-dir, or this user's), unless --context or --kubeconfig selects another. If
+only KUBECONFIG selects another, the command asks first at a terminal, and fails without one. The current context of
 ~/.kube/config selects none. The command prints the server that it acts on.`,
 	ofDataDir: `The server is that of --data-dir, or this user's. KUBECONFIG and contexts select no other.`,
 	writesLocal: `The server is the local one: of --data-dir, or this user's. If KUBECONFIG selects another server, the command fails

@@ -22,6 +22,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/explain"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/inspect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/lifecycle"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/manual"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/people"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/proxy"
@@ -86,7 +87,8 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 	root.Version = versionLine()
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(serveCommand(), inspect.Command(), configCommand(), kubectlCommand(), proxy.Command(),
+	root.AddCommand(lifecycle.UpCommand(isSetting), lifecycle.DownCommand(), lifecycle.ListCommand(),
+		lifecycle.LogsCommand(), serveCommand(), inspect.Command(), configCommand(), kubectlCommand(), proxy.Command(),
 		kubeconfigCommand(), people.Command(userKubeconfig), tokenCommand(),
 		archive.BackupCommand(bowsprit.Version().Bowsprit), archive.RestoreCommand(), snapshotCommand(),
 		content.ExportCommand(), content.ImportCommand(), definition.Command(), explain.DeniedCommand(),

@@ -28,6 +28,7 @@ var outcomes = map[string]outcome{
 	"crd lint":            {success: "a server would accept all definitions", failure: "it would refuse one, or a file cannot be read"},
 	"demo":                {success: "the whole example exists", failure: "it does not"},
 	"doctor":              {success: "there are no problems (warnings do not count)", failure: "there are"},
+	"down":                {success: "the server is stopped", failure: "it is not, or there is no such server"},
 	"etcd":                {others: "etcd"},
 	"export":              {success: "all objects were written", failure: "some were not, or a namespace does not exist"},
 	"import":              {success: "all objects were applied", failure: "an object or a file was not"},
@@ -35,6 +36,8 @@ var outcomes = map[string]outcome{
 	"konnectivity-server": {others: "Konnectivity's server"},
 	"kube-apiserver":      {others: "kube-apiserver"},
 	"kubectl":             {others: "kubectl"},
+	"list":                {success: "the servers were listed, even if there are none"},
+	"logs":                {success: "there is a log", failure: "there is none"},
 	"proxy":               stopped,
 	"docs":                stopped,
 	"restore": {
@@ -43,6 +46,7 @@ var outcomes = map[string]outcome{
 	"serve":       stopped,
 	"status":      {success: "the server is ready", failure: "it is not, or cannot be reached"},
 	"uninstall":   {success: "the files were listed, even if there are none"},
+	"up":          {success: "the server is ready", failure: "it is not"},
 	"user create": {success: "the kubeconfig was printed", failure: "it was not"},
 	"user delete": {
 		success: "no binding names the user any more", failure: "a binding could not be changed, or none named the user",

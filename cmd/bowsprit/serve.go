@@ -44,7 +44,7 @@ func serveCommand() *cobra.Command {
 	flags := serveFlags{}
 	cmd := &cobra.Command{
 		Use:        "serve",
-		SuggestFor: []string{"start", "run", "up", "server"},
+		SuggestFor: []string{"start", "run", "server"},
 		Short:      "Start the API server with its embedded etcd",
 		Long: `Start the API server, its embedded etcd and its controllers in this process, and run until SIGINT, SIGTERM or SIGHUP.
 The first start creates everything it needs: data directory, certificates, a kubeconfig for the administrator.`,

@@ -90,6 +90,16 @@ func cause(err error) error {
 // variablePrefix begins the names of all environment variables that the program reads.
 const variablePrefix = "BOWSPRIT_"
 
+// isSetting reports whether an environment variable is a setting of "bowsprit serve".
+func isSetting(variable string) bool {
+	if !strings.HasPrefix(variable, variablePrefix) {
+		return false
+	}
+	found := false
+	serveCommand().Flags().VisitAll(func(f *pflag.Flag) { found = found || variableOf(f.Name) == variable })
+	return found
+}
+
 // variableOf returns the name of the environment variable of a flag.
 func variableOf(flag string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))

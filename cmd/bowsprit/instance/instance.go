@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/internal/storage/durable"
 )
 
@@ -69,8 +70,8 @@ var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
 // CheckName returns an error if a name cannot be an instance's.
 func CheckName(name string) error {
 	if !names.MatchString(name) {
-		return fmt.Errorf("%q cannot be the name of an instance: use up to 40 of a-z, 0-9 and -, "+
-			"with a letter or digit at both ends", name)
+		return exit.Usage(fmt.Errorf("%q cannot be the name of an instance: use up to 40 of a-z, 0-9 and -, "+
+			"with a letter or digit at both ends", name))
 	}
 	return nil
 }
