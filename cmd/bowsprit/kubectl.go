@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/util"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	_ "github.com/bowsprit/bowsprit/cmd/bowsprit/translations" // before kubectl's packages
 )
 
@@ -39,7 +40,7 @@ to this program does the same.`,
 func ownKubectl(args []string) int {
 	dataDir, args, err := takeDataDir(args)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bowsprit: "+oneLine(err))
+		fmt.Fprintln(os.Stderr, "bowsprit: "+exit.Lines(err)[0])
 		return 1
 	}
 	if dataDir != "" {

@@ -53,7 +53,9 @@ func main() {
 		cmd, err = root.ExecuteC()
 	}
 	if err != nil && !exit.Silent(err) {
-		fmt.Fprintln(root.ErrOrStderr(), "bowsprit: "+oneLine(err))
+		for _, line := range exit.Lines(err) {
+			fmt.Fprintln(root.ErrOrStderr(), "bowsprit: "+line)
+		}
 	}
 	os.Exit(int(outcomes[pathBelow(root, cmd)].code(err)))
 }
@@ -112,9 +114,6 @@ func completeHelp(root *cobra.Command) {
 		}
 	}
 }
-
-// oneLine returns the text of err on one line. errors.Join separates its errors with line breaks.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // flagError returns the error of a wrong flag.
 func flagError(cmd *cobra.Command, err error) error { return exit.Usage(flagText(cmd, err)) }

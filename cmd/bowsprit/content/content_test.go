@@ -104,7 +104,10 @@ func imported(t *testing.T, server *testserver.Server, directory string, flags i
 	t.Helper()
 	var out bytes.Buffer
 	flags.patience = time.Minute
-	err := apply(context.Background(), server.RESTConfig(), &flags, directory, &out)
+	all, err := read([]string{directory}, nil)
+	if err == nil {
+		err = all.apply(context.Background(), server.RESTConfig(), &flags, &out)
+	}
 	return out.String(), err
 }
 
@@ -187,7 +190,20 @@ func TestExportAgain(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "did not write") {
 		t.Errorf("into a directory of others: %v", err)
 	}
-	part.kinds, part.directory = []string{"nope"}, directory
+	part.kinds, part.directory, part.namespaces = nil, directory, []string{"nosuch", "none"}
+	err = export(context.Background(), server.RESTConfig(), &part, &out, &out)
+	if err == nil || !strings.Contains(err.Error(), `the namespace "nosuch" does not exist`) ||
+		!strings.Contains(err.Error(), "nothing was written") {
+		t.Errorf("unknown namespaces: %v", err)
+	}
+	part.namespaces = []string{"shop", "nosuch"}
+	out.Reset()
+	err = export(context.Background(), server.RESTConfig(), &part, &out, &out)
+	if err == nil || strings.Contains(err.Error(), "nothing was written") ||
+		!strings.Contains(out.String(), "objects") {
+		t.Errorf("one unknown namespace: %v %s", err, &out)
+	}
+	part.kinds, part.namespaces = []string{"nope"}, []string{"shop"}
 	err = export(context.Background(), server.RESTConfig(), &part, &out, &out)
 	if err == nil || !strings.Contains(err.Error(), `no resource "nope"`) {
 		t.Errorf("an unknown kind: %v", err)
@@ -199,11 +215,13 @@ func TestImportOfWrongFiles(t *testing.T) {
 	t.Parallel()
 	server := testserver.Start(t)
 	for name, tc := range map[string]struct{ text, want string }{
-		"no kind": {"metadata: {name: a}\n", "no apiVersion or no kind"},
-		"no name": {"apiVersion: v1\nkind: ConfigMap\n", "a ConfigMap has no name"},
-		"no YAML": {"a: [\n", "all.yaml: "},
-		"nothing": {"", "has no YAML or JSON files"},
+		"no kind": {"metadata: {name: a}\n", "all.yaml:1: apiVersion: is missing"},
+		"no name": {"apiVersion: v1\nkind: ConfigMap\n", "all.yaml:1: metadata.name: is missing"},
+		"no YAML": {"a: [\n", "all.yaml:1: this is not YAML: "},
+		"nothing": {"", "has no YAML or JSON with objects"},
 		"unknown": {"apiVersion: nope.example.com/v1\nkind: Nope\nmetadata: {name: a}\n", `no matches for kind "Nope"`},
+		"broken between": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: before, namespace: default}\n---\na: [\n---\n" +
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: B}\n", "all.yaml:7: "},
 		"one of both": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: A}\n---\n" +
 			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fine, namespace: default}\n", `"A" is invalid`},
 	} {

@@ -12,9 +12,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -22,6 +24,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 )
 
 // exportFlags are the flags of "bowsprit export".
@@ -81,12 +84,15 @@ func export(ctx context.Context, config *rest.Config, flags *exportFlags, out, n
 	if err != nil {
 		return err
 	}
+	failures, err := flags.missing(ctx, clients)
+	if err != nil {
+		return err
+	}
 	tree, err := openTree(flags.directory)
 	if err != nil {
 		return err
 	}
 	defer tree.dir.Close()
-	var failures []error
 	for _, r := range resources {
 		if err := flags.write(ctx, clients, r, tree); err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", r.GroupResource(), err))
@@ -99,7 +105,22 @@ func export(ctx context.Context, config *rest.Config, flags *exportFlags, out, n
 		}
 	}
 	fmt.Fprintf(out, "%s: %d objects, %d files changed, %d removed.\n", flags.directory, tree.objects, tree.changed, removed)
-	return errors.Join(failures...)
+	return exit.List(errors.Join(failures...))
+}
+
+// missing returns an error for each namespace that the server does not have. If it has none of them, there is nothing
+// to export, and the second error is not nil. A caller who may not read namespaces gets no errors.
+func (f *exportFlags) missing(ctx context.Context, clients dynamic.Interface) (some []error, err error) {
+	namespaces := clients.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	for _, name := range f.namespaces {
+		if _, err := namespaces.Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			some = append(some, fmt.Errorf("the namespace %q does not exist", name))
+		}
+	}
+	if len(some) > 0 && len(some) == len(f.namespaces) {
+		return nil, fmt.Errorf("%w: nothing was written", errors.Join(some...))
+	}
+	return some, nil
 }
 
 // whole reports whether the export covers all objects, so that other files belong to deleted objects.

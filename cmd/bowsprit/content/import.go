@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,10 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -29,7 +25,8 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
-	"github.com/bowsprit/bowsprit/cmd/bowsprit/files"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/manifest"
 )
 
 // importFlags are the flags of "bowsprit import".
@@ -46,22 +43,28 @@ const manager = "bowsprit-import"
 func ImportCommand() *cobra.Command {
 	var flags importFlags
 	cmd := &cobra.Command{
-		Use:   "import DIRECTORY",
-		Short: "Apply a directory of manifests, such as an export, to a server",
-		Long: `Apply all YAML and JSON files of a directory and its subdirectories to a server, with server-side apply: first
-namespaces, then definitions, then the rest, once the definitions are served. Objects that are not in the files stay
-unchanged; nothing is deleted.
+		Use:   "import (FILE | DIRECTORY | -)...",
+		Short: "Apply manifests, such as an export, to a server",
+		Long: `Apply files, all YAML and JSON files of directories and their subdirectories, or stdin (-) to a server, with server-side
+apply: first namespaces, then definitions, then the rest, once the definitions are served. Objects that are not in the
+files stay unchanged; nothing is deleted.
 
-If a file cannot be applied, the command continues with the others.`,
+If a part of a file cannot be read or applied, the command continues with the others and reports the file, the line and
+the path of each.`,
 		Example: `  bowsprit import ./state --dry-run
-  bowsprit import ./state`,
-		Args: arguments.One("directory"),
+  bowsprit import ./state
+  helm template ./chart | bowsprit import -`,
+		Args: arguments.Several("file or directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			all, err := read(args, cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
 			server, err := flags.choose(cmd)
 			if err != nil {
 				return err
 			}
-			return apply(cmd.Context(), server.Config, &flags, args[0], cmd.OutOrStdout())
+			return all.apply(cmd.Context(), server.Config, &flags, cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
@@ -82,7 +85,7 @@ func (f *importFlags) choose(cmd *cobra.Command) (*connect.Server, error) {
 
 // document is an object of a file.
 type document struct {
-	file string
+	from *manifest.Document
 	obj  *unstructured.Unstructured
 }
 
@@ -97,39 +100,21 @@ func (d document) rank() int {
 	return 2
 }
 
-// apply applies the objects below a directory.
-func apply(ctx context.Context, config *rest.Config, flags *importFlags, directory string, out io.Writer) error {
-	documents, err := read(directory)
-	if err != nil {
-		return err
-	}
-	return documents.apply(ctx, config, flags, out)
-}
-
 // Apply applies the objects of a text to a server as import does, and prints their number. name is the name of the
 // text.
 func Apply(ctx context.Context, config *rest.Config, name string, text io.Reader, out io.Writer) error {
-	objects, err := documentsOf(text)
-	if err != nil {
-		return err
-	}
-	all := documents{name: name}
-	for _, obj := range objects {
-		all.list = append(all.list, document{name, obj})
-	}
-	all.sort()
+	var set manifest.Set
+	set.Read(name, text)
+	var all documents
+	all.take(name, &set)
 	return all.apply(ctx, config, &importFlags{patience: time.Minute}, out)
 }
 
-// documents is a named list of objects.
+// documents is a named list of objects, with the problems of reading others.
 type documents struct {
-	name string
-	list []document
-}
-
-// sort brings the objects into the order in which they are applied.
-func (all *documents) sort() {
-	slices.SortStableFunc(all.list, func(a, b document) int { return a.rank() - b.rank() })
+	name     string
+	list     []document
+	problems []error
 }
 
 func (all *documents) apply(ctx context.Context, config *rest.Config, flags *importFlags, out io.Writer) error {
@@ -143,10 +128,10 @@ func (all *documents) apply(ctx context.Context, config *rest.Config, flags *imp
 	if a.objects, err = dynamic.NewForConfig(config); err != nil {
 		return err
 	}
-	var failures []error
+	failures := all.problems
 	for _, doc := range all.list {
 		if err := a.put(ctx, doc); err != nil {
-			failures = append(failures, fmt.Errorf("%s: %w", doc.file, err))
+			failures = append(failures, fmt.Errorf("%s:%d: %w", doc.from.File, doc.from.Line(""), err))
 		}
 	}
 	dry := ""
@@ -156,72 +141,35 @@ func (all *documents) apply(ctx context.Context, config *rest.Config, flags *imp
 	}
 	fmt.Fprintf(out, "%s: %d created, %d changed, %d unchanged, %d failed%s.\n", all.name, a.created, a.changed, a.same,
 		len(failures), dry)
-	return errors.Join(failures...)
+	return exit.List(errors.Join(failures...))
 }
 
-// read returns the objects in the files of a directory, in the order in which they are applied.
-func read(directory string) (all documents, err error) {
-	all.name = directory
-	err = filepath.WalkDir(directory, func(path string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case e.IsDir() && strings.HasPrefix(e.Name(), ".") && path != directory:
-			return fs.SkipDir
-		case e.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
-			return nil
-		}
-		file, err := files.Open(path)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		objects, err := documentsOf(file)
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		for _, obj := range objects {
-			all.list = append(all.list, document{path, obj})
-		}
-		return nil
-	})
-	if err == nil && len(all.list) == 0 {
-		err = fmt.Errorf("%s has no YAML or JSON files with objects", directory)
+// read returns the objects of files and directories, in the order in which they are applied, and the problems of the
+// others. An error means that there is nothing to apply.
+func read(paths []string, stdin io.Reader) (all documents, err error) {
+	set, err := manifest.Load(paths, stdin)
+	if err != nil {
+		return all, err
 	}
-	all.sort()
-	return all, err
+	all.take(strings.Join(paths, ", "), set)
+	if len(all.list) == 0 {
+		return all, exit.List(errors.Join(append(all.problems, fmt.Errorf("%s has no YAML or JSON with objects", all.name))...))
+	}
+	return all, nil
 }
 
-// documentsOf returns the objects in a file. It splits lists.
-func documentsOf(in io.Reader) (all []*unstructured.Unstructured, err error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(in, 4096)
-	for {
-		obj := &unstructured.Unstructured{}
-		switch err := decoder.Decode(&obj.Object); {
-		case errors.Is(err, io.EOF):
-			return all, nil
-		case err != nil:
-			return nil, err
-		case len(obj.Object) == 0:
+// take takes the objects and problems of files.
+func (all *documents) take(name string, set *manifest.Set) {
+	all.name, all.problems = name, set.Problems
+	for i := range set.Documents {
+		d := &set.Documents[i]
+		if err := d.CheckName(); err != nil {
+			all.problems = append(all.problems, err)
 			continue
-		case obj.GetAPIVersion() == "" || obj.GetKind() == "":
-			return nil, errors.New("an object has no apiVersion or no kind")
-		case obj.IsList():
-			err := obj.EachListItem(func(item runtime.Object) error {
-				if one, ok := item.(*unstructured.Unstructured); ok {
-					all = append(all, one)
-				}
-				return nil
-			})
-			if err != nil {
-				return nil, err
-			}
-		case obj.GetName() == "":
-			return nil, fmt.Errorf("a %s has no name", obj.GetKind())
-		default:
-			all = append(all, obj)
 		}
+		all.list = append(all.list, document{d, &unstructured.Unstructured{Object: d.Object}})
 	}
+	slices.SortStableFunc(all.list, func(a, b document) int { return a.rank() - b.rank() })
 }
 
 // applier applies objects, and counts.

@@ -38,7 +38,7 @@ func TestReadOfOddFiles(t *testing.T) {
 				}
 				t.Fatal(err)
 			}
-			if _, err := read(dir); err == nil || !strings.Contains(err.Error(), name+extension) {
+			if _, err := read([]string{dir}, nil); err == nil || !strings.Contains(err.Error(), name+extension) {
 				t.Errorf("%s%s: %v", name, extension, err)
 			}
 		}

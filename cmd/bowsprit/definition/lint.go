@@ -8,10 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,11 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
-	"github.com/bowsprit/bowsprit/cmd/bowsprit/files"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/manifest"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/crd"
 )
@@ -46,7 +41,8 @@ func lintCommand() *cobra.Command {
 		Long: `Report the errors and warnings of a server for CustomResourceDefinitions, in Kubernetes' words: unknown fields,
 non-structural schemas, invalid defaults, rules that do not compile or cost too much.
 
-The command reads all YAML and JSON files of a directory and skips other objects. It does not detect conflicts with
+The command reads all YAML and JSON files of a directory and skips other objects. It reports every error of every file,
+with its line and path. It does not detect conflicts with
 other definitions of a server, such as names in use.`,
 		Example: `  bowsprit crd lint config/crd/bases
   helm template ./chart | bowsprit crd lint -
@@ -67,48 +63,37 @@ other definitions of a server, such as names in use.`,
 	return cmd
 }
 
-// finding is the result for one definition, in the format of -o json.
+// finding is the result for one definition, or for an unreadable part of a file, in the format of -o json.
 type finding struct {
-	File     string   `json:"file"`
-	Name     string   `json:"name"`
-	Errors   []string `json:"errors"`
-	Warnings []string `json:"warnings"`
+	File string `json:"file"`
+	// Name is the definition's name, or "" for an unreadable part.
+	Name     string `json:"name"`
+	Errors   []note `json:"errors"`
+	Warnings []note `json:"warnings"`
 }
 
-// extensions are the extensions of files to read from directories.
-var extensions = []string{".yaml", ".yml", ".json"}
+// note is one error or warning, with the line and the path of its field.
+type note struct {
+	Line int    `json:"line,omitempty"`
+	Path string `json:"path,omitempty"`
+	Text string `json:"text"`
+}
 
 // lint reads the definitions in files and in the files of directories.
 func lint(paths []string, stdin io.Reader) (all []finding, err error) {
-	for _, path := range paths {
-		if path == "-" {
-			found, err := lintFile("stdin", stdin)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, found...)
-			continue
+	set, err := manifest.Load(paths, stdin)
+	if err != nil {
+		return nil, err
+	}
+	for _, err := range set.Problems {
+		var p *manifest.Problem
+		if errors.As(err, &p) {
+			all = append(all, finding{File: p.File, Errors: []note{{p.Line, p.Path, p.Text}}, Warnings: []note{}})
 		}
-		err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
-			named := name == path // with any extension
-			if err != nil || e.IsDir() || !named && !slices.Contains(extensions, filepath.Ext(name)) {
-				return err
-			}
-			open := files.Open
-			if named { // such as a pipe of the shell
-				open = os.Open
-			}
-			file, err := open(name)
-			if err != nil {
-				return err
-			}
-			defer file.Close()
-			found, err := lintFile(name, file)
-			all = append(all, found...)
-			return err
-		})
-		if err != nil {
-			return nil, err
+	}
+	for i := range set.Documents {
+		if d := &set.Documents[i]; d.Object["kind"] == "CustomResourceDefinition" {
+			all = append(all, judge(d))
 		}
 	}
 	if len(all) == 0 {
@@ -117,92 +102,83 @@ func lint(paths []string, stdin io.Reader) (all []finding, err error) {
 	return all, nil
 }
 
-func lintFile(name string, in io.Reader) (all []finding, err error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(files.Limit(in), 4096)
-	for {
-		var raw json.RawMessage
-		switch err := decoder.Decode(&raw); {
-		case errors.Is(err, io.EOF):
-			return all, nil
-		case err != nil:
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		definitions, err := definitionsIn(raw)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		for _, obj := range definitions {
-			f := judge(obj)
-			f.File = name
-			all = append(all, f)
-		}
-	}
+// judgment collects the errors and warnings of a server about one definition.
+type judgment struct {
+	*manifest.Document
+	finding
 }
 
-// definitionsIn returns the definitions in a document. It splits lists.
-func definitionsIn(raw json.RawMessage) (all []map[string]any, err error) {
-	var obj unstructured.Unstructured
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil, nil
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &obj.Object); err != nil {
-		return nil, fmt.Errorf("is not an object: %w", err)
-	}
-	items, isList := obj.Object["items"].([]any)
-	if !isList || !strings.HasSuffix(obj.GetKind(), "List") {
-		items = []any{obj.Object}
-	}
-	for _, item := range items {
-		if one, _ := item.(map[string]any); one["kind"] == "CustomResourceDefinition" {
-			all = append(all, one)
+// note returns a text with the line of a path. Kubernetes reports errors in the schema that all versions share at the
+// path of v1beta1, which a definition of v1 does not have.
+func (j *judgment) note(path, text string) note {
+	written := path
+	if below, ok := strings.CutPrefix(path, "spec.validation."); ok {
+		if _, old, _ := unstructured.NestedFieldNoCopy(j.Object, "spec", "validation"); !old {
+			written = "spec.versions[0].schema." + below
 		}
 	}
-	return all, nil
+	return note{j.Line(written), path, text}
 }
+
+func (j *judgment) refuse(path, text string) { j.Errors = append(j.Errors, j.note(path, text)) }
+
+func (j *judgment) warn(path, text string) { j.Warnings = append(j.Warnings, j.note(path, text)) }
 
 // judge returns a server's errors and warnings for a new definition.
-func judge(obj map[string]any) (f finding) {
+func judge(d *manifest.Document) finding {
+	obj := d.Object
 	u := unstructured.Unstructured{Object: obj}
-	f.Name, f.Errors, f.Warnings = u.GetName(), []string{}, []string{}
+	j := &judgment{d, finding{File: d.File, Name: u.GetName(), Errors: []note{}, Warnings: []note{}}}
 	rules := crd.Rules()
 	switch u.GetAPIVersion() {
 	case "apiextensions.k8s.io/v1":
 	case "apiextensions.k8s.io/v1beta1":
 		rules = crd.BetaRules(rules)
-		f.Warnings = append(f.Warnings, "apiextensions.k8s.io/v1beta1 is no longer served by Kubernetes since 1.22")
+		j.warn("apiVersion", "apiextensions.k8s.io/v1beta1 is no longer served by Kubernetes since 1.22")
 	default:
-		f.Errors = append(f.Errors, fmt.Sprintf("apiVersion: %q is not apiextensions.k8s.io/v1", u.GetAPIVersion()))
-		return f
+		j.refuse("apiVersion", fmt.Sprintf("%q is not apiextensions.k8s.io/v1", u.GetAPIVersion()))
+		return j.finding
 	}
-	unknown, err := rules.Decode(obj)
-	if err != nil {
-		f.Errors = append(f.Errors, err.Error())
-		return f
-	}
+	unknown, mismatched := j.decode(rules.Decode)
 	for _, path := range unknown {
-		f.Warnings = append(f.Warnings, fmt.Sprintf("unknown field %q", path))
+		j.warn(path, fmt.Sprintf("unknown field %q", path))
+	}
+	if mismatched { // the remaining rules need a definition of the right types
+		return j.finding
 	}
 	rules.Default(obj)
 	rules.PrepareCreate(obj, catalog.Env{Now: time.Now(), Snapshot: &catalog.Snapshot{}})
-	errs := field.ErrorList{}
-	for _, problem := range validation.NameIsDNSSubdomain(f.Name, false) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), f.Name, problem))
+	for _, problem := range validation.NameIsDNSSubdomain(j.Name, false) {
+		j.refuse("metadata.name", field.Invalid(nil, j.Name, problem).ErrorBody())
 	}
-	for _, err := range append(errs, rules.Validate(context.Background(), obj)...) {
-		f.Errors = append(f.Errors, err.Error())
+	for _, err := range rules.Validate(context.Background(), obj) {
+		j.refuse(err.Field, err.ErrorBody())
 	}
-	f.Warnings = append(f.Warnings, rules.Warnings(obj, nil, "")...)
-	return f
+	for _, text := range rules.Warnings(obj, nil, "") {
+		path, rest, found := strings.Cut(text, ": ")
+		if !found || strings.ContainsRune(path, ' ') {
+			path, rest = "", text
+		}
+		j.warn(path, rest)
+	}
+	return j.finding
 }
 
 // errRefused ends the command with the exit code of a failure.
 var errRefused = errors.New("a server would refuse some definitions")
 
+// errUnreadable is errRefused for files.
+var errUnreadable = errors.New("some files cannot be read")
+
 // report writes the findings.
 func report(out io.Writer, all []finding, form string) error {
-	refused := 0
-	for _, f := range all {
-		if len(f.Errors) > 0 {
+	refused, unreadable := 0, 0
+	for i := range all {
+		switch {
+		case len(all[i].Errors) == 0:
+		case all[i].Name == "":
+			unreadable++
+		default:
 			refused++
 		}
 	}
@@ -213,18 +189,42 @@ func report(out io.Writer, all []finding, form string) error {
 			return err
 		}
 	} else {
-		for _, f := range all {
-			for _, text := range f.Errors {
-				fmt.Fprintf(out, "%s: %s: %s\n", f.File, f.Name, text)
+		definitions := 0
+		for i := range all {
+			if all[i].Name != "" {
+				definitions++
 			}
-			for _, text := range f.Warnings {
-				fmt.Fprintf(out, "%s: %s: warning: %s\n", f.File, f.Name, text)
-			}
+			all[i].print(out)
 		}
-		fmt.Fprintf(out, "%d definitions, %d would be refused.\n", len(all), refused)
+		fmt.Fprintf(out, "%d definitions, %d would be refused.\n", definitions, refused)
 	}
 	if refused > 0 {
 		return errRefused
 	}
+	if unreadable > 0 {
+		return errUnreadable
+	}
 	return nil
+}
+
+// print writes a line for each error and warning.
+func (f *finding) print(out io.Writer) {
+	line := func(n note, kind string) {
+		at := f.File
+		if n.Line > 0 {
+			at += ":" + strconv.Itoa(n.Line)
+		}
+		for _, part := range []string{f.Name, kind, n.Path} {
+			if part != "" {
+				at += ": " + part
+			}
+		}
+		fmt.Fprintf(out, "%s: %s\n", at, n.Text)
+	}
+	for _, n := range f.Errors {
+		line(n, "")
+	}
+	for _, n := range f.Warnings {
+		line(n, "warning")
+	}
 }

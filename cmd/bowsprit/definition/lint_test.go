@@ -45,7 +45,7 @@ func TestLint(t *testing.T) {
 		"format": {head + "    schema: {openAPIV3Schema: {type: object, properties: {a: {type: string, format: odd}}}}\n",
 			nil, []string{`unrecognized format "odd"`}},
 		"version":    {strings.Replace(head, "/v1\n", "/v2\n", 1), []string{"is not apiextensions.k8s.io/v1"}, nil},
-		"wrong type": {strings.Replace(head, "scope: Namespaced", "scope: [a]", 1), []string{"cannot unmarshal"}, nil},
+		"wrong type": {strings.Replace(head, "scope: Namespaced", "scope: [a]", 1), []string{"spec.scope: is an array, and must be a value of type ResourceScope"}, nil},
 		"beta": {strings.Replace(head, "/v1\n", "/v1beta1\n", 1) +
 			"    schema: {openAPIV3Schema: {type: object}}\n", nil, []string{"no longer served"}},
 	} {
@@ -69,8 +69,12 @@ func TestLint(t *testing.T) {
 }
 
 // same checks that each text contains the wanted part at its index.
-func same(t *testing.T, name string, got, want []string) {
+func same(t *testing.T, name string, notes []note, want []string) {
 	t.Helper()
+	var got []string
+	for _, n := range notes {
+		got = append(got, n.Path+": "+n.Text)
+	}
 	if len(got) != len(want) {
 		t.Errorf("%s: %q, want %q", name, got, want)
 		return
@@ -99,12 +103,47 @@ func TestLintForms(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &again); err != nil || len(again) != 1 || len(again[0].Errors) == 0 {
 		t.Errorf("%v %s", err, &out)
 	}
-	for text, want := range map[string]string{"": "no CustomResourceDefinition", "a: [": "stdin: "} {
+	for text, want := range map[string]string{"": "no CustomResourceDefinition", "a: b": "no Custom"} {
 		if _, err := lint([]string{"-"}, strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+
 	if _, err := lint([]string{filepath.Join(t.TempDir(), "none")}, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// TestLintReportsAll checks that lint reports every problem of every file, with its line and path.
+func TestLintReportsAll(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.yaml": "a: [\n---\n" + strings.Replace(head, "scope: Namespaced", "scope: [a]", 1) +
+			"    schemas: {}\n   odd: 1\n",
+		"b.yaml": head + "    schema:\n      openAPIV3Schema:\n        properties: {a: {type: string}}\n",
+		"c.yaml": head + "  - {name: 7, served: maybe, storage: false}\n  - name: v3\n    served: 1\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := lint([]string{dir}, nil)
+	var out bytes.Buffer
+	if err != nil || !errors.Is(report(&out, all, "text"), errRefused) {
+		t.Fatal(err)
+	}
+	got := strings.ReplaceAll(out.String(), dir+string(filepath.Separator), "")
+	for _, want := range []string{
+		"a.yaml:1: this is not YAML: did not find expected node content\n", "a.yaml:14: this is not YAML: ",
+		"b.yaml:13: crontabs.stable.example.com: spec.validation.openAPIV3Schema.type: Required value",
+		"c.yaml:12: crontabs.stable.example.com: spec.versions[1].name: is a number, and must be a string\n",
+		"c.yaml:12: crontabs.stable.example.com: spec.versions[1].served: is a string, and must be a bool\n",
+		"c.yaml:14: crontabs.stable.example.com: spec.versions[2].served: is a number, and must be a bool\n",
+		" would be refused.\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("lacks %q:\n%s", want, got)
+		}
 	}
 }

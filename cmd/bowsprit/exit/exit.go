@@ -3,7 +3,10 @@
 // An error without a mark is a Failure. Of returns the code of an error.
 package exit
 
-import "errors"
+import (
+	"errors"
+	"strings"
+)
 
 // Code is the exit code of a command.
 type Code int
@@ -39,6 +42,29 @@ func mark(err error, code Code) error {
 		return nil
 	}
 	return marked{err, code}
+}
+
+// list is an error with a line for each of several problems.
+type list struct{ error }
+
+// Unwrap returns the error without the mark.
+func (l list) Unwrap() error { return l.error }
+
+// List marks an error of errors.Join: its parts are printed on separate lines, because there may be many. It returns
+// nil for nil.
+func List(err error) error {
+	if err == nil {
+		return nil
+	}
+	return list{err}
+}
+
+// Lines returns the texts of an error, each on one line.
+func Lines(err error) []string {
+	if l := (list{}); errors.As(err, &l) {
+		return strings.Split(err.Error(), "\n")
+	}
+	return []string{strings.ReplaceAll(err.Error(), "\n", "; ")} // errors.Join separates its errors with line breaks
 }
 
 // errAnswered is a negative answer that the command has already printed.

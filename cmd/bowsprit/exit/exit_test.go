@@ -25,6 +25,11 @@ func TestOf(t *testing.T) {
 			t.Errorf("%v: code %d", c.err, got)
 		}
 	}
+	both := errors.Join(plain, plain)
+	if got := fmt.Sprintf("%q %q", exit.Lines(both), exit.Lines(fmt.Errorf("a: %w", exit.List(both)))); got !=
+		`["broken; broken"] ["a: broken" "broken"]` || exit.List(nil) != nil {
+		t.Error(got)
+	}
 	if err := exit.Usage(plain); !errors.Is(err, plain) || err.Error() != "broken" {
 		t.Errorf("the mark changes the error: %v", err)
 	}

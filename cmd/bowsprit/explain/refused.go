@@ -16,14 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
-	"github.com/bowsprit/bowsprit/cmd/bowsprit/files"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/manifest"
 	"github.com/bowsprit/bowsprit/internal/admit"
 )
 
@@ -49,9 +48,9 @@ func whyRefused(
 		defer f.Close()
 		in = f
 	}
-	objects, err := readObjects(files.Limit(in))
+	objects, err := readObjects(flags.file, in)
 	if err != nil {
-		return fmt.Errorf("%s: %w", flags.file, err)
+		return err
 	}
 	t, err := newTrial(config, flags)
 	if err != nil {
@@ -86,23 +85,20 @@ type verdict struct {
 	Text   string `json:"text"`
 }
 
-func readObjects(in io.Reader) (all []*unstructured.Unstructured, err error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(in, 4096)
-	for {
-		obj := &unstructured.Unstructured{}
-		if err := decoder.Decode(&obj.Object); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
+// readObjects returns the objects of a file, or all problems of the file.
+func readObjects(file string, in io.Reader) (all []*unstructured.Unstructured, err error) {
+	var set manifest.Set
+	set.Read(file, in)
+	for i := range set.Documents {
+		if err := set.Documents[i].CheckKind(); err != nil {
+			set.Problems = append(set.Problems, err)
 		}
-		if len(obj.Object) > 0 {
-			all = append(all, obj)
-		}
+		all = append(all, &unstructured.Unstructured{Object: set.Documents[i].Object})
 	}
-	if len(all) == 0 {
-		return nil, errors.New("it contains no object")
+	if len(all) == 0 && len(set.Problems) == 0 {
+		return nil, fmt.Errorf("%s: it contains no object", file)
 	}
-	return all, nil
+	return all, set.Err()
 }
 
 // trial sends dry runs and finds the reasons for refusals.
