@@ -149,6 +149,14 @@ func ofType(conditions []object.Object, name string) []object.Object {
 
 // stampConditions sets missing times of conditions: a condition with an unchanged status keeps its time.
 func stampConditions(conditions, before []object.Object, now time.Time) {
+	type state struct{ kind, status string }
+	stateOf := func(c object.Object) state { return state{object.String(c, "type"), object.String(c, "status")} }
+	since := map[state]any{} // the first time of each state before
+	for _, c := range before {
+		if at := c["lastTransitionTime"]; at != nil && since[stateOf(c)] == nil {
+			since[stateOf(c)] = at
+		}
+	}
 	stamp := now.UTC().Format(time.RFC3339)
 	for _, c := range conditions {
 		if c["lastUpdateTime"] == nil {
@@ -158,12 +166,8 @@ func stampConditions(conditions, before []object.Object, now time.Time) {
 			continue
 		}
 		c["lastTransitionTime"] = stamp
-		for _, b := range before {
-			if object.String(b, "type") == object.String(c, "type") &&
-				object.String(b, "status") == object.String(c, "status") && b["lastTransitionTime"] != nil {
-				c["lastTransitionTime"] = b["lastTransitionTime"]
-				break
-			}
+		if at := since[stateOf(c)]; at != nil {
+			c["lastTransitionTime"] = at
 		}
 	}
 }

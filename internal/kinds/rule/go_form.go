@@ -3,14 +3,26 @@ package rule
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/diff"
 )
 
-// Difference shows clients their forbidden changes.
-func Difference(was, now any) string { return diff.Diff(was, now) }
+// maxCompared bounds the JSON of two values whose difference an error shows, in bytes. The comparison is quadratic in
+// their lines; this much takes up to a quarter of a second.
+const maxCompared = 256 << 10
+
+// Difference shows clients their forbidden changes. Of larger values than maxCompared it shows the sizes.
+func Difference(was, now any) string {
+	before, failed := json.Marshal(was)
+	after, failed2 := json.Marshal(now)
+	if n := len(before) + len(after); failed == nil && failed2 == nil && n > maxCompared {
+		return fmt.Sprintf("  (%d bytes before, %d bytes now: too many to show their difference)\n", len(before), len(after))
+	}
+	return diff.Diff(was, now)
+}
 
 // GoForm returns the form of a value of type T in an error of Kubernetes: JSON with the names of Go fields, in their
 // order, and nulls for missing ones. Kubernetes' internal types have the fields of T, without JSON names.

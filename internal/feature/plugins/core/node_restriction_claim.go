@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/diff"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
@@ -30,7 +30,7 @@ func (n nodeLimits) claim(_ context.Context, node string, a *admit.Attributes) e
 	}
 	if !quantity.Semantic.DeepEqual(old, now) {
 		return refuse(a, "node %q is not allowed to update fields other than status.quantity and status.conditions: %v",
-			node, diff.Diff(old, now))
+			node, rule.Difference(old, now))
 	}
 	return nil
 }
