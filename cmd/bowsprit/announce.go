@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -14,13 +15,17 @@ import (
 // announce prints the server's URL, the next commands, and whether workloads run.
 func announce(out io.Writer, server *bowsprit.Server, simulated bool) {
 	fmt.Fprintf(out, "Bowsprit is ready at %s\n", server.URL())
+	kubeconfig := server.Kubeconfig()
+	if absolute, err := filepath.Abs(kubeconfig); err == nil { // the other terminal may be in another directory
+		kubeconfig = absolute
+	}
 	kubectl := "kubectl"
-	if config, err := clientcmd.LoadFromFile(server.Kubeconfig()); err == nil &&
+	if config, err := clientcmd.LoadFromFile(kubeconfig); err == nil &&
 		config.CurrentContext != pki.ContextName {
 		kubectl += " --context=" + pki.ContextName // the kubeconfig also has other contexts
 	}
 	fmt.Fprintf(out, "\nIn another terminal:\n\n  export KUBECONFIG=%s\n  %s get namespaces\n\n",
-		connect.Quote(server.Kubeconfig()), kubectl)
+		connect.Quote(kubeconfig), kubectl)
 	if simulated {
 		fmt.Fprintln(out,
 			"Workloads are simulated: Deployments and Jobs create pods, and pods become ready, but no container runs.")

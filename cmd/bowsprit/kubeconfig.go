@@ -97,7 +97,21 @@ func showKubeconfig(out, notes io.Writer, flags kubeconfigFlags) error {
 		_, err := out.Write(content)
 		return err
 	}
+	if target := clientcmd.NewDefaultPathOptions().GetDefaultFilename(); sameFile(file, target) {
+		return fmt.Errorf("nothing was changed: KUBECONFIG names the server's own file %s, which needs no merging: "+
+			"unset KUBECONFIG, or name your own file, as in KUBECONFIG=FILE bowsprit kubeconfig --merge", target)
+	}
 	return mergeKubeconfig(out, name, content, flags.use)
+}
+
+// sameFile reports whether two names lead to one existing file.
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
 }
 
 // mergeKubeconfig adds a kubeconfig with the context name to kubectl's own. It keeps the current context, from any file

@@ -195,3 +195,35 @@ func TestKubeconfigIsMerged(t *testing.T) {
 		t.Errorf("printed: %v %v\n%s", err, loadErr, out)
 	}
 }
+
+// TestMergeIntoItself checks that the server's own kubeconfig is never merged into itself.
+func TestMergeIntoItself(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	own, link := filepath.Join(dir, "kubeconfig"), filepath.Join(t.TempDir(), "link")
+	const text = "apiVersion: v1\nkind: Config\n"
+	if err := errors.Join(os.WriteFile(own, []byte(text), 0o600), os.Symlink(own, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{own, link} {
+		cmd := command(t, "kubeconfig", "--merge", "--data-dir="+dir)
+		cmd.Env = append(cmd.Env, "KUBECONFIG="+name)
+		out, err := cmd.CombinedOutput()
+		const want = "nothing was changed: KUBECONFIG names the server's own file"
+		if err == nil || !strings.Contains(string(out), want) ||
+			read(t, own) != text {
+			t.Errorf("%s: %v %s", name, err, out)
+		}
+	}
+}
+
+// TestAnnouncedPath checks that the path for another terminal does not depend on the directory of this one.
+func TestAnnouncedPath(t *testing.T) {
+	t.Parallel()
+	u := &user{home: t.TempDir(), work: t.TempDir()}
+	out, err := u.run(t, invocation{path: "serve", until: "Stop with",
+		args: "--ephemeral --secure-port=0 --write-kubeconfig=kk"})
+	if err != nil || !strings.Contains(out, "export KUBECONFIG="+filepath.Join(u.work, "kk")+"\n") {
+		t.Errorf("%v %s", err, out)
+	}
+}

@@ -29,11 +29,12 @@ func local(dir string) (*Server, error) {
 	}
 	config, err := clientcmd.LoadFromFile(file)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: move the file away, and the next start of the server makes it again",
+			unreadable(file, err))
 	}
 	s, err := newServer(config, config.CurrentContext)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, unreadable(file, err)
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err

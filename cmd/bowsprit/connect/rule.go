@@ -63,7 +63,7 @@ func (f *Flags) ownInstead(selected *Server) (*Server, error) {
 func (f *Flags) ofFiles(by selection, rules *clientcmd.ClientConfigLoadingRules, from string) (*Server, error) {
 	config, err := rules.Load()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", from, err)
+		return nil, unreadable(from, err)
 	}
 	name := f.context
 	if name == "" {
@@ -80,7 +80,7 @@ func (f *Flags) ofFiles(by selection, rules *clientcmd.ClientConfigLoadingRules,
 	}
 	s, err := newServer(config, name)
 	if err != nil {
-		return nil, fmt.Errorf("%s, context %q: %w", from, name, err)
+		return nil, unreadable(fmt.Sprintf("%s, context %q", from, name), err)
 	}
 	s.by, s.Context = by, name
 	if f.kubeconfig != "" {

@@ -57,14 +57,14 @@ func newServer(config *clientcmdapi.Config, context string) (*Server, error) {
 func FromFile(file string) (*rest.Config, error) {
 	config, err := clientcmd.LoadFromFile(file)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(file, err)
 	}
 	if err := clientcmd.ResolveLocalPaths(config); err != nil {
 		return nil, err
 	}
 	s, err := newServer(config, config.CurrentContext)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(file, err)
 	}
 	return s.Config, nil
 }

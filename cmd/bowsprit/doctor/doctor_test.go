@@ -244,3 +244,25 @@ func TestShow(t *testing.T) {
 		t.Errorf("%v: %s", err, &raw)
 	}
 }
+
+// TestNewDataDir checks that a data directory that cannot be created is a problem, and that the check leaves nothing.
+func TestNewDataDir(t *testing.T) {
+	t.Parallel()
+	above := t.TempDir()
+	e := &examination{dir: filepath.Join(above, "a", "b")}
+	e.dataDir()
+	left, err := os.ReadDir(above)
+	if len(e.findings) != 1 || e.findings[0].State != OK || err != nil || len(left) > 0 {
+		t.Errorf("a directory that can be created: %v, and %v is left", e.findings, left)
+	}
+	const refuses = "/proc" // takes no directories, even from root
+	if !exists(refuses) {
+		t.Skip("no /proc")
+	}
+	e = &examination{dir: refuses + "/nosuch/bowsprit"}
+	e.dataDir()
+	if len(e.findings) != 1 || e.findings[0].State != Problem ||
+		!strings.Contains(e.findings[0].Text, "cannot be created in "+refuses+": ") || e.findings[0].Do == "" {
+		t.Errorf("a directory that cannot be created: %v", e.findings)
+	}
+}

@@ -33,7 +33,7 @@ func (e *examination) dataDir() {
 	info, err := os.Stat(e.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		e.add(check, OK, "", "%s does not exist yet: the first start creates it", e.dir)
+		e.newDir(check)
 		return
 	case err != nil:
 		e.add(check, Problem, "make it readable for the server's user, or name another with --data-dir", "%v", err)
@@ -64,6 +64,26 @@ func (e *examination) dataDir() {
 	}
 	e.format(datadir.ReadFormat(e.dir))
 	e.database()
+}
+
+// newDir checks that the first start can create the data directory.
+func (e *examination) newDir(check string) {
+	above := filepath.Dir(filepath.Clean(e.dir))
+	for !exists(above) && above != filepath.Dir(above) {
+		above = filepath.Dir(above)
+	}
+	trial, err := os.MkdirTemp(above, ".doctor-")
+	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		e.add(check, Problem, "name a directory with --data-dir, or make "+above+" writable for the server's user",
+			"%s does not exist, and cannot be created in %s: %v", e.dir, above, err)
+		return
+	}
+	os.Remove(trial)
+	e.add(check, OK, "", "%s does not exist yet: the first start creates it", e.dir)
 }
 
 // format reports the format of the data as recorded in the data directory or etcd.

@@ -36,7 +36,7 @@ func (e *examination) server(ctx context.Context) {
 	}
 	config, err := connect.FromFile(file)
 	if err != nil {
-		e.add("server", Problem, unreadable, "%s: %v", file, err)
+		e.add("server", Problem, unreadable, "%v", err)
 		return
 	}
 	config.Timeout = patience

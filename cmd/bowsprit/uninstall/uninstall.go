@@ -183,6 +183,7 @@ func show(out io.Writer, form string, pieces []piece) error {
 		fmt.Fprintf(out, "%s: %s%s\n  %s\n\n", p.Description, p.Path, size, p.Remove)
 	}
 	_, err := fmt.Fprintln(out,
-		`Nothing was removed. Stop the server before removing its data; "bowsprit snapshot save FILE" keeps a copy.`)
+		`Nothing was removed. Stop the server before removing its data; "bowsprit backup FILE" keeps a copy, with its
+certificates.`)
 	return err
 }
