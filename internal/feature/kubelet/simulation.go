@@ -27,6 +27,11 @@ type Simulation interface {
 	HasPod(ip string) bool
 	// Log returns the log of a container on a simulated node, or the kubelet's error. It ends with ctx.
 	Log(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions) (io.ReadCloser, error)
+	// Exec returns the process that stands for a command in a container on a simulated node, or the kubelet's error. It
+	// runs no program.
+	Exec(pod *corev1.Pod, container string, command []string) (Process, error)
+	// Attach returns a process with the output of a running container.
+	Attach(pod *corev1.Pod, container string) (Process, error)
 }
 
 // simulates reports whether the node of an entry, which may be nil, is simulated.
@@ -72,8 +77,25 @@ func (y *connector) simulatedLog(
 	return true, nil
 }
 
+// simulatedProcess returns the process for an exec or attach in a container, and nil if its node is not simulated.
+func (y *connector) simulatedProcess(
+	ctx context.Context, v *verb.Verbs, pod *corev1.Pod, container string, command []string,
+) (Process, error) {
+	if y.settings.Simulation == nil || pod.Spec.NodeName == "" {
+		return nil, nil
+	}
+	node, err := current(ctx, v, ref.Nodes.Prefix, "", pod.Spec.NodeName)
+	if err != nil || !y.simulates(node) {
+		return nil, err
+	}
+	if command == nil {
+		return y.settings.Simulation.Attach(pod, container)
+	}
+	return y.settings.Simulation.Exec(pod, container, command)
+}
+
 // errSimulated is the error of a request to a simulated node.
 func errSimulated(node string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf(
-		"node %s is simulated: it runs no containers, so only logs can be read", node))
+		"node %s is simulated: it runs no containers, so nothing listens on its ports", node))
 }

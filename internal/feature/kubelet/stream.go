@@ -79,6 +79,13 @@ func (y *connector) serveStreams(
 	if err != nil {
 		return err
 	}
+	simulated, err := y.simulatedProcess(r.Context(), v, pod, name, request.command)
+	switch {
+	case err != nil:
+		return err
+	case simulated != nil:
+		return y.serveSimulated(w, r, request, simulated)
+	}
 	node, err := y.kubelet(r.Context(), v, c, pod)
 	if err != nil {
 		return err

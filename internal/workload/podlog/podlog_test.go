@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 	"github.com/bowsprit/bowsprit/testserver"
@@ -22,6 +23,7 @@ type site struct {
 	*testing.T
 	clock  *testserver.Clock
 	client *kubernetes.Clientset
+	config *rest.Config
 }
 
 func start(t *testing.T) *site {
@@ -33,7 +35,7 @@ func start(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &site{t, clock, client}
+	return &site{t, clock, client, config}
 }
 
 // create creates a pod with annotations, keys and values, and waits until it is in a state.
