@@ -57,6 +57,24 @@ func (i *Instance) Context() string { return "bowsprit-" + i.Name }
 // Log returns the file with the output of the instance's process.
 func (i *Instance) Log() string { return filepath.Join(i.dir, "log") }
 
+// maxLog is the size of a log, in bytes, from which the next start begins a new one.
+const maxLog = 16 << 20
+
+// TurnLog moves a large log aside, to log.old. The process of the instance must not run.
+func (i *Instance) TurnLog() error {
+	info, err := os.Stat(i.Log())
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() < maxLog {
+		return nil
+	}
+	if err == nil {
+		err = durable.Rename(i.Log(), i.Log()+".old")
+	}
+	if err != nil {
+		return fmt.Errorf("instance %s: %w", i.Name, err)
+	}
+	return nil
+}
+
 // Exists reports whether the instance was started and not removed since.
 func (i *Instance) Exists() bool { return i.DataDir != "" }
 
@@ -157,12 +175,11 @@ func (i *Instance) PID() int {
 	return pid
 }
 
-// List returns the instances that exist, by name. A directory without readable settings is an error in the result's
-// place only if no other instance can be read.
+// List returns the instances that exist, by name, and an error about the ones with unreadable settings.
 func List() ([]*Instance, error) {
 	dir, err := root()
 	if err != nil {
-		return nil, err
+		return nil, nil // without a place for instances there are none
 	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

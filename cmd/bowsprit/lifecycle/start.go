@@ -80,6 +80,9 @@ func start(ctx context.Context, i *instance.Instance, flags *upFlags) error {
 			return err
 		}
 	}
+	if err := i.TurnLog(); err != nil {
+		return err
+	}
 	logged, err := os.OpenFile(i.Log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err

@@ -67,6 +67,7 @@ func launchUnit(ctx context.Context, i *instance.Instance, self string) (*launch
 	}
 	if err := errors.Join(i.Store(), systemctl(ctx, "daemon-reload"), systemctl(ctx, "enable", i.Unit),
 		systemctl(ctx, "restart", "--no-block", i.Unit)); err != nil {
+		_ = removeUnit(context.WithoutCancel(ctx), i) // the first error is the cause
 		return nil, err
 	}
 	return &launched{kill: func() {

@@ -108,8 +108,8 @@ func nameOf(args []string) string {
 	return args[0]
 }
 
+// up starts an instance. A new one that does not start leaves nothing.
 func up(cmd *cobra.Command, i *instance.Instance, flags *upFlags, serve []string) error {
-	out := cmd.OutOrStdout()
 	release, err := i.Reserve()
 	if err != nil {
 		return err
@@ -118,6 +118,16 @@ func up(cmd *cobra.Command, i *instance.Instance, flags *upFlags, serve []string
 	if i, err = instance.Open(i.Name); err != nil { // another command may have changed it meanwhile
 		return err
 	}
+	fresh := !i.Exists()
+	if err = reserved(cmd, i, flags, serve); err != nil && fresh && !i.Locked() {
+		err = errors.Join(err, i.Remove())
+	}
+	return err
+}
+
+// reserved is up for an instance that no other command changes.
+func reserved(cmd *cobra.Command, i *instance.Instance, flags *upFlags, serve []string) error {
+	out := cmd.OutOrStdout()
 	wanted, err := flags.settings(cmd, i, serve)
 	if err != nil {
 		return err
@@ -137,7 +147,6 @@ func up(cmd *cobra.Command, i *instance.Instance, flags *upFlags, serve []string
 			return err
 		}
 	}
-	fresh := !i.Exists()
 	i.Settings = *wanted
 	if err := i.Store(); err != nil {
 		return err
@@ -145,9 +154,6 @@ func up(cmd *cobra.Command, i *instance.Instance, flags *upFlags, serve []string
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := start(ctx, i, flags); err != nil {
-		if fresh && i.OwnData() { // nothing of the user's is there yet
-			err = errors.Join(err, i.Remove())
-		}
 		return err
 	}
 	return show(out, i, flags.switchContext)
