@@ -40,7 +40,7 @@ func outside(t *testing.T) string {
 func TestEndpoints(t *testing.T) {
 	c := start(t)
 	ip := outside(t)
-	b := &backend{resources: flunders, handler: func(w http.ResponseWriter, r *http.Request) {
+	b := &backend{resources: flunders, group: group, handler: func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(w, r.Body)
 	}}
 	pair, ca := certificate(t, "api.default.svc")
