@@ -343,8 +343,8 @@ func (l *load) end() map[string]string {
 	return l.mu.acknowledged
 }
 
-// TestAggregationPage runs the commands of docs/aggregation.md with the sample server on this machine, unchanged except
-// for the port.
+// TestAggregationPage runs the first commands of docs/aggregation.md with the sample server on this machine, unchanged
+// but for the port.
 func TestAggregationPage(t *testing.T) {
 	if reference != "" {
 		t.Skip("the page is about bowsprit")
@@ -355,8 +355,8 @@ func TestAggregationPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	parts := strings.Split(string(page), "```\n")
-	if len(parts) != 3 {
-		t.Fatalf("the page has %d parts, want one block of commands", len(parts))
+	if len(parts) < 3 {
+		t.Fatalf("the page has %d parts, want a block of commands first", len(parts))
 	}
 	host, port, err := net.SplitHostPort(freeport.Address(t))
 	if err != nil {
