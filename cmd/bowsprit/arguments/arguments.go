@@ -72,6 +72,16 @@ func Several(noun string) cobra.PositionalArgs {
 	}
 }
 
+// AtMostOne allows no argument or a single one. Its name in errors is noun.
+func AtMostOne(noun string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return One(noun)(cmd, args)
+	}
+}
+
 // Printable refuses control characters in arguments. A flag with a list drops everything after a line break. Elsewhere
 // a line break or an escape sequence changes the meaning of a file, a header or a terminal.
 func Printable(args []string) error {

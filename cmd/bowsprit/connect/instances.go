@@ -1,17 +1,14 @@
 package connect
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/instance"
 )
@@ -63,59 +60,38 @@ func Instances() string {
 // ErrSeveral is the error of a command that needs a flag, because several servers of this user run.
 var ErrSeveral = errors.New("several servers of this user run: add --name=NAME")
 
-// Own returns this user's server as Rule does without flags and without KUBECONFIG.
-func Own() (*Server, error) { return own() }
-
-// own returns this user's server: the one that runs, or else the one of "bowsprit serve". If several run, the error is
-// ErrSeveral.
-func own() (*Server, error) {
+// Own returns this user's server as Rule does without flags and without KUBECONFIG: the running server, or else the
+// server of "bowsprit serve". If several run, the error is ErrSeveral.
+func Own() (*Server, error) {
 	all, err := instance.List()
 	if err != nil {
 		return nil, fmt.Errorf("%w; or name a server with --data-dir", err)
 	}
-	var running []*instance.Instance
+	running := instance.Running(all)
+	if len(running) == 0 {
+		return local(DefaultDataDir())
+	}
 	var names []string
 	served := DefaultDataDir() // of "bowsprit serve", if no instance has it
-	for _, i := range all {
-		if i.Locked() {
-			running, names = append(running, i), append(names, i.Name)
-			if i.DataDir == served {
-				served = ""
-			}
+	for _, i := range running {
+		names = append(names, i.Name)
+		if i.DataDir == served {
+			served = ""
 		}
 	}
-	if len(running) > 0 && served != "" && Answers(served) {
+	if served != "" && Answers(served) {
 		names = append(names, instance.Default+" (of \"bowsprit serve\")")
 	}
-	switch len(names) {
-	case 0:
-		return local(DefaultDataDir())
-	case 1:
-		return ofInstance(running[0])
+	if len(names) > 1 {
+		return nil, fmt.Errorf("%w; there are %s", ErrSeveral, strings.Join(names, ", "))
 	}
-	return nil, fmt.Errorf("%w; there are %s", ErrSeveral, strings.Join(names, ", "))
+	return ofInstance(running[0])
 }
 
 // Answers reports whether the server with a data directory accepts connections.
 func Answers(dataDir string) bool {
-	config, err := clientcmd.LoadFromFile(filepath.Join(dataDir, "kubeconfig"))
-	if err != nil || config.Contexts[config.CurrentContext] == nil {
-		return false
-	}
-	cluster := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
-	if cluster == nil {
-		return false
-	}
-	u, err := url.Parse(cluster.Server)
-	if err != nil {
-		return false
-	}
-	conn, err := net.DialTimeout("tcp", u.Host, time.Second) // longer than a machine needs to refuse its own connection
-	if err != nil {
-		return false
-	}
-	_ = conn.Close()
-	return true
+	cluster := LocalCluster(dataDir)
+	return cluster != nil && reach(context.Background(), cluster.Server) == nil
 }
 
 // BindDir declares the flags of a command about the files of a local server: --data-dir and --name.
@@ -129,29 +105,20 @@ func Dir(given *pflag.FlagSet, dir *string) error {
 	if err := Check(given); err != nil || given.Changed("data-dir") || given.Changed("kubeconfig") {
 		return err
 	}
-	var s *Server
-	var err error
-	if name := given.Lookup("name"); name != nil && name.Changed {
-		s, err = named(name.Value.String())
-	} else {
-		s, err = running()
+	if name := given.Lookup("name"); name.Changed {
+		s, err := named(name.Value.String())
+		if err == nil {
+			*dir = s.DataDir
+		}
+		return err
 	}
-	if s != nil && err == nil {
+	all, err := instance.List()
+	if err != nil || len(instance.Running(all)) == 0 {
+		return err
+	}
+	s, err := Own()
+	if err == nil {
 		*dir = s.DataDir
 	}
 	return err
-}
-
-// running is own, or nil if no instance runs.
-func running() (*Server, error) {
-	all, err := instance.List()
-	if err != nil {
-		return nil, err
-	}
-	for _, i := range all {
-		if i.Locked() {
-			return own()
-		}
-	}
-	return nil, nil
 }

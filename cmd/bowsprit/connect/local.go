@@ -57,16 +57,7 @@ func unusedContext() string {
 
 // Running returns an error if the server is the local one and does not run.
 func (s *Server) Running(ctx context.Context) error {
-	u, err := url.Parse(s.Config.Host)
-	if err != nil || !s.Local() {
-		return nil
-	}
-	dialer := net.Dialer{Timeout: time.Second} // longer than a machine needs to refuse a connection to itself
-	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
-	if err == nil {
-		return conn.Close()
-	}
-	if !errors.Is(err, syscall.ECONNREFUSED) {
+	if !s.Local() || !errors.Is(reach(ctx, s.Config.Host), syscall.ECONNREFUSED) {
 		return nil // the first request returns a better error
 	}
 	serve := "bowsprit serve"
@@ -78,6 +69,20 @@ func (s *Server) Running(ctx context.Context) error {
 	}
 	return fmt.Errorf("the server %s does not run: start it with \"%s\", or name another server with --name, "+
 		"--data-dir, --kubeconfig or --context%s", s, serve, unusedContext())
+}
+
+// reach opens a connection to the server with a URL, and closes it.
+func reach(ctx context.Context, server string) error {
+	u, err := url.Parse(server)
+	if err != nil {
+		return err
+	}
+	dialer := net.Dialer{Timeout: time.Second} // longer than a machine needs to refuse a connection to itself
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // LocalCluster returns the local server with a data directory, from its kubeconfig, or nil.

@@ -46,7 +46,7 @@ func (f *Flags) choose() (*Server, error) {
 		}
 		return s, nil
 	}
-	return own()
+	return Own()
 }
 
 // ownInstead returns the local server for a command that can use no other, unless KUBECONFIG selects another one: then

@@ -175,6 +175,16 @@ func (i *Instance) PID() int {
 	return pid
 }
 
+// Running returns the instances whose process runs.
+func Running(all []*Instance) (running []*Instance) {
+	for _, i := range all {
+		if i.Locked() {
+			running = append(running, i)
+		}
+	}
+	return running
+}
+
 // List returns the instances that exist, by name, and an error about the ones with unreadable settings.
 func List() ([]*Instance, error) {
 	dir, err := root()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/instance"
@@ -27,7 +28,7 @@ A server that does not stop within 30 seconds is killed.`,
 		Example: `  bowsprit down dev
   bowsprit down dev --delete
   bowsprit down --all`,
-		Args: AtMostOne,
+		Args: arguments.AtMostOne("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			list, err := toStop(args, all)
 			if err != nil {
@@ -50,18 +51,22 @@ func toStop(args []string, all bool) ([]*instance.Instance, error) {
 	if all && len(args) > 0 {
 		return nil, exit.Usage(errors.New("--all and a name exclude each other: give one of them"))
 	}
-	if len(args) == 0 && !all {
-		i, err := only()
-		return []*instance.Instance{i}, err
-	}
 	if all {
 		return instance.List()
 	}
-	i, err := existing(args[0])
+	i, err := chosen(args)
 	return []*instance.Instance{i}, err
 }
 
-// only returns the instance of a command without a name: the only one, or else the only one that runs.
+// chosen returns the instance that the arguments name. Without a name it is the single one, or the single running one.
+func chosen(args []string) (*instance.Instance, error) {
+	if len(args) == 0 {
+		return only()
+	}
+	return existing(args[0])
+}
+
+// only returns the single instance, or the single running one.
 func only() (*instance.Instance, error) {
 	all, err := instance.List()
 	if err != nil {
@@ -73,13 +78,7 @@ func only() (*instance.Instance, error) {
 	if len(all) == 1 {
 		return all[0], nil
 	}
-	var running []*instance.Instance
-	for _, i := range all {
-		if i.Locked() {
-			running = append(running, i)
-		}
-	}
-	if len(running) == 1 {
+	if running := instance.Running(all); len(running) == 1 {
 		return running[0], nil
 	}
 	return nil, fmt.Errorf("there are several instances: name one of %s", connect.Instances())

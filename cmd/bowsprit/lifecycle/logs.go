@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/instance"
 )
@@ -37,7 +38,7 @@ func LogsCommand() *cobra.Command {
 only one.`,
 		Example: `  bowsprit logs dev
   bowsprit logs dev --tail=20 --follow`,
-		Args: AtMostOne,
+		Args: arguments.AtMostOne("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			i, err := chosen(args)
 			if err != nil {
@@ -54,14 +55,6 @@ only one.`,
 	cmd.Flags().BoolVarP(&flags.follow, "follow", "f", false, "print new lines until Ctrl-C, or until the server has stopped")
 	cmd.Flags().IntVar(&flags.tail, "tail", -1, "the number of last lines to print; -1: all")
 	return cmd
-}
-
-// chosen returns the instance that the arguments name, or the only one.
-func chosen(args []string) (*instance.Instance, error) {
-	if len(args) == 0 {
-		return only()
-	}
-	return existing(args[0])
 }
 
 func printLog(ctx context.Context, out io.Writer, i *instance.Instance, flags logsFlags) error {

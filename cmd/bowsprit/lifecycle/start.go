@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,10 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/instance"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/notify"
 )
 
 const (
@@ -175,23 +173,9 @@ func isReady(ctx context.Context, i *instance.Instance) bool {
 	if err != nil {
 		return false
 	}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return false
-	}
-	defer client.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	address := strings.TrimSuffix(config.Host, "/") + "/readyz"
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
-	if err != nil {
-		return false
-	}
-	resp, err := client.Do(r)
-	if err != nil {
-		return false
-	}
-	return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+	return notify.Probe(config, "/readyz")(ctx) == nil
 }
 
 // lastLines returns the end of the text that a process has written to its log: its error, or else the last lines.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/instance"
@@ -48,7 +49,7 @@ With --ephemeral the data is in memory, and is gone when the server stops.`,
   bowsprit up dev --simulate=nodes=3        # a second one, with simulated nodes
   bowsprit up test --ephemeral --switch     # without files, and kubectl's current context
   bowsprit up dev -- --enable-admission-plugins=AlwaysPullImages`,
-		Args: func(cmd *cobra.Command, args []string) error { return checkArgs(cmd, args) },
+		Args: checkArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, serve := split(cmd, args)
 			i, err := instance.Open(name)
@@ -80,16 +81,7 @@ func checkArgs(cmd *cobra.Command, args []string) error {
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		args = args[:dash]
 	}
-	return AtMostOne(cmd, args)
-}
-
-// AtMostOne allows one argument, the name of an instance.
-func AtMostOne(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return fmt.Errorf("%q takes one name, but got %d arguments: see %q", cmd.CommandPath(), len(args),
-			cmd.CommandPath()+" --help")
-	}
-	return nil
+	return arguments.AtMostOne("name")(cmd, args)
 }
 
 // split returns the name of the instance, and the arguments after "--".

@@ -87,13 +87,16 @@ func (m *Manager) Watch(ctx context.Context, log *slog.Logger, alive func(contex
 }
 
 // Live returns a function that requests /livez from a server.
-func Live(config *rest.Config) func(context.Context) error {
+func Live(config *rest.Config) func(context.Context) error { return Probe(config, "/livez") }
+
+// Probe returns a function that requests a path with a health check from a server.
+func Probe(config *rest.Config, path string) func(context.Context) error {
 	client, failed := rest.HTTPClientFor(config)
 	return func(ctx context.Context) error {
 		if failed != nil {
 			return failed
 		}
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(config.Host, "/")+"/livez",
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(config.Host, "/")+path,
 			http.NoBody)
 		if err != nil {
 			return err
@@ -104,7 +107,7 @@ func Live(config *rest.Config) func(context.Context) error {
 		}
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("GET /livez: %s", answer.Status)
+			return fmt.Errorf("GET %s: %s", path, answer.Status)
 		}
 		return nil
 	}
