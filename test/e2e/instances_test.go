@@ -152,6 +152,17 @@ func TestInstanceErrors(t *testing.T) {
 	d.fails(t, "there is no instance one", "down", "one")
 	d.fails(t, "there is no instance: ", "logs")
 	d.works(t, "There is no instance", "list")
+
+	// Data without settings, which the user has deleted, survives a start that fails.
+	kept := filepath.Join(d.home, ".local", "share", "bowsprit-instances", "lost", "data", "kept")
+	if err := os.MkdirAll(kept, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d.fails(t, "is in use by another process", "up", "lost", "--secure-port="+port)
+	if _, err := os.Stat(kept); err != nil {
+		t.Error(err)
+	}
+	d.works(t, "is removed", "down", "lost", "--delete")
 	d.works(t, "bowsprit-free", "up", "free", "--secure-port=0")
 	d.works(t, "is removed", "down", "free", "--delete")
 

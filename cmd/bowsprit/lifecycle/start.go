@@ -128,8 +128,15 @@ func launch(ctx context.Context, i *instance.Instance, log *os.File, env []strin
 		return nil, err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	return &launched{ended: ended, kill: func() { _ = cmd.Process.Kill() }}, nil // it may have ended
+	over := make(chan struct{})
+	go func() {
+		ended <- cmd.Wait()
+		close(over)
+	}()
+	return &launched{ended: ended, kill: func() {
+		_ = cmd.Process.Kill() // it may have ended
+		<-over
+	}}, nil
 }
 
 // environment returns the variables for an instance: without settings, which its flags contain, and without the

@@ -100,7 +100,7 @@ func nameOf(args []string) string {
 	return args[0]
 }
 
-// up starts an instance. A new one that does not start leaves nothing.
+// up starts an instance. If a new instance does not start, up removes its files, but never data that was there before.
 func up(cmd *cobra.Command, i *instance.Instance, flags *upFlags, serve []string) error {
 	release, err := i.Reserve()
 	if err != nil {
@@ -110,7 +110,7 @@ func up(cmd *cobra.Command, i *instance.Instance, flags *upFlags, serve []string
 	if i, err = instance.Open(i.Name); err != nil { // another command may have changed it meanwhile
 		return err
 	}
-	fresh := !i.Exists()
+	fresh := !i.Exists() && !connect.Exists(i.NewDataDir(true))
 	if err = reserved(cmd, i, flags, serve); err != nil && fresh && !i.Locked() {
 		err = errors.Join(err, i.Remove())
 	}
