@@ -1,11 +1,13 @@
 package lint
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -194,6 +196,22 @@ func TestLimits(t *testing.T) {
 		}
 		if got := limits(tree.Decls[0].(*ast.FuncDecl)); len(got) != want {
 			t.Errorf("%s: %d limits, expected %d", text, len(got), want)
+		}
+	}
+}
+
+// TestBubblesCountTheirGoroutines checks that no test with a synctest bubble calls runtime.NumGoroutine, which also
+// counts the goroutines that earlier tests left behind.
+func TestBubblesCountTheirGoroutines(t *testing.T) {
+	for _, name := range testFiles(t) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bubble := bytes.Contains(text, []byte(`"testing/synctest"`))
+		if bubble && bytes.Contains(text, []byte("runtime."+"NumGoroutine()")) {
+			t.Errorf("%s calls runtime.NumGoroutine in a bubble: count the bubble's goroutines as control's bubbled does",
+				name)
 		}
 	}
 }
