@@ -122,6 +122,19 @@ unit: ## tests of the root module, with the race detector where there is concurr
 	go test -vet=off -timeout 20m -run '^TestSimulated$$' ./test/attack # large controllers, as slow under the race detector
 	cd tools && go vet ./... && go test -vet=off ./...
 
+# Without the test that records output of kube-apiserver, and without rules and cases, whose expectations are written by
+# hand first.
+.PHONY: generate
+generate: ## write the generated pages and lists anew: references, error texts, exit codes, measures; look at the difference before a commit
+	go test -vet=off -count=1 -run '^TestAPI$$' . -update
+	go test -vet=off -count=1 -run '^TestGoReference$$' ./docs -update
+	go test -vet=off -count=1 -run '^TestMetricsReference$$' ./internal/server -update
+	go test -vet=off -count=1 -run '^TestFields$$' ./internal/workload/pod -update
+	go test -vet=off -count=1 -run '^TestCommandErrors$$' ./cmd/bowsprit -update
+	cd test/oracle-builtins && go test -vet=off -count=1 -run '^TestErrorTexts$$' . -update-errors
+	go test -vet=off -count=1 -run '^TestNoRace$$' ./internal/lint -update-race
+	go test -vet=off -count=1 -run '^TestMeasuresPage$$' ./internal/lint -update
+
 # The build of a program that imports us and the next minor version of Kubernetes' libraries.
 NEXT := test/libraries/k8s-0.37.mod
 .PHONY: libraries libraries-all
