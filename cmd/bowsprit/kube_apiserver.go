@@ -18,6 +18,7 @@ import (
 
 	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
+	"github.com/bowsprit/bowsprit/internal/front/hostos"
 )
 
 // kubeFlags are the flags of kube-apiserver that have a meaning here and are not fields of bowsprit.Config.
@@ -39,7 +40,7 @@ func kubeAPIServerCommand() *cobra.Command {
 		Short: "Start the API server alone, with kube-apiserver's flags, on an external etcd",
 		Long: `Start the API server with kube-apiserver's command line, for programs such as envtest. It accepts every flag of
 kube-apiserver ` + bowsprit.Version().Kubernetes + `. Like kube-apiserver it runs no namespace controller
-and no garbage collector. Flags for features that Bowsprit does not have are accepted, without effect, and logged once.`,
+and no garbage collector, except if "bowsprit envtest --simulate" has installed it. Flags for features that Bowsprit does not have are accepted, without effect, and logged once.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -99,6 +100,10 @@ func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFla
 			unused = append(unused, "--"+f.Name)
 		}
 	})
+	from, err := simulateAsAsset(&config, os.Args[0], os.Environ())
+	if err != nil {
+		return err
+	}
 	flags.adjust(&config)
 	if config.Log, err = newLogger(os.Stderr, flags.serveFlags); err != nil {
 		return err
@@ -107,6 +112,10 @@ func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFla
 	config.Flags = settings(given)
 	if len(unused) > 0 {
 		config.Log.Warn("flags without effect", slog.Any("flags", unused))
+	}
+	if config.Workloads.Simulate != nil {
+		config.Log.Info("controllers run and workloads are simulated", "setting", from)
+		hostos.CollectSooner(hostos.LargeHeap)
 	}
 	return run(ctx, config, func(*bowsprit.Server) {})
 }

@@ -153,15 +153,10 @@ func TestKubeAPIServerErrors(t *testing.T) {
 func TestAssets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	var out strings.Builder
 	for range 2 { // a second time replaces the links
-		out.Reset()
-		if err := fillAssets(&out, dir, os.Args[0]); err != nil {
-			t.Fatal(err)
+		if out := succeeds(t, "envtest", dir); out != "export KUBEBUILDER_ASSETS="+dir+"\n" {
+			t.Errorf("printed %q", out)
 		}
-	}
-	if want := "export KUBEBUILDER_ASSETS=" + dir + "\n"; out.String() != want {
-		t.Errorf("printed %q, want %q", out.String(), want)
 	}
 
 	etcd := link(t, dir, "etcd", "--data-dir="+filepath.Join(dir, "data"), "--unsafe-no-fsync=true",
@@ -242,7 +237,7 @@ func TestAssetsOfTemporaryProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := fillAssets(io.Discard, dir, program); err != nil {
+	if _, err := fillAssets(dir, program); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(program); err != nil {
@@ -264,7 +259,14 @@ type linked struct {
 // code 0.
 func link(t *testing.T, dir, name string, args ...string) linked {
 	t.Helper()
+	return linkWith(t, nil, dir, name, args...)
+}
+
+// linkWith is link with additional environment variables.
+func linkWith(t *testing.T, variables []string, dir, name string, args ...string) linked {
+	t.Helper()
 	cmd := command(t, args...)
+	cmd.Env = append(cmd.Env, variables...)
 	cmd.Path, cmd.Args[0] = filepath.Join(dir, name), filepath.Join(dir, name)
 	reader, writer, err := os.Pipe()
 	if err != nil {

@@ -42,6 +42,7 @@ var excused = []struct{ page, begins, why string }{
 	{"docs/backup", "bowsprit snapshot save backup.db\netcdutl", "needs three machines; TestMove of test/e2e has three members"},
 	{"docs/backup", "etcdctl ", "needs three machines; TestMove of test/e2e has three members"},
 	{"docs/backup", "bowsprit kube-apiserver ", "TestPeersOfKubeAPIServer of test/e2e has such servers"},
+	{"docs/envtest", "KUBEBUILDER_ASSETS=", "needs a suite; TestSimulatedAssets starts the servers of each line"},
 	{"docs/extension", "$ bowsprit extension init ", "the tutorial of extension servers runs it"},
 	{"docs/first-steps", "$ go install ", "fetches from the network"},
 	{"docs/following-kubernetes", "go test -modfile=", "hours; make libraries-all and oracle-builtins are its parts"},
