@@ -8,12 +8,13 @@ import (
 	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/doctor"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 )
 
 func doctorCommand() *cobra.Command {
 	var config bowsprit.Config
 	var flags serveFlags
-	var output string
+	var form output.Form
 	cmd := &cobra.Command{
 		Use:   "doctor [flags of serve]",
 		Short: "Find problems of a server and its machine, and their fixes",
@@ -25,19 +26,16 @@ the server with this data directory is running, check its health too. The comman
   bowsprit doctor --etcd-servers https://10.0.0.1:2379 -o json`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := arguments.TextOrJSON(output); err != nil {
-				return err
-			}
 			if err := flags.prepare(&config, cmd.Flags()); err != nil {
 				return err
 			}
 			findings := doctor.Examine(cmd.Context(), doctor.Patient{
 				Settings: examined(&config), Invalid: config.Validate(), Now: time.Now(),
 			})
-			return doctor.Show(cmd.OutOrStdout(), output, findings)
+			return doctor.Show(cmd.OutOrStdout(), form, findings)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	form.Bind(cmd.Flags())
 	bindFlags(cmd.Flags(), &config, &flags)
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/scaffold"
 )
 
@@ -43,6 +44,7 @@ func extensionInstallCommand() *cobra.Command {
 	var server connect.Flags
 	var in installation
 	var dryRun bool
+	var form output.Form
 	cmd := &cobra.Command{
 		Use:   "install NAME --api GROUP/VERSION",
 		Short: "Create all objects that an extension API server needs in a cluster, except its pods",
@@ -69,9 +71,9 @@ month.`,
 			if err := in.check(); err != nil {
 				return exit.Usage(err)
 			}
-			to := output{cmd.OutOrStdout(), cmd.ErrOrStderr()}
+			to := streams{cmd.OutOrStdout(), cmd.ErrOrStderr(), form}
 			if dryRun {
-				return in.print(to.out)
+				return in.print(to)
 			}
 			at, err := server.Write(cmd, connect.CarriesData)
 			if err != nil {
@@ -88,6 +90,7 @@ month.`,
 	f.IntVar(&in.GroupPriority, "group-priority", 1000, "groupPriorityMinimum of the APIServices")
 	f.IntVar(&in.VersionPriority, "version-priority", 15, "versionPriority of the APIServices")
 	f.BoolVar(&dryRun, "dry-run", false, "print the manifests, with a new certificate, and create nothing")
+	form.Bind(f)
 	return cmd
 }
 

@@ -50,25 +50,63 @@ func (in *installation) manifests() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// print prints the manifests, with a new certificate.
-func (in *installation) print(to io.Writer) error {
+// objects returns the manifests as objects.
+func (in *installation) objects() (all []*unstructured.Unstructured, err error) {
+	text, err := in.manifests()
+	if err != nil {
+		return nil, err
+	}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		obj := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &obj.Object); err != nil {
+			return nil, err
+		}
+		all = append(all, obj)
+	}
+}
+
+// print prints the manifests, with a new certificate: as documents of YAML, or as one List for programs.
+func (in *installation) print(to streams) error {
 	if err := in.certify(); err != nil {
 		return err
 	}
-	text, err := in.manifests()
+	objects, err := in.objects()
 	if err != nil {
 		return err
 	}
-	_, err = to.Write(text)
-	return err
+	list := map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
+	return to.form.Print(to.out, list, func(out io.Writer) error {
+		text, err := in.manifests()
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(text)
+		return err
+	})
+}
+
+// installed is an object of an installation, and its change.
+type installed struct {
+	Resource  string `json:"resource"` // such as "apiservices.apiregistration.k8s.io"
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Result    string `json:"result"` // created, configured or unchanged
 }
 
 // install creates missing objects, corrects the others, and prints a line for each object.
-func (in *installation) install(ctx context.Context, config *rest.Config, to output) error {
+func (in *installation) install(ctx context.Context, config *rest.Config, to streams) error {
 	if err := in.keepCertificate(ctx, config, time.Now()); err != nil {
 		return err
 	}
-	text, err := in.manifests()
+	objects, err := in.objects()
 	if err != nil {
 		return err
 	}
@@ -76,22 +114,26 @@ func (in *installation) install(ctx context.Context, config *rest.Config, to out
 	if err != nil {
 		return err
 	}
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
+	done := []installed{}
+	var failure error
+	for _, obj := range objects {
+		one, err := apply(ctx, client, obj)
+		if err != nil {
+			failure = err
 			break
 		}
-		if err != nil {
-			return err
+		done = append(done, one)
+	}
+	err = to.form.Print(to.out, done, func(out io.Writer) error {
+		for _, one := range done {
+			if _, err := fmt.Fprintf(out, "%s/%s %s\n", one.Resource, one.Name, one.Result); err != nil {
+				return err
+			}
 		}
-		obj := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(document, &obj.Object); err != nil {
-			return err
-		}
-		if err := apply(ctx, client, obj, to.out); err != nil {
-			return err
-		}
+		return nil
+	})
+	if err := errors.Join(failure, err); err != nil {
+		return err
 	}
 	fmt.Fprintf(to.notes, `Now run the server: pods in the namespace %s with the label app=%s and the service account %s, and
 the secret %s-tls mounted for --tls-cert-file and --tls-private-key-file. They must listen on port %d.
@@ -100,28 +142,26 @@ the secret %s-tls mounted for --tls-cert-file and --tls-private-key-file. They m
 }
 
 // apply creates or corrects one object.
-func apply(ctx context.Context, client dynamic.Interface, obj *unstructured.Unstructured, to io.Writer) error {
+func apply(ctx context.Context, client dynamic.Interface, obj *unstructured.Unstructured) (installed, error) {
 	plural, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
 	objects := dynamic.ResourceInterface(client.Resource(plural).Namespace(obj.GetNamespace()))
-	name := plural.GroupResource().String() + "/" + obj.GetName()
+	done := installed{plural.GroupResource().String(), obj.GetNamespace(), obj.GetName(), "configured"}
 	before, err := objects.Get(ctx, obj.GetName(), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s: %w", name, err)
+		return done, fmt.Errorf("%s/%s: %w", done.Resource, done.Name, err)
 	}
 	after, err := objects.Apply(ctx, obj.GetName(), obj,
 		metav1.ApplyOptions{FieldManager: extensionManager, Force: true})
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return done, fmt.Errorf("%s/%s: %w", done.Resource, done.Name, err)
 	}
-	done := "configured"
 	switch {
 	case before == nil:
-		done = "created"
+		done.Result = "created"
 	case before.GetResourceVersion() == after.GetResourceVersion():
-		done = "unchanged"
+		done.Result = "unchanged"
 	}
-	_, err = fmt.Fprintln(to, name, done)
-	return err
+	return done, nil
 }
 
 // keepCertificate takes the certificate from the secret if it stays valid for renewBefore, else it makes a new one.

@@ -123,7 +123,7 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 	if out, err := command(t, "doctor", "-o", "xml").CombinedOutput(); err == nil ||
-		!strings.Contains(string(out), "use text or json") {
+		!strings.Contains(string(out), "use text, json or yaml") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

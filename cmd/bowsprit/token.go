@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 	"github.com/bowsprit/bowsprit/internal/auth/token"
 )
 
@@ -34,8 +36,32 @@ A token has the form ID.SECRET. It is stored in the secret kube-system/bootstrap
 	return cmd
 }
 
+// tokenRow is a bootstrap token in the results of "token list" and "token create".
+type tokenRow struct {
+	Token string `json:"token"`
+	ID    string `json:"id"`
+	// Expires is missing if the token is valid for ever.
+	Expires     *time.Time `json:"expires,omitempty"`
+	Usages      []string   `json:"usages"`
+	Groups      []string   `json:"groups"`
+	Description string     `json:"description,omitempty"`
+}
+
+func tokenOf(t token.BootstrapToken) tokenRow {
+	row := tokenRow{
+		Token: t.String(), ID: t.ID, Usages: append([]string{}, t.Usages...), Groups: append([]string{}, t.Groups...),
+		Description: t.Description,
+	}
+	if !t.Expires.IsZero() {
+		at := t.Expires.UTC().Truncate(time.Second) // as the secret stores it
+		row.Expires = &at
+	}
+	return row
+}
+
 func tokenListCommand(server *connect.Flags) *cobra.Command {
-	return &cobra.Command{
+	var form output.Form
+	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the bootstrap tokens, including their secrets",
 		Args:  arguments.None,
@@ -48,37 +74,43 @@ func tokenListCommand(server *connect.Flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return listTokens(cmd.Context(), client, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return listTokens(cmd.Context(), client, streams{cmd.OutOrStdout(), cmd.ErrOrStderr(), form})
 		},
 	}
+	form.Bind(cmd.Flags())
+	return cmd
 }
 
-func listTokens(ctx context.Context, client kubernetes.Interface, out, notes io.Writer) error {
+func listTokens(ctx context.Context, client kubernetes.Interface, to streams) error {
 	secrets, err := client.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx,
 		metav1.ListOptions{FieldSelector: "type=" + string(token.BootstrapType)})
 	if err != nil {
 		return fmt.Errorf("list the tokens: %w", err)
 	}
-	table := tabwriter.NewWriter(out, 10, 4, 3, ' ', 0)
-	fmt.Fprintln(table, "TOKEN\tTTL\tEXPIRES\tUSAGES\tDESCRIPTION\tEXTRA GROUPS")
-	or := func(text, otherwise string) string {
-		if text == "" {
-			return otherwise
-		}
-		return text
-	}
+	rows := []tokenRow{}
 	for i := range secrets.Items {
 		t, err := token.BootstrapOf(&secrets.Items[i])
 		if err != nil {
-			fmt.Fprintln(notes, err)
+			fmt.Fprintln(to.notes, err)
 			continue
 		}
+		rows = append(rows, tokenOf(t))
+	}
+	return to.form.Print(to.out, rows, func(out io.Writer) error { return tokenTable(out, rows) })
+}
+
+// tokenTable prints the tokens in the columns of kubeadm.
+func tokenTable(out io.Writer, rows []tokenRow) error {
+	table := tabwriter.NewWriter(out, 10, 4, 3, ' ', 0)
+	fmt.Fprintln(table, "TOKEN\tTTL\tEXPIRES\tUSAGES\tDESCRIPTION\tEXTRA GROUPS")
+	for _, t := range rows {
 		left, expires := "<forever>", "<never>"
-		if !t.Expires.IsZero() {
-			left, expires = duration.ShortHumanDuration(time.Until(t.Expires)), t.Expires.Format(time.RFC3339)
+		if t.Expires != nil {
+			left, expires = duration.ShortHumanDuration(time.Until(*t.Expires)), t.Expires.Format(time.RFC3339)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t, left, expires, or(strings.Join(t.Usages, ","), "<none>"),
-			or(t.Description, "<none>"), or(strings.Join(t.Groups, ","), "<none>"))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Token, left, expires,
+			cmp.Or(strings.Join(t.Usages, ","), "<none>"), cmp.Or(t.Description, "<none>"),
+			cmp.Or(strings.Join(t.Groups, ","), "<none>"))
 	}
 	return table.Flush()
 }

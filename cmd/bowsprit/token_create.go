@@ -17,6 +17,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 	"github.com/bowsprit/bowsprit/internal/auth/token"
 )
 
@@ -29,6 +31,7 @@ type tokenFlags struct {
 	usages, groups  []string
 	description     string
 	printKubeconfig bool
+	form            output.Form
 }
 
 func tokenCreateCommand(server *connect.Flags) *cobra.Command {
@@ -52,9 +55,12 @@ kubeadm:node-autoapprove-certificate-rotation).`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if flags.printKubeconfig && flags.form.ForPrograms() {
+				return exit.Usage(errors.New("--print-kubeconfig and --output are mutually exclusive: the result is one of them"))
+			}
 			token, err := flags.token(args, time.Now())
 			if err != nil {
-				return err
+				return exit.Usage(err)
 			}
 			to, err := server.Write(cmd, connect.CarriesData)
 			if err != nil {
@@ -65,7 +71,7 @@ kubeadm:node-autoapprove-certificate-rotation).`,
 				return err
 			}
 			return createToken(cmd.Context(), client, token, flags.printKubeconfig,
-				output{cmd.OutOrStdout(), cmd.ErrOrStderr()})
+				streams{cmd.OutOrStdout(), cmd.ErrOrStderr(), flags.form})
 		},
 	}
 	f := cmd.Flags()
@@ -75,11 +81,15 @@ kubeadm:node-autoapprove-certificate-rotation).`,
 		"groups of a client that authenticates with the token; they begin with system:bootstrappers:")
 	f.StringVar(&flags.description, "description", "", "description of the token")
 	f.BoolVar(&flags.printKubeconfig, "print-kubeconfig", false, "print a kubeconfig with the token, for a kubelet")
+	flags.form.Bind(f)
 	return cmd
 }
 
-// output holds the writers of a command: out for the result, notes for remarks to the user.
-type output struct{ out, notes io.Writer }
+// streams holds the writers of a command: out for the result, in a form, and notes for remarks to the user.
+type streams struct {
+	out, notes io.Writer
+	form       output.Form
+}
 
 func (f *tokenFlags) token(args []string, now time.Time) (token.BootstrapToken, error) {
 	text := token.GenerateBootstrap()
@@ -107,7 +117,7 @@ func (f *tokenFlags) token(args []string, now time.Time) (token.BootstrapToken, 
 }
 
 func createToken(
-	ctx context.Context, client kubernetes.Interface, t token.BootstrapToken, printKubeconfig bool, to output,
+	ctx context.Context, client kubernetes.Interface, t token.BootstrapToken, printKubeconfig bool, to streams,
 ) error {
 	if slices.Contains(t.Groups, nodeGroup) {
 		if err := bindNodes(ctx, client, to.notes); err != nil {
@@ -123,8 +133,10 @@ func createToken(
 		return fmt.Errorf("create the token: %w", err)
 	}
 	if !printKubeconfig {
-		_, err := fmt.Fprintln(to.out, t)
-		return err
+		return to.form.Print(to.out, tokenOf(t), func(out io.Writer) error {
+			_, err := fmt.Fprintln(out, t)
+			return err
+		})
 	}
 	text, err := tokenKubeconfig(ctx, client, t)
 	if err != nil {

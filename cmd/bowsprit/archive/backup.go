@@ -2,7 +2,6 @@ package archive
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
 	"github.com/bowsprit/bowsprit/internal/storage/datadir"
 	"github.com/bowsprit/bowsprit/internal/storage/durable"
@@ -23,7 +23,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
 )
 
-// Result is the output of both commands with -o json.
+// Result is the output of both commands for programs.
 type Result struct {
 	File         string `json:"file"`
 	DataDir      string `json:"dataDir,omitempty"` // of a restore
@@ -36,8 +36,9 @@ type Result struct {
 
 // backupFlags are the flags of "bowsprit backup".
 type backupFlags struct {
-	dataDir, kubeconfig, output string
-	force, quiet                bool
+	dataDir, kubeconfig string
+	force, quiet        bool
+	form                output.Form
 }
 
 // BackupCommand returns "bowsprit backup". version is the version of this program.
@@ -58,9 +59,6 @@ server's machine.`,
   bowsprit restore monday.tar --check                   # is the file good?`,
 		Args: arguments.One("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := arguments.TextOrJSON(flags.output); err != nil {
-				return err
-			}
 			if err := connect.Dir(cmd.Flags(), &flags.dataDir); err != nil {
 				return err
 			}
@@ -69,7 +67,7 @@ server's machine.`,
 			if err != nil {
 				return fmt.Errorf("nothing was saved: %w", err)
 			}
-			return showSaved(cmd.OutOrStdout(), args[0], m, flags.output)
+			return showSaved(cmd.OutOrStdout(), args[0], m, flags.form)
 		},
 	}
 	f := cmd.Flags()
@@ -78,21 +76,20 @@ server's machine.`,
 		"read from the server of this kubeconfig, as an administrator, instead of a data directory")
 	f.BoolVar(&flags.force, "force", false, "replace FILE if it exists")
 	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not show progress")
-	f.StringVarP(&flags.output, "output", "o", "text", "text or json")
+	flags.form.Bind(f)
 	return cmd
 }
 
-func showSaved(out io.Writer, file string, m *Manifest, output string) error {
-	if output == "json" {
-		return json.NewEncoder(out).Encode(m.result(file))
-	}
+func showSaved(out io.Writer, file string, m *Manifest, form output.Form) error {
 	certificates := fmt.Sprintf("%d files of keys and certificates", m.certificates())
 	if m.certificates() == 0 {
 		certificates = "no certificates"
 	}
-	_, err := fmt.Fprintf(out, "Saved %s: %d keys at revision %d, %s, %s, checked.\n", file, m.Keys, m.Revision,
-		certificates, size(m.bytes()))
-	return err
+	return form.Print(out, m.result(file), func(out io.Writer) error {
+		_, err := fmt.Fprintf(out, "Saved %s: %d keys at revision %d, %s, %s, checked.\n", file, m.Keys, m.Revision,
+			certificates, output.Size(m.bytes()))
+		return err
+	})
 }
 
 func (m *Manifest) result(file string) Result {

@@ -3,6 +3,8 @@ package archive
 import (
 	"fmt"
 	"io"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 )
 
 // step is after how many bytes a line is written.
@@ -39,7 +41,7 @@ func (p *progress) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	if p.done += int64(len(b)); p.done >= p.next {
-		fmt.Fprintf(p.out, "%s ... %s\n", p.phase, size(p.done))
+		fmt.Fprintf(p.out, "%s ... %s\n", p.phase, output.Size(p.done))
 		p.next = p.done - p.done%p.step + p.step
 	}
 	return len(b), nil
@@ -47,14 +49,3 @@ func (p *progress) Write(b []byte) (int, error) {
 
 // reader counts the bytes read.
 func (p *progress) reader(from io.Reader) io.Reader { return io.TeeReader(from, p) }
-
-// size writes a number of bytes for people.
-func size(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%d KiB", (n+1023)>>10)
-}

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
 	"github.com/bowsprit/bowsprit/internal/storage/durable"
 	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
@@ -19,9 +19,10 @@ import (
 
 // restoreFlags are the flags of "bowsprit restore".
 type restoreFlags struct {
-	dataDir, output string
-	bump            uint64
-	check, quiet    bool
+	dataDir      string
+	bump         uint64
+	check, quiet bool
+	form         output.Form
 }
 
 // RestoreCommand returns "bowsprit restore".
@@ -40,9 +41,6 @@ backup list again.`,
   bowsprit serve --data-dir /srv/restored`,
 		Args: arguments.One("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := arguments.TextOrJSON(flags.output); err != nil {
-				return err
-			}
 			p := newProgress(cmd.ErrOrStderr(), flags.quiet)
 			if flags.check {
 				p.begin("checking the file")
@@ -50,7 +48,7 @@ backup list again.`,
 				if err != nil {
 					return advise(args[0], err)
 				}
-				return showChecked(cmd.OutOrStdout(), args[0], m, flags.output)
+				return showChecked(cmd.OutOrStdout(), args[0], m, flags.form)
 			}
 			m, err := restore(args[0], flags, p)
 			if err != nil {
@@ -66,7 +64,7 @@ backup list again.`,
 		"add this to resourceVersions, so that clients with newer ones list again; 0 keeps them")
 	f.BoolVar(&flags.check, "check", false, "only check the file, and restore nothing")
 	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not show progress")
-	f.StringVarP(&flags.output, "output", "o", "text", "text or json")
+	flags.form.Bind(f)
 	return cmd
 }
 
@@ -81,27 +79,26 @@ func advise(file string, err error) error {
 	return err
 }
 
-func showChecked(out io.Writer, file string, m *Manifest, output string) error {
-	if output == "json" {
-		return json.NewEncoder(out).Encode(m.result(file))
-	}
-	_, err := fmt.Fprintf(out, "%s is good: %d keys at revision %d, %d files of keys and certificates, made at %s by bowsprit %s.\n",
-		file, m.Keys, m.Revision, m.certificates(), m.Created.Format("2006-01-02 15:04:05 MST"), m.Version)
-	return err
+func showChecked(out io.Writer, file string, m *Manifest, form output.Form) error {
+	return form.Print(out, m.result(file), func(out io.Writer) error {
+		_, err := fmt.Fprintf(out, "%s is good: %d keys at revision %d, %d files of keys and certificates, made at %s by "+
+			"bowsprit %s.\n", file, m.Keys, m.Revision, m.certificates(), m.Created.Format("2006-01-02 15:04:05 MST"),
+			m.Version)
+		return err
+	})
 }
 
 func showRestored(out io.Writer, file string, flags restoreFlags, m *Manifest) error {
-	if flags.output == "json" {
-		r := m.result(file)
-		r.DataDir = flags.dataDir
-		return json.NewEncoder(out).Encode(r)
-	}
-	fmt.Fprintf(out, "Restored %d keys, now at revision %d, and %d files of keys and certificates. Start the server with\n\n"+
-		"  bowsprit serve --data-dir=%s\n\n", m.Keys, m.Revision, m.certificates(), flags.dataDir)
-	if m.certificates() == 0 {
-		fmt.Fprintln(out, "It will create its own certificates, because the backup contains none.")
-	}
-	return nil
+	r := m.result(file)
+	r.DataDir = flags.dataDir
+	return flags.form.Print(out, r, func(out io.Writer) error {
+		_, err := fmt.Fprintf(out, "Restored %d keys, now at revision %d, and %d files of keys and certificates. Start the "+
+			"server with\n\n  bowsprit serve --data-dir=%s\n\n", m.Keys, m.Revision, m.certificates(), flags.dataDir)
+		if err == nil && m.certificates() == 0 {
+			_, err = fmt.Fprintln(out, "It will create its own certificates, because the backup contains none.")
+		}
+		return err
+	})
 }
 
 // restore fills the data directory. The manifest that it returns has the revision after it.

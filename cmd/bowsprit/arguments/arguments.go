@@ -93,14 +93,6 @@ func Printable(args []string) error {
 	return nil
 }
 
-// TextOrJSON refuses values of the flag --output other than "text" and "json".
-func TextOrJSON(output string) error {
-	if output != "text" && output != "json" {
-		return fmt.Errorf("--output %q is unknown: use text or json", output)
-	}
-	return nil
-}
-
 // instead suggests commands below cmd for the wrong name, or lists all of them.
 func instead(cmd *cobra.Command, wrong string) string {
 	cmd.SuggestionsMinimumDistance = 2

@@ -1,7 +1,6 @@
 package arguments_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -36,18 +35,6 @@ func TestArguments(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s %q: %s\nwant %s", c.cmd.Name(), c.args, got, c.want)
-		}
-	}
-}
-
-func TestTextOrJSON(t *testing.T) {
-	t.Parallel()
-	for output, want := range map[string]string{
-		"text": "<nil>", "json": "<nil>", "": `--output "" is unknown: use text or json`,
-		"yaml": `--output "yaml" is unknown: use text or json`,
-	} {
-		if got := fmt.Sprint(arguments.TextOrJSON(output)); got != want {
-			t.Errorf("%q: %s", output, got)
 		}
 	}
 }

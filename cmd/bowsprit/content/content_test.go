@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
@@ -106,7 +107,10 @@ func imported(t *testing.T, server *testserver.Server, directory string, flags i
 	flags.patience = time.Minute
 	all, err := read([]string{directory}, nil)
 	if err == nil {
-		err = all.apply(context.Background(), server.RESTConfig(), &flags, &out)
+		var result *importResult
+		if result, err = all.apply(context.Background(), server.RESTConfig(), &flags); err == nil {
+			err = result.show(&out, output.Text)
+		}
 	}
 	return out.String(), err
 }

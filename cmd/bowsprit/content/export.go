@@ -25,6 +25,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 )
 
 // exportFlags are the flags of "bowsprit export".
@@ -36,6 +37,18 @@ type exportFlags struct {
 	selector   string
 	secrets    bool
 	all        bool
+	form       output.Form
+}
+
+// exportResult is the result of an export.
+type exportResult struct {
+	Directory string `json:"directory"`
+	Objects   int    `json:"objects"`
+	// Changed and Removed count files.
+	Changed int `json:"changed"`
+	Removed int `json:"removed"`
+	// Failures are the resources and namespaces that were not exported.
+	Failures []string `json:"failures,omitempty"`
 }
 
 // ExportCommand returns "bowsprit export".
@@ -72,6 +85,7 @@ directory of an earlier export is updated: files of deleted objects are removed.
 	f.StringVarP(&flags.selector, "selector", "l", "", "only objects with matching labels")
 	f.BoolVar(&flags.secrets, "secrets", false, "also Secrets, in clear")
 	f.BoolVar(&flags.all, "all", false, "also objects that the server and its controllers created")
+	flags.form.Bind(f)
 	flags.server.Bind(f)
 	return cmd
 }
@@ -104,7 +118,18 @@ func export(ctx context.Context, config *rest.Config, flags *exportFlags, out, n
 			return err
 		}
 	}
-	fmt.Fprintf(out, "%s: %d objects, %d files changed, %d removed.\n", flags.directory, tree.objects, tree.changed, removed)
+	result := exportResult{Directory: flags.directory, Objects: tree.objects, Changed: tree.changed, Removed: removed}
+	for _, failure := range failures {
+		result.Failures = append(result.Failures, failure.Error())
+	}
+	err = flags.form.Print(out, result, func(out io.Writer) error {
+		_, err := fmt.Fprintf(out, "%s: %d objects, %d files changed, %d removed.\n", result.Directory, result.Objects,
+			result.Changed, result.Removed)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	return exit.List(errors.Join(failures...))
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/manifest"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 )
 
 // importFlags are the flags of "bowsprit import".
@@ -34,6 +35,7 @@ type importFlags struct {
 	server        connect.Flags
 	dryRun, force bool
 	patience      time.Duration
+	form          output.Form
 }
 
 // manager is the field manager of import.
@@ -64,21 +66,29 @@ the path of each.`,
 			if err != nil {
 				return err
 			}
-			return all.apply(cmd.Context(), server.Config, &flags, cmd.OutOrStdout())
+			result, err := all.apply(cmd.Context(), server.Config, &flags)
+			if err != nil {
+				return err
+			}
+			return result.show(cmd.OutOrStdout(), flags.form)
 		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&flags.dryRun, "dry-run", false, "change nothing; objects of kinds that do not exist yet are left out")
 	f.BoolVar(&flags.force, "force-conflicts", false, "take over fields that other managers set to other values")
 	f.DurationVar(&flags.patience, "wait", time.Minute, "how long to wait for definitions to be served")
+	flags.form.Bind(f)
 	flags.server.Bind(f)
 	return cmd
 }
 
 // choose returns the server. A dry run only reads.
 func (f *importFlags) choose(cmd *cobra.Command) (*connect.Server, error) {
-	if f.dryRun {
+	switch {
+	case f.dryRun:
 		return f.server.Read(cmd)
+	case f.form.ForPrograms():
+		return f.server.Write(cmd, connect.CarriesData)
 	}
 	return f.server.Write(cmd, connect.ForPeople)
 }
@@ -107,7 +117,11 @@ func Apply(ctx context.Context, config *rest.Config, name string, text io.Reader
 	set.Read(name, text)
 	var all documents
 	all.take(name, &set)
-	return all.apply(ctx, config, &importFlags{patience: time.Minute}, out)
+	result, err := all.apply(ctx, config, &importFlags{patience: time.Minute})
+	if err != nil {
+		return err
+	}
+	return result.show(out, output.Text)
 }
 
 // documents is a named list of objects, with the problems of reading others.
@@ -117,31 +131,25 @@ type documents struct {
 	problems []error
 }
 
-func (all *documents) apply(ctx context.Context, config *rest.Config, flags *importFlags, out io.Writer) error {
+// apply applies the objects. The result has the objects that failed; an error means that nothing was applied.
+func (all *documents) apply(ctx context.Context, config *rest.Config, flags *importFlags) (*importResult, error) {
 	config.QPS, config.Burst = 200, 400
 	a := &applier{flags: flags, missing: map[schema.GroupVersionKind]error{}}
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))
 	if a.objects, err = dynamic.NewForConfig(config); err != nil {
-		return err
+		return nil, err
 	}
-	failures := all.problems
+	result := &importResult{name: all.name, DryRun: flags.dryRun, Objects: []applied{}}
+	result.unreadable(all.problems)
 	for _, doc := range all.list {
-		if err := a.put(ctx, doc); err != nil {
-			failures = append(failures, fmt.Errorf("%s:%d: %w", doc.from.File, doc.from.Line(""), err))
-		}
+		done, err := a.put(ctx, doc)
+		result.add(doc, done, err)
 	}
-	dry := ""
-	if flags.dryRun {
-		dry = fmt.Sprintf("; nothing was written, and %d objects of missing kinds or namespaces were left out",
-			a.left)
-	}
-	fmt.Fprintf(out, "%s: %d created, %d changed, %d unchanged, %d failed%s.\n", all.name, a.created, a.changed, a.same,
-		len(failures), dry)
-	return exit.List(errors.Join(failures...))
+	return result, nil
 }
 
 // read returns the objects of files and directories, in the order in which they are applied, and the problems of the
@@ -172,25 +180,23 @@ func (all *documents) take(name string, set *manifest.Set) {
 	slices.SortStableFunc(all.list, func(a, b document) int { return a.rank() - b.rank() })
 }
 
-// applier applies objects, and counts.
+// applier applies objects.
 type applier struct {
-	flags                  *importFlags
-	mapper                 *restmapper.DeferredDiscoveryRESTMapper
-	objects                dynamic.Interface
-	missing                map[schema.GroupVersionKind]error // kinds that the server does not have
-	created, changed, same int
-	left                   int // in a dry run, objects that need other objects of the import
+	flags   *importFlags
+	mapper  *restmapper.DeferredDiscoveryRESTMapper
+	objects dynamic.Interface
+	missing map[schema.GroupVersionKind]error // kinds that the server does not have
 }
 
-func (a *applier) put(ctx context.Context, d document) error {
+// put applies an object. The error is nil unless the outcome is failed.
+func (a *applier) put(ctx context.Context, d document) (outcome, error) {
 	clean(d.obj)
 	mapping, err := a.mapping(ctx, d.obj)
 	switch {
 	case meta.IsNoMatchError(err) && a.flags.dryRun:
-		a.left++
-		return nil
+		return leftOut, nil
 	case err != nil:
-		return err
+		return failed, err
 	}
 	var client dynamic.ResourceInterface = a.objects.Resource(mapping.Resource)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
@@ -202,7 +208,7 @@ func (a *applier) put(ctx context.Context, d document) error {
 	}
 	before, err := client.Get(ctx, d.obj.GetName(), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return err
+		return failed, err
 	}
 	isNew := err != nil
 	options := metav1.ApplyOptions{FieldManager: manager, Force: a.flags.force}
@@ -212,21 +218,23 @@ func (a *applier) put(ctx context.Context, d document) error {
 	after, err := client.Apply(ctx, d.obj.GetName(), d.obj, options)
 	switch {
 	case apierrors.IsNotFound(err) && a.flags.dryRun: // its namespace
-		a.left++
+		return leftOut, nil
 	case err != nil:
-		return err
-	case isNew:
-		a.created++
-	case sameContent(before, after):
-		a.same++
-	default:
-		a.changed++
+		return failed, err
 	}
 	if d.rank() == 1 && !a.flags.dryRun {
 		a.mapper.Reset()
-		return a.established(ctx, client, d.obj.GetName())
+		if err := a.established(ctx, client, d.obj.GetName()); err != nil {
+			return failed, err
+		}
 	}
-	return nil
+	switch {
+	case isNew:
+		return created, nil
+	case sameContent(before, after):
+		return unchanged, nil
+	}
+	return changed, nil
 }
 
 // sameContent compares two states of an object without the fields that the server adds.

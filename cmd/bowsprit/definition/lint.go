@@ -4,7 +4,6 @@ package definition
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/manifest"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/crd"
 )
@@ -34,7 +34,7 @@ func Command() *cobra.Command {
 }
 
 func lintCommand() *cobra.Command {
-	var output string
+	var form output.Form
 	cmd := &cobra.Command{
 		Use:   "lint (FILE | DIRECTORY | -)...",
 		Short: "Report errors and warnings in definitions, without a server",
@@ -42,24 +42,20 @@ func lintCommand() *cobra.Command {
 non-structural schemas, invalid defaults, rules that do not compile or cost too much.
 
 The command reads all YAML and JSON files of a directory and skips other objects. It reports every error of every file,
-with its line and path. It does not detect conflicts with
-other definitions of a server, such as names in use.`,
+with its line and path. It does not detect conflicts with other definitions of a server, such as names in use.`,
 		Example: `  bowsprit crd lint config/crd/bases
   helm template ./chart | bowsprit crd lint -
   bowsprit crd lint crd.yaml -o json`,
 		Args: arguments.Several("file or directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := arguments.TextOrJSON(output); err != nil {
-				return err
-			}
 			found, err := lint(args, cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
-			return report(cmd.OutOrStdout(), found, output)
+			return report(cmd.OutOrStdout(), found, form)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	form.Bind(cmd.Flags())
 	return cmd
 }
 
@@ -171,9 +167,12 @@ var errRefused = errors.New("a server would refuse some definitions")
 var errUnreadable = errors.New("some files cannot be read")
 
 // report writes the findings.
-func report(out io.Writer, all []finding, form string) error {
-	refused, unreadable := 0, 0
+func report(out io.Writer, all []finding, form output.Form) error {
+	definitions, refused, unreadable := 0, 0, 0
 	for i := range all {
+		if all[i].Name != "" {
+			definitions++
+		}
 		switch {
 		case len(all[i].Errors) == 0:
 		case all[i].Name == "":
@@ -182,21 +181,15 @@ func report(out io.Writer, all []finding, form string) error {
 			refused++
 		}
 	}
-	if form == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(all); err != nil {
-			return err
-		}
-	} else {
-		definitions := 0
+	err := form.Print(out, all, func(out io.Writer) error {
 		for i := range all {
-			if all[i].Name != "" {
-				definitions++
-			}
 			all[i].print(out)
 		}
-		fmt.Fprintf(out, "%d definitions, %d would be refused.\n", definitions, refused)
+		_, err := fmt.Fprintf(out, "%d definitions, %d would be refused.\n", definitions, refused)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if refused > 0 {
 		return errRefused

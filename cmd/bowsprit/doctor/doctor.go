@@ -5,12 +5,13 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
 	"time"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 )
 
 // Finding is the result of one check.
@@ -96,15 +97,9 @@ func (e *examination) settings() {
 // errSick ends the command with the exit code of a failure.
 var errSick = errors.New("problems found")
 
-// Show writes the findings as text or JSON. Problems are an error.
-func Show(out io.Writer, form string, findings []Finding) error {
-	if form == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(findings); err != nil {
-			return err
-		}
-	} else if err := table(out, findings); err != nil {
+// Show prints the findings. Problems are an error.
+func Show(out io.Writer, form output.Form, findings []Finding) error {
+	if err := form.Print(out, findings, func(out io.Writer) error { return table(out, findings) }); err != nil {
 		return err
 	}
 	for _, f := range findings {

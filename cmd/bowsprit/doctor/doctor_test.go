@@ -99,7 +99,7 @@ func TestDataDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Settings{DataDir: dir}
-	expect(t, examine(t, c, time.Now())["database"], OK, "of 8.6 GB")
+	expect(t, examine(t, c, time.Now())["database"], OK, "of 8.0 GiB")
 	c.QuotaBackendBytes = 100
 	expect(t, examine(t, c, time.Now())["database"], Warning, "")
 }

@@ -4,12 +4,12 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 	"github.com/bowsprit/bowsprit/internal/storage/datadir"
 	"github.com/bowsprit/bowsprit/internal/storage/format"
 )
@@ -58,9 +58,9 @@ func (e *examination) dataDir() {
 	case !known:
 		e.add(check, OK, "", "%s is writable", e.dir)
 	case free < fewBytes:
-		e.add(check, Warning, "free disk space: the server stops when the disk is full", "%s has %s left", e.dir, size(free))
+		e.add(check, Warning, "free disk space: the server stops when the disk is full", "%s has %s left", e.dir, output.Size(free))
 	default:
-		e.add(check, OK, "", "%s is writable, %s free", e.dir, size(free))
+		e.add(check, OK, "", "%s is writable, %s free", e.dir, output.Size(free))
 	}
 	e.format(datadir.ReadFormat(e.dir))
 	e.database()
@@ -113,10 +113,10 @@ func (e *examination) database() {
 	}
 	if info.Size() > quota/10*9 {
 		e.add("database", Warning, "delete objects, or raise --quota-backend-bytes: writes fail at the quota",
-			"%s of %s", size(info.Size()), size(quota))
+			"%s of %s", output.Size(info.Size()), output.Size(quota))
 		return
 	}
-	e.add("database", OK, "", "%s of %s", size(info.Size()), size(quota))
+	e.add("database", OK, "", "%s of %s", output.Size(info.Size()), output.Size(quota))
 }
 
 // certificates checks the certificates in files. The server renews its own certificates; the administrator must renew
@@ -173,10 +173,3 @@ func exists(file string) bool {
 }
 
 func day(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
-
-func size(bytes int64) string {
-	if bytes >= 1e9 {
-		return fmt.Sprintf("%.1f GB", float64(bytes)/1e9)
-	}
-	return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
-}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 )
 
 const (
@@ -29,9 +31,9 @@ func (e *examination) limits() {
 	if most, failed := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && failed == nil {
 		if most < fewMemory {
 			e.add("memory", Warning, "raise the limit of the control group to at least 256 MB", "at most %s",
-				size(most))
+				output.Size(most))
 		} else {
-			e.add("memory", OK, "", "at most %s", size(most))
+			e.add("memory", OK, "", "at most %s", output.Size(most))
 		}
 	}
 }

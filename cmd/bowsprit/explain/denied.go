@@ -17,6 +17,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 	"github.com/bowsprit/bowsprit/internal/feature/review/why"
 )
 
@@ -27,7 +28,8 @@ type deniedFlags struct {
 	wholeCluster bool
 	user         string
 	groups       []string
-	file, output string
+	file         string
+	form         output.Form
 }
 
 // DeniedCommand returns "bowsprit why-denied".
@@ -59,7 +61,7 @@ groups, and the server cannot look them up: give them with --as-group.`,
 	f.StringVar(&flags.user, "as", "", "the user of the request, such as alice or system:serviceaccount:NAMESPACE:NAME")
 	f.StringSliceVar(&flags.groups, "as-group", nil, "with --as: a group of the user; may be repeated")
 	f.StringVarP(&flags.file, "filename", "f", "", "send the objects of this file as a dry run; - is stdin")
-	f.StringVarP(&flags.output, "output", "o", "text", "text or json")
+	flags.form.Bind(f)
 	flags.server.Bind(f)
 	return cmd
 }
@@ -77,10 +79,7 @@ type deniedRequest struct {
 
 func whyDenied(cmd *cobra.Command, flags *deniedFlags, args []string) error {
 	ctx, in, out := cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout()
-	switch {
-	case flags.output != "text" && flags.output != "json":
-		return fmt.Errorf("--output %q: use text or json", flags.output)
-	case flags.file != "" && len(args) > 0:
+	if flags.file != "" && len(args) > 0 {
 		return exit.Usage(errors.New("-f and words both describe the request: give one of them"))
 	}
 	server, err := flags.server.Read(cmd)
@@ -102,7 +101,7 @@ func whyDenied(cmd *cobra.Command, flags *deniedFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := answer.show(out, flags.output, w); err != nil {
+	if err := answer.show(out, flags.form, w); err != nil {
 		return err
 	}
 	if !answer.Allowed {
@@ -112,14 +111,11 @@ func whyDenied(cmd *cobra.Command, flags *deniedFlags, args []string) error {
 }
 
 // show prints an answer.
-func (a *answer) show(out io.Writer, form string, w *deniedRequest) error {
-	if form == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(a)
-	}
-	_, err := io.WriteString(out, a.text(w))
-	return err
+func (a *answer) show(out io.Writer, form output.Form, w *deniedRequest) error {
+	return form.Print(out, a, func(out io.Writer) error {
+		_, err := io.WriteString(out, a.text(w))
+		return err
+	})
 }
 
 // deniedRequest returns the request that the arguments describe.

@@ -56,7 +56,7 @@ func whyRefused(
 	if err != nil {
 		return err
 	}
-	refused := false
+	verdicts, refused := []verdict{}, false
 	for _, obj := range objects {
 		if obj.GetNamespace() == "" || flags.namespace != "" {
 			obj.SetNamespace(namespace)
@@ -66,9 +66,18 @@ func whyRefused(
 			return err
 		}
 		refused = refused || v.Refused
-		if _, err := io.WriteString(s.out, v.Text); err != nil {
-			return err
+		verdicts = append(verdicts, *v)
+	}
+	err = flags.form.Print(s.out, verdicts, func(out io.Writer) error {
+		for i := range verdicts {
+			if _, err := io.WriteString(out, verdicts[i].Text); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if refused {
 		return exit.Answered()

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -22,12 +21,14 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 )
 
 // StuckCommand returns "bowsprit why-stuck".
 func StuckCommand() *cobra.Command {
 	var server connect.Flags
 	var namespace string
+	var form output.Form
 	cmd := &cobra.Command{
 		Use:   "why-stuck RESOURCE NAME",
 		Short: "Explain why an object that is being deleted does not go away",
@@ -53,10 +54,21 @@ them, the remaining content of a namespace or definition, the object's dependent
 			if err != nil {
 				return err
 			}
-			return s.run(cmd.Context(), args[0], args[1], cmd.OutOrStdout())
+			found, err := s.run(cmd.Context(), args[0], args[1])
+			if err != nil {
+				return err
+			}
+			if err := form.Print(cmd.OutOrStdout(), found, found.text); err != nil {
+				return err
+			}
+			if !found.Exists {
+				return exit.Answered()
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "the namespace (default: that of the context)")
+	form.Bind(cmd.Flags())
 	server.Bind(cmd.Flags())
 	return cmd
 }
@@ -81,30 +93,28 @@ func newSearch(from *connect.Server, namespace string) (*search, error) {
 	return s, err
 }
 
-func (s *search) run(ctx context.Context, word, name string, out io.Writer) error {
+func (s *search) run(ctx context.Context, word, name string) (*stuck, error) {
 	resource, namespaced, err := s.find(word)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	found := &stuck{Resource: resource.GroupResource().String(), Name: name, Reasons: []reason{},
+		title: resource.Resource + " " + name}
 	var client dynamic.ResourceInterface = s.objects.Resource(resource)
 	if namespaced {
 		client = s.objects.Resource(resource).Namespace(s.namespace)
+		found.Namespace = s.namespace
 	}
 	obj, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		_, err := fmt.Fprintf(out, "%s %s does not exist (any more).\n", resource.Resource, name)
-		if err != nil {
-			return err
-		}
-		return exit.Answered()
+		return found, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var b strings.Builder
-	s.explain(ctx, &b, resource, obj)
-	_, err = io.WriteString(out, b.String())
-	return err
+	found.Exists, found.title = true, obj.GetKind()+" "+obj.GetName()
+	s.explain(ctx, found, resource, obj)
+	return found, nil
 }
 
 // find returns the resource that a word names, in a version that supports list.
@@ -127,42 +137,40 @@ func (s *search) all() []connect.Resource {
 	return all
 }
 
-// explain writes all that keeps obj.
+// explain adds all that keeps obj.
 func (s *search) explain(
-	ctx context.Context, b *strings.Builder, resource schema.GroupVersionResource, obj *unstructured.Unstructured,
+	ctx context.Context, found *stuck, resource schema.GroupVersionResource, obj *unstructured.Unstructured,
 ) {
-	name := obj.GetKind() + " " + obj.GetName()
 	since := obj.GetDeletionTimestamp()
 	if since == nil {
-		fmt.Fprintf(b, "%s is not being deleted.\n", name)
-		s.owners(ctx, b, obj)
+		s.owners(ctx, found, obj)
 		return
 	}
-	fmt.Fprintf(b, "%s has been terminating since %s.\n", name, since.UTC().Format(time.RFC3339))
 	finalizers := obj.GetFinalizers()
+	found.Terminating, found.Finalizers = &since.Time, finalizers
 	for _, f := range finalizers {
-		fmt.Fprintf(b, "\nThe finalizer %s keeps it%s.\n", f, setBy(obj, f))
+		kept := found.add("The finalizer %s keeps it%s.", f, setBy(obj, f))
 		if condition := knownFinalizers[f]; condition != "" {
-			fmt.Fprintf(b, "  %s\n", condition)
+			kept.detail("%s", condition)
 		} else {
-			fmt.Fprintf(b, "  It is not a Kubernetes finalizer: the controller that set it removes it after cleaning up. "+
-				"Is that controller running?\n")
+			kept.detail("It is not a Kubernetes finalizer: the controller that set it removes it after cleaning up. Is " +
+				"that controller running?")
 		}
 	}
 	switch {
 	case resource.Resource == "namespaces" && resource.Group == "":
-		s.namespaceContent(ctx, b, obj)
+		s.namespaceContent(ctx, found, obj)
 	case resource.Resource == "customresourcedefinitions":
-		s.instances(ctx, b, obj)
+		s.instances(ctx, found, obj)
 	case resource.Resource == "pods" && resource.Group == "":
-		s.pod(b, obj)
+		s.pod(found, obj)
 	}
 	if slices.Contains(finalizers, metav1.FinalizerDeleteDependents) {
-		s.dependents(ctx, b, obj)
+		s.dependents(ctx, found, obj)
 	}
-	s.owners(ctx, b, obj)
+	s.owners(ctx, found, obj)
 	if len(finalizers) > 0 {
-		fmt.Fprintf(b, "\nRemoving a finalizer by hand skips its cleanup; nothing does that cleanup later.\n")
+		found.add("Removing a finalizer by hand skips its cleanup; nothing does that cleanup later.")
 	}
 }
 
@@ -208,7 +216,7 @@ func setBy(obj *unstructured.Unstructured, finalizer string) string {
 }
 
 // owners lists the existing and the missing owners.
-func (s *search) owners(ctx context.Context, b *strings.Builder, obj *unstructured.Unstructured) {
+func (s *search) owners(ctx context.Context, found *stuck, obj *unstructured.Unstructured) {
 	for _, o := range obj.GetOwnerReferences() {
 		state := "exists"
 		switch alive, err := s.owner(ctx, o, obj.GetNamespace()); {
@@ -217,7 +225,7 @@ func (s *search) owners(ctx context.Context, b *strings.Builder, obj *unstructur
 		case !alive:
 			state = "is gone"
 		}
-		fmt.Fprintf(b, "\nIts owner %s %s %s.\n", o.Kind, o.Name, state)
+		found.add("Its owner %s %s %s.", o.Kind, o.Name, state)
 	}
 }
 

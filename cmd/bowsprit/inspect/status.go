@@ -24,13 +24,14 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 	"github.com/bowsprit/bowsprit/internal/net/foreign"
 )
 
-// status is the output, in the format of -o json. It omits parts that the user may not read.
+// status is the result for programs. It omits parts that the user may not read.
 type status struct {
 	Server  string `json:"server"`
-	Version string `json:"version"`
+	Version string `json:"version,omitempty"`
 	Ready   bool   `json:"ready"`
 	// Failing are the checks of /readyz that fail.
 	Failing []string `json:"failing,omitempty"`
@@ -40,13 +41,15 @@ type status struct {
 	Running           *figures   `json:"running,omitempty"`
 	// Missing is the reason for missing figures.
 	Missing string `json:"missing,omitempty"`
+	// Error is the reason why the server cannot be reached.
+	Error string `json:"error,omitempty"`
 }
 
 // figures are of the server's metrics.
 type figures struct {
 	Started           time.Time `json:"started"`
 	MemoryBytes       int64     `json:"memoryBytes"`
-	StorageBytes      int64     `json:"storageBytes"`
+	DatabaseBytes     int64     `json:"databaseBytes"`
 	Objects           int64     `json:"objects"`
 	Definitions       int64     `json:"definitions"`
 	Watches           int64     `json:"watches"`
@@ -58,33 +61,46 @@ type figures struct {
 // Command returns "bowsprit status".
 func Command() *cobra.Command {
 	var server connect.Flags
-	var output string
+	var form output.Form
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show a server: version, readiness, certificates, storage, objects, requests",
 		Long: `Show the state of a server: version, readiness and failing checks, expiry of certificates, uptime, stored data, and
-requests per second, counted over one second. The figures require permission to get /metrics.`,
+requests per second, counted over one second. The figures require permission to get /metrics.
+
+If the server cannot be reached, -o json and -o yaml print a status with "ready": false and the error.`,
 		Example: `  bowsprit status
   bowsprit status --kubeconfig prod.conf -o json`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := arguments.TextOrJSON(output); err != nil {
-				return err
-			}
 			from, err := server.Read(cmd)
-			if err != nil {
+			if from == nil {
 				return err
 			}
-			s, err := look(cmd.Context(), from.Config, time.Second)
-			if err != nil {
-				return err
+			var s *status
+			if err == nil {
+				s, err = look(cmd.Context(), from.Config, time.Second)
 			}
-			return s.show(cmd.OutOrStdout(), output)
+			if err != nil {
+				return unreachable(cmd.OutOrStdout(), form, connect.URL(from.Config), err)
+			}
+			return s.show(cmd.OutOrStdout(), form)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	form.Bind(cmd.Flags())
 	server.Bind(cmd.Flags())
 	return cmd
+}
+
+// unreachable returns err, the error of reaching a server. For programs it prints the status first.
+func unreachable(out io.Writer, form output.Form, server string, err error) error {
+	if !form.ForPrograms() {
+		return err
+	}
+	if failed := form.Print(out, status{Server: server, Error: err.Error()}, nil); failed != nil {
+		return failed
+	}
+	return err
 }
 
 // inquiry sends requests to one server.
@@ -193,13 +209,13 @@ func (q *inquiry) figures(ctx context.Context, between time.Duration) (*figures,
 	was, is := sums(first), sums(second)
 	seconds, part := math.Modf(is["process_start_time_seconds"])
 	f := &figures{
-		Started:      time.Unix(int64(seconds), int64(part*1e9)).UTC(),
-		MemoryBytes:  int64(is["process_resident_memory_bytes"]),
-		StorageBytes: int64(is["apiserver_storage_size_bytes"]),
-		Objects:      int64(is["apiserver_resource_objects"]),
-		Definitions:  int64(is[definitions]),
-		Watches:      int64(is["apiserver_longrunning_requests"]),
-		Leftovers:    int64(is["bowsprit_namespace_leftovers"]),
+		Started:       time.Unix(int64(seconds), int64(part*1e9)).UTC(),
+		MemoryBytes:   int64(is["process_resident_memory_bytes"]),
+		DatabaseBytes: int64(is["apiserver_storage_size_bytes"]),
+		Objects:       int64(is["apiserver_resource_objects"]),
+		Definitions:   int64(is[definitions]),
+		Watches:       int64(is["apiserver_longrunning_requests"]),
+		Leftovers:     int64(is["bowsprit_namespace_leftovers"]),
 	}
 	// One of the requests is the first reading of the metrics itself.
 	answered := is["apiserver_request_total"] - was["apiserver_request_total"] - 1
@@ -241,14 +257,8 @@ func sums(text string) map[string]float64 {
 var errNotReady = errors.New("the server is not ready")
 
 // show writes the status.
-func (s *status) show(out io.Writer, form string) error {
-	if form == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(s); err != nil {
-			return err
-		}
-	} else if err := s.table(out, time.Now()); err != nil {
+func (s *status) show(out io.Writer, form output.Form) error {
+	if err := form.Print(out, s, func(out io.Writer) error { return s.table(out, time.Now()) }); err != nil {
 		return err
 	}
 	if !s.Ready {
@@ -276,8 +286,8 @@ func (s *status) table(out io.Writer, now time.Time) error {
 	}
 	if f := s.Running; f != nil {
 		row("Running", "since %s (%s)", f.Started.Format(time.RFC3339), now.Sub(f.Started).Round(time.Second))
-		row("Memory", "%s", megabytes(f.MemoryBytes))
-		row("Storage", "%s", megabytes(f.StorageBytes))
+		row("Memory", "%s", output.Size(f.MemoryBytes))
+		row("Database", "%s", output.Size(f.DatabaseBytes))
 		row("Objects", "%d, %d definitions", f.Objects, f.Definitions)
 		row("Requests", "%.1f per second, %d watches", f.RequestsPerSecond, f.Watches)
 		if f.Leftovers > 0 {
@@ -301,5 +311,3 @@ func until(end, now time.Time) string {
 	}
 	return fmt.Sprintf("expires %s, in %d days", end.UTC().Format(time.RFC3339), days)
 }
-
-func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
@@ -32,7 +33,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	f := s.Running
-	if f == nil || f.Objects < 50 || f.MemoryBytes < 1e6 || f.Started.After(now) || f.StorageBytes == 0 {
+	if f == nil || f.Objects < 50 || f.MemoryBytes < 1e6 || f.Started.After(now) || f.DatabaseBytes == 0 {
 		t.Errorf("%+v", f)
 	}
 	var text, raw bytes.Buffer
@@ -80,8 +81,18 @@ func TestStatusOfOneThatIsNotReady(t *testing.T) {
 		}
 	}
 	server.Close()
-	if _, err := look(t.Context(), &rest.Config{Host: server.URL}, 0); err == nil {
-		t.Error("a server that is not there has a status")
+	_, err = look(t.Context(), &rest.Config{Host: server.URL}, 0)
+	if err == nil {
+		t.Fatal("a server that is not there has a status")
+	}
+	out.Reset()
+	if got := unreachable(&out, output.Text, server.URL, err); got != err || out.Len() > 0 {
+		t.Errorf("as text: %v, %s", got, &out)
+	}
+	got := unreachable(&out, output.YAML, server.URL, err)
+	if got != err || !strings.Contains(out.String(), "\nready: false\n") ||
+		!strings.Contains(out.String(), "\nserver: http") || !strings.Contains(out.String(), "error: ") {
+		t.Errorf("for programs: %v, %s", got, &out)
 	}
 }
 

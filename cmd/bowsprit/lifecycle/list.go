@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -12,15 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
-	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/instance"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 )
 
-// Row is an instance as "bowsprit list -o json" shows it.
+// Row is an instance in the list for programs.
 type Row struct {
 	Name   string `json:"name"`
 	Status string `json:"status"` // Ready, Starting or Stopped
@@ -46,7 +44,7 @@ const (
 
 // ListCommand returns "bowsprit list".
 func ListCommand() *cobra.Command {
-	var output string
+	var form output.Form
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List this user's named servers",
@@ -56,17 +54,14 @@ contexts and data.`,
   bowsprit list -o json`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" && output != "yaml" {
-				return exit.Usage(fmt.Errorf("--output %q is unknown: use text, json or yaml", output))
-			}
 			rows, failure := rows(cmd.Context())
-			if err := printRows(cmd.OutOrStdout(), rows, output); err != nil {
+			if err := printRows(cmd.OutOrStdout(), rows, form); err != nil {
 				return err
 			}
 			return failure
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, json or yaml")
+	form.Bind(cmd.Flags())
 	return cmd
 }
 
@@ -116,35 +111,26 @@ func rowOf(ctx context.Context, i *instance.Instance) Row {
 	return row
 }
 
-func printRows(out io.Writer, rows []Row, output string) error {
+func printRows(out io.Writer, rows []Row, form output.Form) error {
 	if rows == nil {
 		rows = []Row{} // a list in JSON
 	}
-	switch output {
-	case "json":
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(rows)
-	case "yaml":
-		text, err := yaml.Marshal(rows)
-		if err != nil {
-			return err
-		}
-		_, err = out.Write(text)
-		return err
-	}
+	return form.Print(out, rows, func(out io.Writer) error { return table(out, rows) })
+}
+
+func table(out io.Writer, rows []Row) error {
 	if len(rows) == 0 {
 		_, err := fmt.Fprintln(out, "There is no instance: \"bowsprit up\" starts one.")
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "NAME\tSTATUS\tURL\tCONTEXT\tAGE\tDATA")
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSTATUS\tURL\tCONTEXT\tAGE\tDATA")
 	for _, r := range rows {
 		age := ""
 		if !r.Created.IsZero() {
 			age = duration.HumanDuration(time.Since(r.Created))
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Status, r.URL, r.Context, age, r.Data)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Status, r.URL, r.Context, age, r.Data)
 	}
-	return table.Flush()
+	return w.Flush()
 }

@@ -2,7 +2,6 @@ package people
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 )
 
 // right is the permission of a user or group from one binding.
@@ -25,7 +25,7 @@ type right struct {
 
 func listCommand() *cobra.Command {
 	var server connect.Flags
-	var output string
+	var form output.Form
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -36,9 +36,6 @@ func listCommand() *cobra.Command {
   bowsprit user list --all -o json`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := arguments.TextOrJSON(output); err != nil {
-				return err
-			}
 			from, err := server.Read(cmd)
 			if err != nil {
 				return err
@@ -51,12 +48,13 @@ func listCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return show(cmd.OutOrStdout(), rights(bindings, all), output)
+			list := rights(bindings, all)
+			return form.Print(cmd.OutOrStdout(), list, func(out io.Writer) error { return show(out, list) })
 		},
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&all, "all", "a", false, "show Kubernetes' own users and groups too")
-	f.StringVarP(&output, "output", "o", "text", "text or json")
+	form.Bind(f)
 	server.Bind(f)
 	return cmd
 }
@@ -80,10 +78,7 @@ func rights(bindings []grant, all bool) []right {
 	return list
 }
 
-func show(out io.Writer, list []right, output string) error {
-	if output == "json" {
-		return json.NewEncoder(out).Encode(list)
-	}
+func show(out io.Writer, list []right) error {
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(out, "No binding names a user or group.")
 		return err

@@ -3,7 +3,9 @@
 package people
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,10 +18,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
@@ -42,6 +48,7 @@ name in a client certificate and in role bindings.`,
 type createFlags struct {
 	dataDir, role, namespace string
 	person                   pki.Person
+	form                     output.Form
 }
 
 func createCommand(kubeconfig Kubeconfig) *cobra.Command {
@@ -51,7 +58,9 @@ func createCommand(kubeconfig Kubeconfig) *cobra.Command {
 		Short: "Print a kubeconfig for a user, and bind a role to the name",
 		Long: `Print a kubeconfig for a user, with a new certificate from the server on this machine. With --role, bind that ClusterRole
 (view, edit, admin, cluster-admin or one of your own) to the user, in one namespace or in all. Running the command again
-creates another certificate and keeps the binding.`,
+creates another certificate and keeps the binding.
+
+-o json and -o yaml print the name, groups, role and binding of the user, the end of the certificate, and the kubeconfig.`,
 		Example: `  bowsprit user create alice --role edit --namespace shop > alice.conf
   bowsprit user create bob --group operations --role view --duration 168h > bob.conf`,
 		Args: arguments.One("name"),
@@ -71,6 +80,7 @@ creates another certificate and keeps the binding.`,
 	f.DurationVar(&flags.person.Duration, "duration", 24*time.Hour, "how long the certificate is valid")
 	f.StringVar(&flags.person.Server, "server", "",
 		"URL of the server in the kubeconfig (default: the URL in the administrator's)")
+	flags.form.Bind(f)
 	return cmd
 }
 
@@ -97,7 +107,59 @@ func create(cmd *cobra.Command, flags createFlags, kubeconfig Kubeconfig) error 
 		}
 		fmt.Fprintln(cmd.ErrOrStderr(), result)
 	}
-	return kubeconfig(cmd.OutOrStdout(), cmd.ErrOrStderr(), to.DataDir, flags.person)
+	var text bytes.Buffer
+	if err := kubeconfig(&text, cmd.ErrOrStderr(), to.DataDir, flags.person); err != nil {
+		return err
+	}
+	return flags.show(cmd.OutOrStdout(), text.Bytes())
+}
+
+// created is the result of "user create" for programs.
+type created struct {
+	User    string    `json:"user"`
+	Groups  []string  `json:"groups"`
+	Expires time.Time `json:"expires"` // of the certificate
+	// Role and Binding are missing without --role, and Namespace if the role holds in all namespaces.
+	Role      string `json:"role,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Binding   string `json:"binding,omitempty"`
+	// Kubeconfig is the content of a kubeconfig file.
+	Kubeconfig json.RawMessage `json:"kubeconfig"`
+}
+
+// show prints the kubeconfig, or everything about the user for programs.
+func (f *createFlags) show(out io.Writer, kubeconfig []byte) error {
+	if !f.form.ForPrograms() {
+		_, err := out.Write(kubeconfig)
+		return err
+	}
+	expires, err := expiry(kubeconfig)
+	if err != nil {
+		return err
+	}
+	data, err := yaml.YAMLToJSON(kubeconfig)
+	if err != nil {
+		return err
+	}
+	c := created{User: f.person.User, Groups: append([]string{}, f.person.Groups...), Expires: expires, Role: f.role,
+		Namespace: f.namespace, Kubeconfig: data}
+	if f.role != "" {
+		c.Binding = bindingName(f.person.User, f.role)
+	}
+	return f.form.Print(out, c, nil)
+}
+
+// expiry returns the end of the client certificate in a kubeconfig.
+func expiry(kubeconfig []byte) (time.Time, error) {
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return time.Time{}, err
+	}
+	certificates, err := cert.ParseCertsPEM(config.CertData)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return certificates[0].NotAfter, nil
 }
 
 // check refuses wrong arguments before the binding is made.

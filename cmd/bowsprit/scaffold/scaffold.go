@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 )
 
 //go:embed project
@@ -41,6 +43,7 @@ type values struct {
 func Command(version string) *cobra.Command {
 	var v values
 	var dir string
+	var form output.Form
 	cmd := &cobra.Command{
 		Use:   "init NAME",
 		Short: "Write the project of an extension API server",
@@ -66,8 +69,8 @@ complete API server in the same process, manifests, and a README with the next s
 			if err != nil {
 				return err
 			}
-			for _, file := range written {
-				fmt.Fprintln(cmd.OutOrStdout(), filepath.Join(dir, file))
+			if err := show(cmd.OutOrStdout(), form, result{dir, written}); err != nil {
+				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "\nNow:\n\n  cd %s\n  go mod tidy\n  go test ./...\n\nREADME.md describes how to run it.\n", dir)
 			return nil
@@ -79,7 +82,25 @@ complete API server in the same process, manifests, and a README with the next s
 	f.StringVar(&v.Module, "module", "", "path of the Go module (default: NAME)")
 	f.StringVar(&dir, "dir", "", "directory to write, empty or new (default: NAME)")
 	f.StringVar(&v.Replace, "replace", "", "directory with the source of Bowsprit, instead of a released version")
+	form.Bind(f)
 	return cmd
+}
+
+// result is the output of the command.
+type result struct {
+	Directory string   `json:"directory"`
+	Files     []string `json:"files"` // below Directory
+}
+
+func show(out io.Writer, form output.Form, r result) error {
+	return form.Print(out, r, func(out io.Writer) error {
+		for _, file := range r.Files {
+			if _, err := fmt.Fprintln(out, filepath.Join(r.Directory, file)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 var (

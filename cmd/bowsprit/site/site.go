@@ -38,7 +38,7 @@ var sections = []struct {
 		"tutorials/replicas", "tutorials/backup", "tutorials/move", "tutorials/test-an-operator"}},
 	{"Tasks", []string{"operations", "backup", "encryption", "security", "sensitive-fields", "envtest", "workloads",
 		"controllers", "nodes", "schedulers", "kubelet", "aggregation", "extension", "ways-in", "konnectivity"}},
-	{"Reference", []string{"commands", "command-errors", "metrics", "errors", "go/bowsprit", "go/testserver",
+	{"Reference", []string{"commands", "command-errors", "output", "metrics", "errors", "go/bowsprit", "go/testserver",
 		"go/extension", "differences", "conformance", "performance", "following-kubernetes"}},
 	{"How it works", []string{"tour", "request", "concurrency", "schema", "house", "releasing"}},
 }

@@ -3,7 +3,6 @@
 package uninstall
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 )
 
 // piece is a part of Bowsprit or its installation on this machine.
@@ -39,7 +39,8 @@ type machine struct {
 
 // Command returns "bowsprit uninstall". context is the name of the context that "bowsprit kubeconfig --merge" writes.
 func Command(context string) *cobra.Command {
-	var dataDir, output string
+	var dataDir string
+	var form output.Form
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "List the Bowsprit files on this machine, and the commands to remove them",
@@ -49,9 +50,6 @@ command to remove it. This command removes nothing itself, because removed data 
   bowsprit uninstall --data-dir /srv/bowsprit -o json`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := arguments.TextOrJSON(output); err != nil {
-				return err
-			}
 			program, err := os.Executable()
 			if err != nil {
 				return err
@@ -61,11 +59,11 @@ command to remove it. This command removes nothing itself, because removed data 
 			if err != nil {
 				return err
 			}
-			return show(cmd.OutOrStdout(), output, pieces)
+			return show(cmd.OutOrStdout(), form, pieces)
 		},
 	}
 	cmd.Flags().StringVar(&dataDir, "data-dir", connect.DefaultDataDir(), "the server's data directory")
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	form.Bind(cmd.Flags())
 	return cmd
 }
 
@@ -168,17 +166,16 @@ func sizeOf(dir string) (size int64, err error) {
 	return size, err
 }
 
-func show(out io.Writer, form string, pieces []piece) error {
-	if form == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(pieces)
-	}
+func show(out io.Writer, form output.Form, pieces []piece) error {
+	return form.Print(out, pieces, func(out io.Writer) error { return list(out, pieces) })
+}
+
+func list(out io.Writer, pieces []piece) error {
 	fmt.Fprint(out, "Bowsprit files on this machine:\n\n")
 	for _, p := range pieces {
 		size := ""
 		if p.Bytes > 0 {
-			size = fmt.Sprintf(" (%.1f MB)", float64(p.Bytes)/1e6)
+			size = " (" + output.Size(p.Bytes) + ")"
 		}
 		fmt.Fprintf(out, "%s: %s%s\n  %s\n\n", p.Description, p.Path, size, p.Remove)
 	}
