@@ -71,7 +71,7 @@ month.`,
 			if err := in.check(); err != nil {
 				return exit.Usage(err)
 			}
-			to := streams{cmd.OutOrStdout(), cmd.ErrOrStderr(), form}
+			to := output.Streams{Out: cmd.OutOrStdout(), Notes: cmd.ErrOrStderr(), Form: form}
 			if dryRun {
 				return in.print(to)
 			}

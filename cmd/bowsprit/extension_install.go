@@ -27,6 +27,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 )
 
 //go:embed extension.yaml
@@ -74,7 +76,7 @@ func (in *installation) objects() (all []*unstructured.Unstructured, err error) 
 }
 
 // print prints the manifests, with a new certificate: as documents of YAML, or as one List for programs.
-func (in *installation) print(to streams) error {
+func (in *installation) print(to output.Streams) error {
 	if err := in.certify(); err != nil {
 		return err
 	}
@@ -83,7 +85,7 @@ func (in *installation) print(to streams) error {
 		return err
 	}
 	list := map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
-	return to.form.Print(to.out, list, func(out io.Writer) error {
+	return to.Form.Print(to.Out, list, func(out io.Writer) error {
 		text, err := in.manifests()
 		if err != nil {
 			return err
@@ -102,7 +104,7 @@ type installed struct {
 }
 
 // install creates missing objects, corrects the others, and prints a line for each object.
-func (in *installation) install(ctx context.Context, config *rest.Config, to streams) error {
+func (in *installation) install(ctx context.Context, config *rest.Config, to output.Streams) error {
 	if err := in.keepCertificate(ctx, config, time.Now()); err != nil {
 		return err
 	}
@@ -124,7 +126,7 @@ func (in *installation) install(ctx context.Context, config *rest.Config, to str
 		}
 		done = append(done, one)
 	}
-	err = to.form.Print(to.out, done, func(out io.Writer) error {
+	err = to.Form.Print(to.Out, done, func(out io.Writer) error {
 		for _, one := range done {
 			if _, err := fmt.Fprintf(out, "%s/%s %s\n", one.Resource, one.Name, one.Result); err != nil {
 				return err
@@ -135,7 +137,7 @@ func (in *installation) install(ctx context.Context, config *rest.Config, to str
 	if err := errors.Join(failure, err); err != nil {
 		return err
 	}
-	fmt.Fprintf(to.notes, `Now run the server: pods in the namespace %s with the label app=%s and the service account %s, and
+	fmt.Fprintf(to.Notes, `Now run the server: pods in the namespace %s with the label app=%s and the service account %s, and
 the secret %s-tls mounted for --tls-cert-file and --tls-private-key-file. They must listen on port %d.
 `, in.Namespace, in.Name, in.Name, in.Name, in.TargetPort)
 	return nil

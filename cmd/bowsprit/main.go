@@ -26,6 +26,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/manual"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/people"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/proxy"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/tokens"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/uninstall"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 	"github.com/bowsprit/bowsprit/internal/net/foreign"
@@ -91,7 +92,7 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(lifecycle.UpCommand(isSetting), lifecycle.DownCommand(), lifecycle.ListCommand(),
 		lifecycle.LogsCommand(), serveCommand(), inspect.Command(), configCommand(), kubectlCommand(), proxy.Command(),
-		kubeconfigCommand(), people.Command(userKubeconfig), tokenCommand(),
+		kubeconfigCommand(), people.Command(userKubeconfig), tokens.Command(),
 		archive.BackupCommand(bowsprit.Version().Bowsprit), archive.RestoreCommand(), snapshotCommand(),
 		content.ExportCommand(), content.ImportCommand(), definition.Command(), explain.DeniedCommand(),
 		explain.StuckCommand(), doctorCommand(), demo.Command(), docsCommand(), uninstall.Command(pki.ContextName),

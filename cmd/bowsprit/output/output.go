@@ -75,6 +75,12 @@ func (f Form) Print(out io.Writer, value any, text func(io.Writer) error) error 
 // ForPrograms reports whether the result is JSON or YAML, so that nothing else may be on standard output.
 func (f Form) ForPrograms() bool { return f != Text }
 
+// Streams holds the writers of a command: Out for the result, in a form, and Notes for remarks to the user.
+type Streams struct {
+	Out, Notes io.Writer
+	Form       Form
+}
+
 // Size returns a number of bytes for people, in the units of the documentation: KiB, MiB, GiB.
 func Size(bytes int64) string {
 	switch {

@@ -1,4 +1,4 @@
-package main
+package tokens
 
 import (
 	"context"
@@ -25,8 +25,8 @@ import (
 // nodeGroup is the usual group of tokens of nodes: kubeadm's name.
 const nodeGroup = "system:bootstrappers:kubeadm:default-node-token"
 
-// tokenFlags are the flags of "bowsprit token create", by kubeadm's names.
-type tokenFlags struct {
+// createFlags are the flags of "bowsprit token create", by kubeadm's names.
+type createFlags struct {
 	ttl             time.Duration
 	usages, groups  []string
 	description     string
@@ -34,8 +34,8 @@ type tokenFlags struct {
 	form            output.Form
 }
 
-func tokenCreateCommand(server *connect.Flags) *cobra.Command {
-	var flags tokenFlags
+func createCommand(server *connect.Flags) *cobra.Command {
+	var flags createFlags
 	cmd := &cobra.Command{
 		Use:   "create [TOKEN]",
 		Short: "Create a bootstrap token, and print it",
@@ -70,8 +70,8 @@ kubeadm:node-autoapprove-certificate-rotation).`,
 			if err != nil {
 				return err
 			}
-			return createToken(cmd.Context(), client, token, flags.printKubeconfig,
-				streams{cmd.OutOrStdout(), cmd.ErrOrStderr(), flags.form})
+			return create(cmd.Context(), client, token, flags.printKubeconfig,
+				output.Streams{Out: cmd.OutOrStdout(), Notes: cmd.ErrOrStderr(), Form: flags.form})
 		},
 	}
 	f := cmd.Flags()
@@ -85,13 +85,7 @@ kubeadm:node-autoapprove-certificate-rotation).`,
 	return cmd
 }
 
-// streams holds the writers of a command: out for the result, in a form, and notes for remarks to the user.
-type streams struct {
-	out, notes io.Writer
-	form       output.Form
-}
-
-func (f *tokenFlags) token(args []string, now time.Time) (token.BootstrapToken, error) {
+func (f *createFlags) token(args []string, now time.Time) (token.BootstrapToken, error) {
 	text := token.GenerateBootstrap()
 	if len(args) > 0 {
 		text = args[0]
@@ -116,11 +110,11 @@ func (f *tokenFlags) token(args []string, now time.Time) (token.BootstrapToken, 
 	return t, t.Validate()
 }
 
-func createToken(
-	ctx context.Context, client kubernetes.Interface, t token.BootstrapToken, printKubeconfig bool, to streams,
+func create(
+	ctx context.Context, client kubernetes.Interface, t token.BootstrapToken, printKubeconfig bool, to output.Streams,
 ) error {
 	if slices.Contains(t.Groups, nodeGroup) {
-		if err := bindNodes(ctx, client, to.notes); err != nil {
+		if err := bindNodes(ctx, client, to.Notes); err != nil {
 			return err
 		}
 	}
@@ -133,16 +127,16 @@ func createToken(
 		return fmt.Errorf("create the token: %w", err)
 	}
 	if !printKubeconfig {
-		return to.form.Print(to.out, tokenOf(t), func(out io.Writer) error {
+		return to.Form.Print(to.Out, rowOf(t), func(out io.Writer) error {
 			_, err := fmt.Fprintln(out, t)
 			return err
 		})
 	}
-	text, err := tokenKubeconfig(ctx, client, t)
+	text, err := kubeconfig(ctx, client, t)
 	if err != nil {
 		return fmt.Errorf("the token %s... was created, but no kubeconfig: %w", t.ID, err)
 	}
-	_, err = to.out.Write(text)
+	_, err = to.Out.Write(text)
 	return err
 }
 
@@ -170,8 +164,8 @@ func bindNodes(ctx context.Context, client kubernetes.Interface, notes io.Writer
 	return nil
 }
 
-// tokenKubeconfig returns a kubeconfig with the token for the server that the ConfigMap cluster-info names.
-func tokenKubeconfig(ctx context.Context, client kubernetes.Interface, t token.BootstrapToken) ([]byte, error) {
+// kubeconfig returns a kubeconfig with the token for the server that the ConfigMap cluster-info names.
+func kubeconfig(ctx context.Context, client kubernetes.Interface, t token.BootstrapToken) ([]byte, error) {
 	info, err := client.CoreV1().ConfigMaps(metav1.NamespacePublic).Get(ctx, "cluster-info", metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the connection data for nodes: %w", err)

@@ -1,4 +1,5 @@
-package main
+// Package tokens implements "bowsprit token", which creates, lists and deletes bootstrap tokens for joining nodes.
+package tokens
 
 import (
 	"cmp"
@@ -20,7 +21,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/token"
 )
 
-func tokenCommand() *cobra.Command {
+// Command returns "bowsprit token".
+func Command() *cobra.Command {
 	var server connect.Flags
 	cmd := &cobra.Command{
 		Use:   "token",
@@ -31,13 +33,13 @@ the ConfigMap cluster-info) and requests its own certificate, which is issued if
 A token has the form ID.SECRET. It is stored in the secret kube-system/bootstrap-token-ID, and deleted when it expires.`,
 	}
 	server.Bind(cmd.PersistentFlags())
-	cmd.AddCommand(tokenCreateCommand(&server), tokenListCommand(&server), tokenDeleteCommand(&server),
-		tokenGenerateCommand())
+	cmd.AddCommand(createCommand(&server), listCommand(&server), deleteCommand(&server),
+		generateCommand())
 	return cmd
 }
 
-// tokenRow is a bootstrap token in the results of "token list" and "token create".
-type tokenRow struct {
+// row is a bootstrap token in the results of "token list" and "token create".
+type row struct {
 	Token string `json:"token"`
 	ID    string `json:"id"`
 	// Expires is missing if the token is valid for ever.
@@ -47,8 +49,8 @@ type tokenRow struct {
 	Description string     `json:"description,omitempty"`
 }
 
-func tokenOf(t token.BootstrapToken) tokenRow {
-	row := tokenRow{
+func rowOf(t token.BootstrapToken) row {
+	row := row{
 		Token: t.String(), ID: t.ID, Usages: append([]string{}, t.Usages...), Groups: append([]string{}, t.Groups...),
 		Description: t.Description,
 	}
@@ -59,7 +61,7 @@ func tokenOf(t token.BootstrapToken) tokenRow {
 	return row
 }
 
-func tokenListCommand(server *connect.Flags) *cobra.Command {
+func listCommand(server *connect.Flags) *cobra.Command {
 	var form output.Form
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -74,39 +76,41 @@ func tokenListCommand(server *connect.Flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return listTokens(cmd.Context(), client, streams{cmd.OutOrStdout(), cmd.ErrOrStderr(), form})
+			to := output.Streams{Out: cmd.OutOrStdout(), Notes: cmd.ErrOrStderr(), Form: form}
+			return list(cmd.Context(), client, to)
 		},
 	}
 	form.Bind(cmd.Flags())
 	return cmd
 }
 
-func listTokens(ctx context.Context, client kubernetes.Interface, to streams) error {
+func list(ctx context.Context, client kubernetes.Interface, to output.Streams) error {
 	secrets, err := client.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx,
 		metav1.ListOptions{FieldSelector: "type=" + string(token.BootstrapType)})
 	if err != nil {
 		return fmt.Errorf("list the tokens: %w", err)
 	}
-	rows := []tokenRow{}
+	rows := []row{}
 	for i := range secrets.Items {
 		t, err := token.BootstrapOf(&secrets.Items[i])
 		if err != nil {
-			fmt.Fprintln(to.notes, err)
+			fmt.Fprintln(to.Notes, err)
 			continue
 		}
-		rows = append(rows, tokenOf(t))
+		rows = append(rows, rowOf(t))
 	}
-	return to.form.Print(to.out, rows, func(out io.Writer) error { return tokenTable(out, rows) })
+	return to.Form.Print(to.Out, rows, func(out io.Writer) error { return table(out, rows) })
 }
 
-// tokenTable prints the tokens in the columns of kubeadm.
-func tokenTable(out io.Writer, rows []tokenRow) error {
+// table prints the tokens in the columns of kubeadm.
+func table(out io.Writer, rows []row) error {
 	table := tabwriter.NewWriter(out, 10, 4, 3, ' ', 0)
 	fmt.Fprintln(table, "TOKEN\tTTL\tEXPIRES\tUSAGES\tDESCRIPTION\tEXTRA GROUPS")
 	for _, t := range rows {
 		left, expires := "<forever>", "<never>"
 		if t.Expires != nil {
-			left, expires = duration.ShortHumanDuration(time.Until(*t.Expires)), t.Expires.Format(time.RFC3339)
+			left = duration.ShortHumanDuration(time.Until(*t.Expires))
+			expires = t.Expires.Format(time.RFC3339)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Token, left, expires,
 			cmp.Or(strings.Join(t.Usages, ","), "<none>"), cmp.Or(t.Description, "<none>"),
@@ -115,7 +119,7 @@ func tokenTable(out io.Writer, rows []tokenRow) error {
 	return table.Flush()
 }
 
-func tokenDeleteCommand(server *connect.Flags) *cobra.Command {
+func deleteCommand(server *connect.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "delete TOKEN...",
 		Short:   "Delete bootstrap tokens by token or ID",
@@ -153,7 +157,7 @@ func tokenDeleteCommand(server *connect.Flags) *cobra.Command {
 	}
 }
 
-func tokenGenerateCommand() *cobra.Command {
+func generateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "generate",
 		Short: "Print a new bootstrap token, without adding it to a server",
