@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -18,14 +19,9 @@ func fillMissing(n *Node, m map[string]any) {
 	}
 }
 
-// HasDefault reports whether an object that lacks the property at its root gets it by default.
-func (s *Schema) HasDefault(property string) bool {
-	for i := range s.root.fills {
-		if s.root.fills[i].name == property {
-			return true
-		}
-	}
-	return false
+// HasDefault reports whether an object that lacks the named property at its root gets it by default.
+func (s *Schema) HasDefault(name string) bool {
+	return slices.ContainsFunc(s.root.fills, func(f property) bool { return f.name == name })
 }
 
 // fillBelow fills in the defaults everywhere below v.
@@ -59,7 +55,6 @@ func expandDefaults(n *Node) {
 	}
 }
 
-// errNotObject: the root's default is not an object.
 var errNotObject = errors.New("object root default value must be of object type")
 
 // pruneDefaults prunes each default as if it were in its place in an object. The definition's validation refuses
@@ -137,4 +132,13 @@ func (p *defaultPruner) prune(n *Node) error {
 	}
 	n.Default = v
 	return nil
+}
+
+// WithDefaults returns v, a value at n, with the defaults of missing fields below. v is not changed.
+func (n *Node) WithDefaults(v any) any {
+	if n.flags.has(defaultsBelow) {
+		v = runtime.DeepCopyJSONValue(v)
+		fillBelow(n, v)
+	}
+	return v
 }

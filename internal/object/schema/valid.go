@@ -190,15 +190,17 @@ func inEnum(enum []any, v any) bool {
 					return true
 				}
 			}
-		case bool:
-			if v, ok := v.(bool); ok && v == e {
-				return true
-			}
-		case map[string]any, []any:
+		case bool, map[string]any, []any:
 			if reflect.DeepEqual(v, e) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// Accepts reports whether v, decoded JSON, is valid at n, a node of the schema. Rules are not evaluated.
+func (s *Schema) Accepts(n *Node, v any) bool {
+	w := walk{schema: s}
+	return w.valid(n, v)
 }
