@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/help"
 )
 
 // bindSettings declares flags for the settings of a command's configuration. otherGates receives the settings of
@@ -17,6 +18,7 @@ func bindSettings(f *pflag.FlagSet, c *bowsprit.Config, command bowsprit.Command
 		if flag := f.Lookup(s.Name); s.Form == bowsprit.Explicit && flag.DefValue != "0" { // else 0 is the default
 			flag.Value = explicit{flag.Value, s.Value}
 		}
+		help.Put(f, s.Name, s.Group)
 	}
 }
 

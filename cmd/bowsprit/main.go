@@ -21,6 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/demo"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/explain"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/help"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/inspect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/lifecycle"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/manual"
@@ -49,7 +50,7 @@ func main() {
 	if name != "" {
 		root.SetArgs(append([]string{name}, args...))
 	}
-	cmd, err := root, arguments.Printable(os.Args[1:])
+	cmd, err := root, errors.Join(arguments.Printable(os.Args[1:]), arguments.Known(root, os.Args[1:]))
 	if err == nil {
 		cmd, err = root.ExecuteC()
 	}
@@ -79,10 +80,12 @@ func rootCommand() *cobra.Command {
 		Use:   "bowsprit",
 		Short: "A Kubernetes API server for custom resources, in one process",
 		Long: `Bowsprit serves CustomResourceDefinitions to unmodified Kubernetes clients: kubectl, client-go, controller-runtime, Helm.
-It needs no cluster and no configuration: "bowsprit serve" starts the API server with an embedded etcd.`,
-		Example: `  bowsprit serve                               # start, data below the XDG data home
-  bowsprit kubectl get namespaces              # the built-in kubectl, against that server
-  bowsprit serve --ephemeral --secure-port=0   # a temporary server, on a free port`,
+It needs no cluster and no configuration: "bowsprit up" and "bowsprit serve" start the API server with an embedded etcd.`,
+		Example: `  bowsprit up                                       # start a server in the background
+  bowsprit demo                                     # an example, and commands to try
+  bowsprit kubectl get namespaces                   # the built-in kubectl, with that server
+  bowsprit up test --ephemeral --simulate=nodes=3   # another server, in memory, with simulated workloads
+  bowsprit serve                                    # a server in the foreground, until Ctrl-C`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -101,6 +104,8 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 	explainServers(root)
 	explainOutcomes(root)
 	completeHelp(root)
+	help.Group(root)
+	root.SetUsageFunc(help.Usage(root.UsageFunc()))
 	arguments.Complete(root)
 	return root
 }

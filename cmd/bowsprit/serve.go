@@ -17,6 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/help"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/notify"
 	"github.com/bowsprit/bowsprit/internal/front/hostos"
 )
@@ -48,6 +49,10 @@ func serveCommand() *cobra.Command {
 		Short:      "Start the API server with its embedded etcd",
 		Long: `Start the API server, its embedded etcd and its controllers in this process, and run until SIGINT, SIGTERM or SIGHUP.
 The first start creates everything it needs: data directory, certificates, a kubeconfig for the administrator.`,
+		Example: `  bowsprit serve                               # data below the XDG data home, port 6443
+  bowsprit serve --ephemeral --secure-port=0   # keeps nothing, on a free port
+  bowsprit serve --simulate=nodes=3            # with simulated nodes and workloads
+  bowsprit serve --data-dir /srv/bowsprit --bind-address 0.0.0.0 --config bowsprit.yaml`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), cmd.OutOrStdout(), &config, &flags, cmd.Flags())
@@ -65,6 +70,7 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	o.sources.bind(f)
 	bindSettings(f, c, bowsprit.Serve, nil)
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	help.Put(f, "log-format", "Server")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "verbosity of the log: -1 warnings, 0 events, 3 every request")
 }
 

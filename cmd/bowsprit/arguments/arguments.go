@@ -40,6 +40,30 @@ func Command(cmd *cobra.Command, args []string) error {
 	return None(found, rest)
 }
 
+// Known refuses an unknown command beside --help, which cobra answers with the help of the command above.
+func Known(root *cobra.Command, args []string) error {
+	found, rest, err := root.Find(args)
+	if err != nil || !found.HasAvailableSubCommands() {
+		return nil // the command itself refuses its arguments
+	}
+	words, helps := []string(nil), false
+	for i := 0; i < len(rest) && rest[i] != "--"; i++ {
+		name, _, assigned := strings.Cut(strings.TrimLeft(rest[i], "-"), "=")
+		switch flag := found.Flag(name); {
+		case rest[i] == "--help" || rest[i] == "-h":
+			helps = true
+		case !strings.HasPrefix(rest[i], "-"):
+			words = append(words, rest[i])
+		case flag != nil && flag.NoOptDefVal == "" && !assigned:
+			i++ // its value
+		}
+	}
+	if !helps {
+		return nil
+	}
+	return exit.Usage(None(found, words))
+}
+
 // None refuses all arguments except flags. On a command with subcommands, an argument is the name of an unknown
 // command.
 func None(cmd *cobra.Command, args []string) error {

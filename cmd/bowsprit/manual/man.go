@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/help"
 )
 
 // page is a command in the macros of man(7).
@@ -23,12 +25,17 @@ func page(cmd *cobra.Command) string {
 	}
 	if cmd.HasAvailableLocalFlags() {
 		b.WriteString(".SH OPTIONS\n")
-		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden {
-				head, usage := describe(f)
-				fmt.Fprintf(&b, ".TP\n\\fB%s\\fP\n%s\n", roff(head), roff(usage))
+		for _, s := range help.Sections(cmd.LocalFlags()) {
+			if s.Title != "" {
+				fmt.Fprintf(&b, ".SS %s\n", roff(s.Title))
 			}
-		})
+			s.Flags.VisitAll(func(f *pflag.Flag) {
+				if !f.Hidden {
+					head, usage := describe(f)
+					fmt.Fprintf(&b, ".TP\n\\fB%s\\fP\n%s\n", roff(head), roff(usage))
+				}
+			})
+		}
 	}
 	if see := related(cmd); len(see) > 0 {
 		fmt.Fprintf(&b, ".SH SEE ALSO\n%s\n", roff(strings.Join(see, ", ")))

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/help"
 )
 
 // Markdown is a page about all commands and all their flags.
@@ -17,8 +19,14 @@ func Markdown(root *cobra.Command) string {
 		if cmd.Example != "" {
 			fmt.Fprintf(&b, "\nFor example:\n\n```\n%s\n```\n", cmd.Example)
 		}
-		rows := flagRows(cmd.LocalFlags())
-		if len(rows) > 0 {
+		for _, s := range help.Sections(cmd.LocalFlags()) {
+			rows := flagRows(s.Flags)
+			if len(rows) == 0 {
+				continue
+			}
+			if s.Title != "" {
+				fmt.Fprintf(&b, "\n### %s\n", s.Title)
+			}
 			fmt.Fprintf(&b, "\n| flag | description |\n|---|---|\n%s\n", strings.Join(rows, "\n"))
 		}
 	}

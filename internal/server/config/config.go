@@ -144,7 +144,7 @@ func WithDefaults(c Config) Config {
 // point into c.
 func (c *Config) Settings(command Command) []Setting {
 	all := slices.Concat(
-		[]Setting{
+		grouped("Server", []Setting{
 			{
 				Name: "data-dir", Help: "directory of the data, certificates and kubeconfig",
 				Value: &c.DataDir, Default: c.DataDir, Only: Serve,
@@ -153,38 +153,46 @@ func (c *Config) Settings(command Command) []Setting {
 				Name: "ephemeral", Help: "keep nothing: a temporary directory, no fsync, removed at exit",
 				Value: &c.Ephemeral, Only: Serve,
 			},
-		},
-		c.Listen.settings(command),
-		[]Setting{{
+		}),
+		grouped("Server", c.Listen.settings(command)),
+		grouped("Server", []Setting{{
 			Name:  "write-kubeconfig",
 			Help:  "further kubeconfig, beside <data-dir>/kubeconfig, to add the administrator's context to; the rest of the file is kept",
 			Value: &c.Kubeconfig, Only: Serve,
-		}},
-		c.Etcd.settings(command),
-		c.Encryption.settings(),
-		c.TLS.settings(),
-		c.HTTP.settings(),
-		c.Authentication.settings(),
-		c.Authorization.settings(),
-		c.Audit.settings(),
-		c.Observability.settings(),
-		c.Limits.settings(),
-		c.Services.settings(),
-		c.Aggregation.settings(command),
-		c.Egress.settings(),
-		c.Kubelet.settings(),
-		c.ServiceAccounts.settings(),
-		c.Controllers.settings(),
-		c.Admission.settings(),
-		c.API.settings(command, c),
-		c.Emulation.settings(),
-		c.Coordination.settings(),
-		c.Versions.settings(),
-		c.Workloads.settings(),
-		[]Setting{{
+		}}),
+		grouped("Storage", c.Etcd.settings(command)),
+		grouped("Storage", c.Encryption.settings()),
+		grouped("TLS", c.TLS.settings()),
+		grouped("HTTP", c.HTTP.settings()),
+		grouped("Authentication", c.Authentication.settings()),
+		grouped("Authorization", c.Authorization.settings()),
+		grouped("Audit", c.Audit.settings()),
+		grouped("Metrics, traces and profiles", c.Observability.settings()),
+		grouped("Limits", c.Limits.settings()),
+		grouped("Services and addresses", c.Services.settings()),
+		grouped("Extension API servers", c.Aggregation.settings(command)),
+		grouped("Nodes and pods", c.Egress.settings()),
+		grouped("Nodes and pods", c.Kubelet.settings()),
+		grouped("Service accounts", c.ServiceAccounts.settings()),
+		grouped("Controllers", c.Controllers.settings()),
+		grouped("Admission", c.Admission.settings()),
+		grouped("Versions and features", c.API.settings(command, c)),
+		grouped("Versions and features", c.Emulation.settings()),
+		grouped("Controllers", c.Coordination.settings()),
+		grouped("Versions and features", c.Versions.settings()),
+		grouped("Controllers", c.Workloads.settings()),
+		grouped("Server", []Setting{{
 			Name: "shutdown-timeout", Help: "how long running requests may take to end (default " + defaultShutdownTimeout.String() + ")",
 			Value: &c.ShutdownTimeout, Only: Serve,
-		}},
+		}}),
 	)
 	return slices.DeleteFunc(all, func(s Setting) bool { return s.Only != "" && s.Only != command })
+}
+
+// grouped puts settings into a group of the help.
+func grouped(group string, settings []Setting) []Setting {
+	for i := range settings {
+		settings[i].Group = group
+	}
+	return settings
 }

@@ -26,6 +26,8 @@ type Setting struct {
 	Form Form
 	// Only is the one command with the setting, or "" for all.
 	Only Command
+	// Group is the title of a group of settings in the help, such as "Storage".
+	Group string
 }
 
 // Form is how the text of a flag becomes the value of a setting.
