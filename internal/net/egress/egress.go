@@ -2,8 +2,8 @@
 //
 // It is the only package that opens them: callers (webhooks, aggregated APIs, token issuers, etcd) get a Dial for their
 // purpose from Egress.Dial, and dial nothing themselves. An EgressSelectorConfiguration (--egress-selector-config-file)
-// may select a proxy for a purpose: HTTP CONNECT, or a Konnectivity server over gRPC. The zero Egress dials directly,
-// and costs nothing.
+// may select a proxy for a purpose: HTTP CONNECT, or a Konnectivity server over gRPC. Connections to simulated pods do
+// not leave the process (Divert). The zero Egress dials directly, and costs nothing.
 //
 // The purposes of callers are as in Kubernetes: docs/konnectivity.md has the table. Source: KEP-1281.
 //
@@ -49,6 +49,7 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 type Egress struct {
 	selected  map[Purpose]Dial
 	tunnelled map[Purpose]bool
+	diversion Diversion // for Cluster; may be nil
 	closers   []func() error
 }
 
@@ -106,10 +107,14 @@ func (e *Egress) proxy(c *apiserver.Connection, tunnels *tunnelMetrics) (proxy, 
 
 // Dial returns the Dial for a purpose. A purpose without configuration is dialled directly.
 func (e *Egress) Dial(p Purpose) Dial {
-	if d := e.selected[p]; d != nil {
-		return d
+	dial := e.selected[p]
+	if dial == nil {
+		dial = direct()
 	}
-	return direct()
+	if p == Cluster {
+		return e.diverted(dial)
+	}
+	return dial
 }
 
 // Selected returns the Dial for a purpose with configuration, and nil for others.
