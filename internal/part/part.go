@@ -76,6 +76,8 @@ type Handlers struct {
 	Allocators map[string]verb.Allocator
 	// Guards check whether the user of a write may grant the content of an object.
 	Guards map[string]verb.Guard
+	// CustomGuards check writes of custom objects, by names such as "portforwards.kwok.x-k8s.io".
+	CustomGuards map[string]verb.Guard
 	// Limits check which fields of an object the user of an update may change.
 	Limits map[string]verb.Limit
 	// Primaries store the objects of kinds outside of the log, by the kind's prefix in the store.
@@ -154,6 +156,7 @@ func (all *Handlers) Merge(h Handlers) (taken []string) {
 	merge(&all.Finders, h.Finders, &taken)
 	merge(&all.Allocators, h.Allocators, &taken)
 	merge(&all.Guards, h.Guards, &taken)
+	merge(&all.CustomGuards, h.CustomGuards, &taken)
 	merge(&all.Limits, h.Limits, &taken)
 	merge(&all.Updated, h.Updated, &taken)
 	merge(&all.Primaries, h.Primaries, &taken)

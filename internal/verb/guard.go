@@ -15,10 +15,14 @@ type Guard func(ctx context.Context, c *Call, obj, old object.Object) error
 
 // guard calls the guard of the call's resource, if any.
 func (v *Verbs) guard(ctx context.Context, c *Call, obj, old object.Object) error {
-	if len(v.guards) == 0 || c.Resource.Custom() {
+	guards := v.guards
+	if c.Resource.Custom() {
+		guards = v.customGuards
+	}
+	if len(guards) == 0 {
 		return nil
 	}
-	if ask := v.guards[c.Target()]; ask != nil {
+	if ask := guards[c.Target()]; ask != nil {
 		return ask(ctx, c, obj, old)
 	}
 	return nil

@@ -80,6 +80,8 @@ type Config struct {
 	Updated map[string]func(old, now object.Object)
 	// Guards check writes to kinds that grant rights: "roles.rbac.authorization.k8s.io". Optional.
 	Guards map[string]Guard
+	// CustomGuards check writes of custom objects: "portforwards.kwok.x-k8s.io". Optional.
+	CustomGuards map[string]Guard
 	// Limits check updates of kinds that some users may change only in part: "resourceclaims.resource.k8s.io/status".
 	// Optional.
 	Limits    map[string]Limit
@@ -118,14 +120,15 @@ type Verbs struct {
 	// lifecycle is the plugin that keeps new objects out of terminating namespaces; nil if it is disabled.
 	lifecycle admit.Mutator
 
-	answers   map[string]Answer
-	actions   map[string]Action
-	guards    map[string]Guard
-	limits    map[string]Limit
-	hooks     map[string]func(old, now object.Object)
-	primaries primary.Stores
-	newSuffix func() string
-	log       *slog.Logger
+	answers      map[string]Answer
+	actions      map[string]Action
+	guards       map[string]Guard
+	customGuards map[string]Guard
+	limits       map[string]Limit
+	hooks        map[string]func(old, now object.Object)
+	primaries    primary.Stores
+	newSuffix    func() string
+	log          *slog.Logger
 }
 
 // New returns the operations for a configuration.
@@ -148,7 +151,7 @@ func New(c Config) *Verbs {
 		tracker:   &tracker{Reader: r, newUID: c.NewUID, log: c.Log},
 		sequences: &sequences{store: c.Store},
 		encoder:   &encoder{Reader: r, store: c.Store, storing: c.Storing, cipher: c.Cipher},
-		answers:   c.Answers, actions: c.Actions, guards: c.Guards, limits: c.Limits,
+		answers:   c.Answers, actions: c.Actions, guards: c.Guards, customGuards: c.CustomGuards, limits: c.Limits,
 		hooks: c.Updated, primaries: c.Primaries, newSuffix: c.NewSuffix, log: c.Log,
 	}
 	v.allocations = &allocations{
