@@ -175,7 +175,7 @@ func (b *built) buildVerbs(context.Context) error {
 		Catalog: h.Catalog, View: h.View, Store: h.Store, Admit: b.admission, Convert: b.conversion(),
 		Answers: b.handlers.Answers, Actions: b.handlers.Actions, Finders: b.handlers.Finders,
 		Allocators: b.handlers.Allocators, Updated: b.handlers.Updated, Guards: b.handlers.Guards,
-		Limits: b.handlers.Limits, Primaries: b.handlers.Primaries,
+		CustomGuards: b.handlers.CustomGuards, Limits: b.handlers.Limits, Primaries: b.handlers.Primaries,
 		Authorizer: h.Authorizer,
 		Now:        h.Now, NewUID: h.NewUID, NewSuffix: part.NameSuffix, Log: b.log,
 		Storing: h.Storing, Cipher: b.cipher(), UnsafeDeletion: c.API.UnsafeMalformedObjectDeletion,

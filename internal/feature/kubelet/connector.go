@@ -64,7 +64,7 @@ func (y *connector) open(dial egress.Dial, own func() *tls.Certificate) error {
 	config = config.Clone()
 	config.InsecureSkipVerify, config.RootCAs = true, nil
 	y.unverified = transport(y.answered(local), config)
-	y.direct = transport(y.checked(y.refusing(dial), false), &tls.Config{InsecureSkipVerify: true})
+	y.direct = transport(y.checked(dial, false), &tls.Config{InsecureSkipVerify: true})
 	return nil
 }
 

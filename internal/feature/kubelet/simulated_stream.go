@@ -47,29 +47,37 @@ func (y *connector) serveSimulated(
 	w http.ResponseWriter, r *http.Request, request streamRequest, run Process,
 ) error {
 	where := &url.URL{Scheme: "http", Host: simulatedHost, RawQuery: request.query().Encode(), Path: "/"}
-	w, r, cancel := leaving(w, r)
-	defer cancel()
-	kubelet := &simulatedKubelet{run, request.streams}
-	var served sync.WaitGroup
-	defer served.Wait()
-	defer cancel() // before the wait: it ends the connection
-	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-		client, server := net.Pipe()
-		context.AfterFunc(r.Context(), func() { client.Close() })
-		served.Go(func() { kubelet.serve(r.Context(), server) })
-		return client, nil
-	}}
-	handler := http.Handler(y.upgrader(where, transport, true))
-	if y.settings.Translate {
+	y.within(w, r, &simulatedKubelet{run, request.streams}, func(transport *http.Transport) http.Handler {
+		handler := http.Handler(y.upgrader(where, transport, true))
+		if !y.settings.Translate {
+			return handler
+		}
 		translator := proxy.NewStreamTranslatorHandler(where, transport, y.settings.BytesPerSecond, request.streams)
-		handler = proxy.NewTranslatingHandler(handler, translator, wsstream.IsWebSocketRequestWithStreamCloseProtocol)
-	}
-	handler.ServeHTTP(w, r)
+		return proxy.NewTranslatingHandler(handler, translator, wsstream.IsWebSocketRequestWithStreamCloseProtocol)
+	})
 	return nil
 }
 
-// serve answers the one request of a connection, and returns when the connection is closed.
-func (k *simulatedKubelet) serve(ctx context.Context, conn net.Conn) {
+// within passes a request on to kubelet, a handler in this process, by the handler that passing returns for a transport
+// to it. It returns when both have ended.
+func (y *connector) within(
+	w http.ResponseWriter, r *http.Request, kubelet http.Handler, passing func(*http.Transport) http.Handler,
+) {
+	w, r, cancel := leaving(w, r)
+	defer cancel()
+	var served sync.WaitGroup
+	defer served.Wait()
+	defer cancel() // before the wait: it ends the connection
+	passing(&http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		context.AfterFunc(r.Context(), func() { client.Close() })
+		served.Go(func() { serveOne(r.Context(), server, kubelet) })
+		return client, nil
+	}}).ServeHTTP(w, r)
+}
+
+// serveOne answers the one request of a connection, and returns when the connection is closed.
+func serveOne(ctx context.Context, conn net.Conn, handler http.Handler) {
 	listener := &pipeListener{conns: make(chan net.Conn, 1), closed: make(chan struct{})} // the one connection
 	listener.conns <- conn
 	var once sync.Once
@@ -82,7 +90,7 @@ func (k *simulatedKubelet) serve(ctx context.Context, conn net.Conn) {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer close(done)
-			k.ServeHTTP(w, r)
+			handler.ServeHTTP(w, r)
 		}),
 	}
 	var serving sync.WaitGroup

@@ -116,6 +116,13 @@ func (y *connector) servePortForward(
 	if err != nil {
 		return err
 	}
+	simulated, err := y.isSimulated(r.Context(), v, pod)
+	switch {
+	case err != nil:
+		return err
+	case simulated:
+		return y.serveSimulatedForward(w, r, pod)
+	}
 	node, err := y.kubelet(r.Context(), v, c, pod)
 	if err != nil {
 		return err

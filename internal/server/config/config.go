@@ -107,6 +107,7 @@ func (c Config) Validate() error {
 	c.Egress.validate(&p)
 	c.Kubelet.validate(&p)
 	c.Workloads.validate(&p)
+	c.validateLocalPorts(&p)
 	validateExtensions(c.Extensions, &p)
 	if c.ShutdownTimeout < 0 {
 		p.add("--shutdown-timeout %s is negative: use a duration such as 10s", c.ShutdownTimeout)

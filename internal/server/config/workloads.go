@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -24,6 +25,10 @@ type Workloads struct {
 	// zones, cpu, memory and pods, with the defaults of Simulation. stages names files or folders of kwok's Stages,
 	// separated as in PATH. Set one of the two fields.
 	Simulate map[string]string
+	// LocalPorts are ports of this machine that may stand for ports of simulated pods. A pod names one in an
+	// annotation, and clients that reach the pod then reach the program that listens there. The ports of the server and
+	// of its etcd are refused.
+	LocalPorts []string
 }
 
 // Simulation configures simulated nodes. The zero value is one node, node-0.
@@ -64,7 +69,14 @@ func (c *Workloads) setDefaults() {
 
 func (c *Workloads) settings() []Setting {
 	help := "simulate nodes and pods without running containers (nodes=3,cpu=16); keys: nodes, name, zones, cpu, memory, pods, stages"
-	return []Setting{{Name: "simulate", Help: help, Value: &c.Simulate, Form: Quoted, Only: Serve}}
+	return []Setting{
+		{Name: "simulate", Help: help, Value: &c.Simulate, Form: Quoted, Only: Serve},
+		{
+			Name: "simulate-local-ports", Value: &c.LocalPorts, Only: Serve,
+			Help: "ports of this machine that pods of --simulate may name as theirs (9443,8080); clients that reach the pod " +
+				"reach the program that listens there",
+		},
+	}
 }
 
 func (c *Workloads) validate(p *problems) {
@@ -81,6 +93,49 @@ func (c *Workloads) validate(p *problems) {
 			p.add("%s: %s=%s: %w", name, key, keys[key], err)
 		}
 	}
+}
+
+// validateLocalPorts checks the local ports, once the complete configuration is known.
+func (c *Config) validateLocalPorts(p *problems) {
+	if len(c.Workloads.LocalPorts) > 0 && c.Workloads.Simulation == nil && c.Workloads.Simulate == nil {
+		p.add("--simulate-local-ports has no effect without --simulate: add --simulate")
+	}
+	own := c.ownPorts()
+	for _, text := range c.Workloads.LocalPorts {
+		n, err := strconv.ParseUint(text, 10, 16)
+		switch {
+		case err != nil || n == 0:
+			p.add("--simulate-local-ports: %q is not a port: use a number from 1 to 65535", text)
+		case own[int(n)] != "":
+			p.add("--simulate-local-ports: %s is the port of %s, which pods must not stand for", text, own[int(n)])
+		}
+	}
+}
+
+// ownPorts returns the ports of this server and its etcds, with the name of the listener.
+func (c *Config) ownPorts() map[int]string {
+	own := map[int]string{}
+	for _, text := range append(slices.Clone(c.Etcd.Servers), c.Etcd.ListenClientURL) {
+		if u, err := url.Parse(text); err == nil {
+			if n, err := strconv.Atoi(u.Port()); err == nil {
+				own[n] = "etcd" // on another machine, too: its name may be one of this machine's
+			}
+		}
+	}
+	if c.Listen.SecurePort != 0 {
+		own[c.Listen.SecurePort] = "this server"
+	}
+	return own
+}
+
+// LocalPorts returns the valid local ports.
+func LocalPorts(c *Workloads) (all []int) {
+	for _, text := range c.LocalPorts {
+		if n, err := strconv.Atoi(text); err == nil {
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 func checkSimulation(key, value string) error {

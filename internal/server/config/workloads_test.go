@@ -58,3 +58,29 @@ func TestSimulationErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestLocalPorts(t *testing.T) {
+	t.Parallel()
+	const external, etcd = "https://etcd:2379", "http://127.0.0.1:2379"
+	for _, test := range []struct {
+		ports []string
+		but   func(*Config)
+		want  string
+	}{
+		{[]string{"9443", "8080"}, func(*Config) {}, ""},
+		{[]string{"9443"}, func(c *Config) { c.Workloads.Simulation = nil }, "has no effect without --simulate"},
+		{[]string{"0"}, func(*Config) {}, `"0" is not a port`},
+		{[]string{"65536"}, func(*Config) {}, `"65536" is not a port`},
+		{[]string{"/run/x.sock"}, func(*Config) {}, `"/run/x.sock" is not a port`},
+		{[]string{"6443"}, func(c *Config) { c.Listen.SecurePort = 6443 }, "6443 is the port of this server"},
+		{[]string{"2379"}, func(c *Config) { c.Etcd.Servers = []string{external} }, "2379 is the port of etcd"},
+		{[]string{"2379"}, func(c *Config) { c.Etcd.ListenClientURL = etcd }, "2379 is the port of etcd"},
+	} {
+		c := Config{Ephemeral: true, Workloads: Workloads{Simulation: &Simulation{}, LocalPorts: test.ports}}
+		test.but(&c)
+		err := c.Validate()
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: %v, want %q", test.ports, err, test.want)
+		}
+	}
+}

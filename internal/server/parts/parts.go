@@ -54,6 +54,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/play"
 	"github.com/bowsprit/bowsprit/internal/workload/pod"
 	"github.com/bowsprit/bowsprit/internal/workload/podlog"
+	"github.com/bowsprit/bowsprit/internal/workload/podport"
 	"github.com/bowsprit/bowsprit/internal/workload/scheduler"
 	"github.com/bowsprit/bowsprit/internal/workload/stage"
 	"github.com/bowsprit/bowsprit/internal/workload/usage"
@@ -69,9 +70,9 @@ func Of(c *config.Config, hostname string) []part.Part {
 	if Behind(c) != nil {
 		return extensionParts(c)
 	}
-	connector, logs := kubelets(c), &podlog.Logs{}
+	connector, simulated := kubelets(c), &simulatedPods{&podlog.Logs{}, podport.New(config.LocalPorts(&c.Workloads))}
 	if c.Workloads.Simulation != nil {
-		connector.Simulation = logs
+		connector.Simulation = simulated
 	}
 	servers := peers(c, hostname)
 	join := func(own string) string { return reach.JoinURL(c, own) }
@@ -118,7 +119,7 @@ func Of(c *config.Config, hostname string) []part.Part {
 	}
 	all = append(all, optional(c)...)
 	if c.Workloads.Simulation != nil {
-		all = append(all, simulation(c.Workloads.Simulation, logs)...)
+		all = append(all, simulation(c.Workloads.Simulation, simulated)...)
 	}
 	return slices.Concat(all, peer.Parts(servers), extensions(c))
 }
@@ -137,16 +138,24 @@ func optional(c *config.Config) (all []part.Part) {
 	return all
 }
 
+// simulatedPods answers for the pods on simulated nodes.
+type simulatedPods struct {
+	*podlog.Logs
+	*podport.Ports
+}
+
+var _ kubelet.Simulation = (*simulatedPods)(nil)
+
 // simulation returns the parts that simulate workloads.
-func simulation(c *config.Simulation, logs *podlog.Logs) []part.Part {
+func simulation(c *config.Simulation, pods *simulatedPods) []part.Part {
 	list, _ := stage.Read(strings.Join(c.Stages, string(os.PathListSeparator))) // Validate has returned the error
 	shared, stages := &cluster.Shared{}, play.New(list)
 	nodes := node.Settings{
 		Nodes: *c.Nodes, Zones: c.Zones, Name: c.Name, CPU: c.CPU, Memory: c.Memory, Pods: *c.Pods,
 	}
 	return []part.Part{play.Part(stages, shared), node.Part(nodes, stages), scheduler.Part(shared), usage.Part(),
-		pod.Part(shared, stages, scheduler.Refusal), podlog.Part(logs), apps.Part(shared), batch.Part(shared),
-		endpoints.Part(shared), disruption.Part(shared), autoscale.Part(shared), volume.Part(shared)}
+		pod.Part(shared, stages, scheduler.Refusal), podlog.Part(pods.Logs), podport.Part(pods.Ports),
+		apps.Part(shared), batch.Part(shared), endpoints.Part(shared), disruption.Part(shared), autoscale.Part(shared), volume.Part(shared)}
 }
 
 // builtinKinds brings the kinds of Kubernetes.

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/bowsprit/bowsprit/internal/feature/kubelet"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
@@ -28,8 +27,6 @@ type Logs struct {
 	followers map[string]map[chan struct{}]bool // by pod key; each channel signals changes of the pod
 }
 
-var _ kubelet.Simulation = (*Logs)(nil)
-
 // Part connects the logs to the server.
 func Part(l *Logs) part.Part {
 	return part.Part{Name: "simulated logs", Handlers: func(h *part.Host) part.Handlers {
@@ -41,32 +38,6 @@ func Part(l *Logs) part.Part {
 
 // Simulates implements kubelet.Simulation.
 func (l *Logs) Simulates(node *watchcache.Entry) bool { return cluster.IsSimulated(node) }
-
-// addressIndex names the index of pods by their address.
-type addressIndex struct{}
-
-func addressOf(pod *watchcache.Entry) string {
-	ip, _ := pod.Field("status.podIP")
-	return ip
-}
-
-// HasPod implements kubelet.Simulation.
-func (l *Logs) HasPod(ip string) (has bool) {
-	nodes := l.cluster.View.Collection(cluster.Nodes.Prefix).Snapshot()
-	pods := l.cluster.View.Collection(cluster.Pods.Prefix).
-		SnapshotBy(watchcache.Index{Name: addressIndex{}, Value: addressOf})
-	look := func(e *watchcache.Entry) bool {
-		if addressOf(e) == ip {
-			node, _ := e.Field("spec.nodeName")
-			has = cluster.IsSimulated(nodes.Get("", node))
-		}
-		return !has
-	}
-	if !pods.Find(addressIndex{}, ip, "", "", look) {
-		pods.Scan("", "", look)
-	}
-	return has
-}
 
 // Log implements kubelet.Simulation.
 func (l *Logs) Log(

@@ -1,4 +1,4 @@
-package podlog_test
+package pod_test
 
 import (
 	"fmt"
