@@ -1,12 +1,15 @@
 package charge
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -127,7 +130,7 @@ func TestBody(t *testing.T) {
 		t.Errorf("after the end %d bytes are held, by %v", l.held, l.byUser)
 	}
 	select {
-	case <-l.large:
+	case <-l.ended:
 	default:
 		t.Error("no memory is returned to the system")
 	}
@@ -229,4 +232,51 @@ func TestReply(t *testing.T) {
 			t.Errorf("%d elements for %d: %v", c.reply, c.sent, err)
 		}
 	}
+}
+
+// TestRun checks when memory goes back to the system: after a large request, after several smaller ones, and not sooner
+// than the pause and the share of the time allow.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, releases, takes := New(0), 0, time.Duration(0)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = l.run(ctx, func() { releases++; time.Sleep(takes) }) }()
+		defer synctest.Wait()
+		defer cancel()
+		end := func(weight int64) {
+			var a Account
+			a.Open(l, named("a"))
+			if err := a.Hold(weight); err != nil {
+				t.Fatal(err)
+			}
+			a.Close()
+			synctest.Wait()
+		}
+		for i, step := range []struct {
+			weight int64
+			after  time.Duration
+			want   int
+		}{
+			{free, 0, 0}, {returned - 1, 0, 0}, {free + 1, 0, 1}, {giveBack, 0, 1}, {free, pause - 1, 1}, {free, 1, 2},
+		} {
+			time.Sleep(step.after)
+			if end(step.weight); releases != step.want {
+				t.Errorf("step %d: %d returns, want %d", i, releases, step.want)
+			}
+		}
+		time.Sleep(time.Hour)
+		takes = 10 * time.Second
+		end(giveBack)
+		end(giveBack)
+		time.Sleep(share * takes)
+		synctest.Wait()
+		if releases != 3 {
+			t.Errorf("%d returns, want 3: the long one bounds the next", releases)
+		}
+		time.Sleep(share * takes)
+		synctest.Wait()
+		if releases != 4 {
+			t.Errorf("%d returns, want 4", releases)
+		}
+	})
 }

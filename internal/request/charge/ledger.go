@@ -17,11 +17,14 @@ const (
 	reservePart = 8
 	// retryAfter is the time, in seconds, after which a refused client should try again.
 	retryAfter = 1
-	// giveBack is the weight, in bytes, from which the collector is eager, and memory goes back to the system when it
-	// is released.
+	// giveBack is the weight, in bytes, from which the collector is eager.
 	giveBack = 16 << 20
-	// pause is the time between two returns of memory to the system: each collects all garbage.
-	pause = 5 * time.Second
+	// returned is the weight, in bytes, of one or more ended requests after which memory goes back to the system.
+	returned = 4 << 20
+	// pause is the least time between two returns of memory to the system. Each collects all garbage, which takes long
+	// with many objects: share bounds the part of the time that returns take.
+	pause = 3 * time.Second
+	share = 20
 )
 
 // The reasons of a refusal, as the metric names them.
@@ -38,18 +41,19 @@ const (
 type Ledger struct {
 	bound   int64
 	refusal *prometheus.CounterVec
-	large   chan struct{} // capacity 1: a second release of much memory adds nothing
+	ended   chan struct{} // capacity 1: a second signal adds nothing
 
 	mu     sync.Mutex // guards the following
 	held   int64
 	byUser map[string]int64
-	eager  bool // the collector is, because of this ledger
+	eager  bool  // the collector is, because of this ledger
+	given  int64 // weight of the requests that have ended since the last signal
 }
 
 // New returns a ledger with a bound for the bytes of all requests together, at least Least.
 func New(bound int64) *Ledger {
 	return &Ledger{
-		bound: max(bound, Least), large: make(chan struct{}, 1), byUser: map[string]int64{},
+		bound: max(bound, Least), ended: make(chan struct{}, 1), byUser: map[string]int64{},
 		refusal: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "bowsprit_request_memory_refused_total",
 			Help: "Number of requests refused for their estimated memory: bodies with too many elements (reason elements, " +
@@ -100,12 +104,17 @@ func (l *Ledger) give(u user.Info, n int64) {
 		delete(l.byUser, name)
 	}
 	l.paceLocked()
+	l.given += n
+	much := l.given >= returned
+	if much {
+		l.given = 0
+	}
 	l.mu.Unlock()
-	if n < giveBack {
+	if !much {
 		return
 	}
 	select {
-	case l.large <- struct{}{}:
+	case l.ended <- struct{}{}:
 	default:
 	}
 }
@@ -125,17 +134,20 @@ func (l *Ledger) paceLocked() {
 
 func (l *Ledger) refused(reason string) { l.refusal.WithLabelValues(reason).Inc() }
 
-// Run returns memory to the system after requests that took much, at most once in five seconds, until ctx ends.
-func (l *Ledger) Run(ctx context.Context) error {
+// Run returns memory to the system after requests that took much, by and by, until ctx ends.
+func (l *Ledger) Run(ctx context.Context) error { return l.run(ctx, debug.FreeOSMemory) }
+
+func (l *Ledger) run(ctx context.Context, release func()) error {
 	for {
 		select {
-		case <-l.large:
+		case <-l.ended:
 		case <-ctx.Done():
 			return nil
 		}
-		debug.FreeOSMemory()
+		begun := time.Now()
+		release()
 		select {
-		case <-time.After(pause):
+		case <-time.After(max(pause, share*time.Since(begun))):
 		case <-ctx.Done():
 			return nil
 		}

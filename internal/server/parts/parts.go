@@ -155,7 +155,8 @@ func simulation(c *config.Simulation, pods *simulatedPods) []part.Part {
 	}
 	return []part.Part{play.Part(stages, shared), node.Part(nodes, stages), scheduler.Part(shared), usage.Part(),
 		pod.Part(shared, stages, scheduler.Refusal), podlog.Part(pods.Logs), podport.Part(pods.Ports),
-		apps.Part(shared), batch.Part(shared), endpoints.Part(shared), disruption.Part(shared), autoscale.Part(shared), volume.Part(shared)}
+		apps.Part(shared), batch.Part(shared), endpoints.Part(shared), disruption.Part(shared),
+		autoscale.Part(shared), volume.Part(shared)}
 }
 
 // builtinKinds brings the kinds of Kubernetes.
