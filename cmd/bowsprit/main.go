@@ -16,6 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/archive"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/content"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/definition"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/demo"
@@ -55,7 +56,11 @@ func main() {
 		cmd, err = root.ExecuteC()
 	}
 	if err != nil && !exit.Silent(err) {
-		for _, line := range exit.Lines(err) {
+		lines := exit.Lines(err)
+		if len(lines) == 1 {
+			lines = exit.Lines(connect.Advise(err))
+		}
+		for _, line := range lines {
 			fmt.Fprintln(root.ErrOrStderr(), "bowsprit: "+line)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -80,8 +79,8 @@ func restoreCommand() *cobra.Command {
 
 // save takes the snapshot from the data directory, or, if a server uses the directory, from that server.
 func save(ctx context.Context, out io.Writer, file string, from saveFlags) error {
-	if _, err := os.Lstat(file); err == nil && !from.force {
-		return fmt.Errorf("nothing was saved: %s exists: choose another name, or replace it with --force", file)
+	if err := archive.CheckTarget(file, from.force); err != nil {
+		return fmt.Errorf("nothing was saved: %w", err)
 	}
 	info, err := archive.Snapshot(ctx, file, from.dataDir, from.kubeconfig, nil)
 	if err != nil {

@@ -97,10 +97,21 @@ func (m *Manifest) result(file string) Result {
 		Version: m.Version}
 }
 
+// CheckTarget returns an error unless a command can write a file. replace permits an existing file.
+func CheckTarget(file string, replace bool) error {
+	if _, err := os.Lstat(file); err == nil && !replace {
+		return fmt.Errorf("%s exists: choose another name, or replace it with --force", file)
+	}
+	if dir := filepath.Dir(file); !connect.Exists(dir) {
+		return fmt.Errorf("the directory %s does not exist: create it, or choose another name", dir)
+	}
+	return nil
+}
+
 // save writes the archive next to its final place, checks it, and renames it.
 func save(ctx context.Context, file, version string, flags backupFlags, p *progress) (m *Manifest, err error) {
-	if _, err := os.Lstat(file); err == nil && !flags.force {
-		return nil, fmt.Errorf("%s exists: choose another name, or replace it with --force", file)
+	if err := CheckTarget(file, flags.force); err != nil {
+		return nil, err
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(file), "."+filepath.Base(file)+".part-") // mode 0700: it holds keys
 	if err != nil {

@@ -40,11 +40,15 @@ func Command(cmd *cobra.Command, args []string) error {
 	return None(found, rest)
 }
 
-// Known refuses an unknown command beside --help, which cobra answers with the help of the command above.
+// Known refuses an unknown command beside flags. cobra answers --help with the help of the command above, and reports
+// other flags, which the command above does not have, instead of the command.
 func Known(root *cobra.Command, args []string) error {
 	found, rest, err := root.Find(args)
 	if err != nil || !found.HasAvailableSubCommands() {
 		return nil // the command itself refuses its arguments
+	}
+	if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+		return exit.Usage(None(found, rest))
 	}
 	words, helps := []string(nil), false
 	for i := 0; i < len(rest) && rest[i] != "--"; i++ {

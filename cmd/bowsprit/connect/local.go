@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -22,6 +24,10 @@ func local(dir string) (*Server, error) {
 	file, err := KubeconfigOf(dir)
 	if err != nil {
 		return nil, err
+	}
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("%s cannot be read: run this command as the server's user, or name another server with "+
+			"--name, --data-dir, --kubeconfig or --context: %w", file, fs.ErrPermission)
 	}
 	if !Exists(file) {
 		return nil, fmt.Errorf("no server has written %s: start one with \"bowsprit up\" or \"bowsprit serve\", or name "+
@@ -55,9 +61,18 @@ func unusedContext() string {
 	return fmt.Sprintf("; kubectl's current context is used only if you add --context=%s", Quote(config.CurrentContext))
 }
 
-// Running returns an error if the server is the local one and does not run.
+// Running returns an error if the server does not accept connections. It does not look at a server behind a proxy.
 func (s *Server) Running(ctx context.Context) error {
-	if !s.Local() || !errors.Is(reach(ctx, s.Config.Host), syscall.ECONNREFUSED) {
+	if s.proxied() {
+		return nil
+	}
+	err := reach(ctx, s.Config.Host)
+	var name *net.DNSError
+	switch refused := errors.Is(err, syscall.ECONNREFUSED); {
+	case !s.Local() && (refused || errors.As(err, &name) && name.IsNotFound):
+		return fmt.Errorf("the server %s cannot be reached: %w: check its URL in the kubeconfig, and that it runs", s,
+			Reason(err))
+	case !refused:
 		return nil // the first request returns a better error
 	}
 	serve := "bowsprit serve"
@@ -69,6 +84,32 @@ func (s *Server) Running(ctx context.Context) error {
 	}
 	return fmt.Errorf("the server %s does not run: start it with \"%s\", or name another server with --name, "+
 		"--data-dir, --kubeconfig or --context%s", s, serve, unusedContext())
+}
+
+// proxied reports whether requests to the server pass a proxy, of the kubeconfig or of the environment.
+func (s *Server) proxied() bool {
+	proxy := s.Config.Proxy
+	if proxy == nil {
+		proxy = http.ProxyFromEnvironment
+	}
+	r, err := http.NewRequest(http.MethodGet, s.Config.Host, http.NoBody)
+	if err != nil {
+		return false
+	}
+	through, err := proxy(r)
+	return err != nil || through != nil
+}
+
+// Reason returns the reason of an error about a connection, without the words about the request and the connection.
+func Reason(err error) error {
+	var name *net.DNSError
+	if errors.As(err, &name) {
+		return errors.New(name.Err)
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return syscall.ECONNREFUSED
+	}
+	return err
 }
 
 // reach opens a connection to the server with a URL, and closes it.

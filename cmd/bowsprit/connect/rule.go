@@ -2,6 +2,7 @@ package connect
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
 
 	"github.com/bowsprit/bowsprit/internal/net/foreign"
 )
@@ -25,6 +27,7 @@ func (f *Flags) choose() (*Server, error) {
 	if err := Check(f.given); err != nil {
 		return nil, err
 	}
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // Kubernetes' libraries log errors that they return, too
 	fromEnvironment := os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""
 	switch {
 	case f.kubeconfig != "":

@@ -133,6 +133,9 @@ type documents struct {
 
 // apply applies the objects. The result has the objects that failed; an error means that nothing was applied.
 func (all *documents) apply(ctx context.Context, config *rest.Config, flags *importFlags) (*importResult, error) {
+	if err := connect.CheckAnswers(ctx, config); err != nil { // else each object fails for the same reason
+		return nil, err
+	}
 	config.QPS, config.Burst = 200, 400
 	a := &applier{flags: flags, missing: map[schema.GroupVersionKind]error{}}
 	d, err := discovery.NewDiscoveryClientForConfig(config)

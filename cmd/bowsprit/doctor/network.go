@@ -47,7 +47,8 @@ func (e *examination) server(ctx context.Context) {
 	}
 	answer, body, err := get(ctx, client, strings.TrimSuffix(config.Host, "/")+"/readyz?verbose")
 	if err != nil {
-		e.add("server", Warning, `start it with "bowsprit serve", or see its log for why it stopped`, "it is not running: %v", err)
+		e.add("server", Warning, `start it with "bowsprit serve", or see its log for why it stopped`, "%s does not answer: %v", config.Host,
+			connect.Reason(err))
 		return
 	}
 	e.running = true

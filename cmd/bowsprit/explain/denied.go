@@ -209,10 +209,13 @@ func explained(ctx context.Context, config *rest.Config, w *deniedRequest) (*ans
 	if data, err = json.Marshal(typed); err != nil {
 		return nil, err
 	}
-	data, err = client.AuthorizationV1().RESTClient().Post().Resource(path).Param("explain", "true").
-		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(data).Do(ctx).Raw()
-	if err != nil {
+	result := client.AuthorizationV1().RESTClient().Post().Resource(path).Param("explain", "true").
+		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(data).Do(ctx)
+	if err := result.Error(); err != nil { // with the server's message, which Raw omits
 		return nil, fmt.Errorf("request the explanation: %w", err)
+	}
+	if data, err = result.Raw(); err != nil {
+		return nil, err
 	}
 	var review struct{ Status answer }
 	if err := json.Unmarshal(data, &review); err != nil {

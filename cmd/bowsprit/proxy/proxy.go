@@ -25,6 +25,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 )
 
 // flags are the flags of kubectl proxy with its defaults, the flags that select the server, and --socks5.
@@ -60,7 +61,7 @@ server's own address and as kubernetes.default.svc.`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.complete(cmd.ErrOrStderr()); err != nil {
-				return err
+				return exit.Usage(err)
 			}
 			server, err := o.server.Write(cmd, connect.CarriesData) // clients may write through it
 			if err != nil {
@@ -118,6 +119,9 @@ func (o *flags) run(ctx context.Context, config *rest.Config, out, log io.Writer
 			return err
 		}
 		defer stop()
+	}
+	if err := connect.CheckAnswers(ctx, config); err != nil {
+		return err
 	}
 	fmt.Fprintf(out, "Starting to serve on %s\n", listener.Addr())
 	server := &http.Server{

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 	"github.com/bowsprit/bowsprit/internal/auth/token"
 )
@@ -132,6 +133,14 @@ func deleteCommand(server *connect.Flags) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			ids := make([]string, len(args))
+			for i, arg := range args {
+				id, err := token.ParseBootstrapID(arg)
+				if err != nil {
+					return exit.Usage(err)
+				}
+				ids[i] = id
+			}
 			to, err := server.Write(cmd, connect.ForPeople)
 			if err != nil {
 				return err
@@ -140,12 +149,8 @@ func deleteCommand(server *connect.Flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, arg := range args {
-				id, err := token.ParseBootstrapID(arg)
-				if err != nil {
-					return err
-				}
-				err = client.CoreV1().Secrets(metav1.NamespaceSystem).Delete(cmd.Context(),
+			for _, id := range ids {
+				err := client.CoreV1().Secrets(metav1.NamespaceSystem).Delete(cmd.Context(),
 					token.BootstrapNamePrefix+id, metav1.DeleteOptions{})
 				if err != nil {
 					return fmt.Errorf("failed to delete bootstrap token %q: %w", id, err)

@@ -4,7 +4,9 @@
 package datadir
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -21,10 +23,12 @@ func Prepare(name string, log *slog.Logger) (dir string, cleanup func(), err err
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700)
 	}
+	if err == nil {
+		err = tryWrite(dir)
+	}
 	if err != nil {
-		return "", nil,
-			fmt.Errorf("data directory %s cannot be used: %w: name one that this user may write with --data-dir",
-				name, err)
+		return "", nil, fmt.Errorf("data directory %s cannot be used: %w: start the server as the owner of the directory, or "+
+			"name one that this user may write with --data-dir", name, cause(err))
 	}
 	if err := keepPrivate(dir); err != nil {
 		return "", nil, fmt.Errorf("data directory %s %w", dir, err)
@@ -36,6 +40,26 @@ func Prepare(name string, log *slog.Logger) (dir string, cleanup func(), err err
 		return "", nil, fmt.Errorf("data directory %s: %w", dir, err)
 	}
 	return dir, func() {}, nil
+}
+
+// tryWrite returns an error unless this process may list the directory and write files in it.
+func tryWrite(dir string) error {
+	if _, err := os.ReadDir(dir); err != nil {
+		return err
+	}
+	trial, err := os.CreateTemp(dir, ".trial-")
+	if err != nil {
+		return err
+	}
+	return errors.Join(trial.Close(), os.Remove(trial.Name()))
+}
+
+// cause returns the reason of an error about a file, without the file: it may be a temporary one.
+func cause(err error) error {
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }
 
 // temporaryPattern names the directories of ephemeral servers.

@@ -207,3 +207,27 @@ func TestStaleDirectoriesAreRemoved(t *testing.T) {
 		t.Error("a directory outlives its server")
 	}
 }
+
+// TestUnusableDirectory checks that the error about a directory of another user names the directory and the remedy, not
+// a temporary file. /proc takes no files, even from root.
+func TestUnusableDirectory(t *testing.T) {
+	t.Parallel()
+	const refuses = "/proc/self/task"
+	if _, err := os.Stat(refuses); err != nil {
+		t.Skip("no /proc")
+	}
+	for _, dir := range []string{refuses, refuses + "/data"} {
+		_, _, err := Prepare(dir, slog.New(slog.DiscardHandler))
+		if err == nil || !strings.HasPrefix(err.Error(), "data directory "+dir+" cannot be used: ") ||
+			!strings.Contains(err.Error(), "--data-dir") || strings.Contains(err.Error(), ".trial-") {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	dir := t.TempDir()
+	if err := tryWrite(dir); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}

@@ -8,6 +8,7 @@ package durable
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -16,7 +17,7 @@ import (
 func WriteFile(file string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*") // 0600
 	if err != nil {
-		return err
+		return &fs.PathError{Op: "write", Path: file, Err: cause(err)}
 	}
 	_, err = temp.Write(data)
 	if err == nil {
@@ -27,6 +28,18 @@ func WriteFile(file string, data []byte) error {
 	}
 	if err != nil {
 		_ = os.Remove(temp.Name())
+		return &fs.PathError{Op: "write", Path: file, Err: cause(err)}
+	}
+	return nil
+}
+
+// cause returns the reason of an error, without the name of the temporary file.
+func cause(err error) error {
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return at.Err
+	}
+	if link := (*os.LinkError)(nil); errors.As(err, &link) {
+		return link.Err
 	}
 	return err
 }

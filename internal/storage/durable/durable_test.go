@@ -1,8 +1,11 @@
 package durable
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -63,8 +66,13 @@ func TestWriteFileFails(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(taken, "below"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteFile(taken, []byte("new")); err == nil {
-		t.Error("a folder was replaced")
+	if err := WriteFile(taken, []byte("new")); err == nil || !strings.HasPrefix(err.Error(), "write "+taken+": ") {
+		t.Errorf("a folder was replaced, or the error names another file: %v", err)
+	}
+	missing := filepath.Join(dir, "missing", "key")
+	if err := WriteFile(missing, nil); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.HasPrefix(err.Error(), "write "+missing+": ") {
+		t.Errorf("in a folder that does not exist: %v", err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("the folder has %v, %v", entries, err)
