@@ -34,7 +34,7 @@ func TestCommandErrors(t *testing.T) {
 		o = o.complete()
 		got += fmt.Sprintf("| `%s` | %s | %s | %s |\n", path, o.success, o.failure, o.negative)
 	}
-	got = strings.ReplaceAll(got, "|  |", "| |")
+	got = strings.ReplaceAll(got, "|  |", "| |") + situationsText + situations(t)
 	if *update {
 		if err := os.WriteFile(errorsPage, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -45,6 +45,22 @@ func TestCommandErrors(t *testing.T) {
 		t.Error("docs/command-errors.md differs from the commands: run go test ./cmd/bowsprit -run TestCommandErrors -update")
 	}
 }
+
+const situationsText = `
+## Situations
+
+The commands in six situations, with their output and exit code. The test that generates this page runs them.
+
+- **no server**: the local server is stopped.
+- **wrong server**: another server than that of the kubeconfig answers at its URL.
+- **no rights**: the user has no permissions.
+- **bad input**: an argument, a file or a value is wrong.
+- **bad flag**: a flag does not exist.
+- **typo**: the name of the command is misspelled.
+
+A command that contacts no server does not have the first three. The programs that Bowsprit contains, such as kubectl,
+have their own errors. PORT and DIR stand for a port and a directory. Of a long output, the first lines are shown.
+`
 
 const exitCodesText = `# Exit codes of the commands
 
