@@ -81,7 +81,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestBounds checks that the report is short, whatever the releases have.
+// TestBounds checks that the report is short for releases of any size.
 func TestBounds(t *testing.T) {
 	now := items{}
 	for i := range 20 {

@@ -175,7 +175,7 @@ func (i *Instance) PID() int {
 	return pid
 }
 
-// Running returns the instances whose process runs.
+// Running returns the running instances.
 func Running(all []*Instance) (running []*Instance) {
 	for _, i := range all {
 		if i.Locked() {

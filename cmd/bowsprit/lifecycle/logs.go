@@ -78,7 +78,7 @@ func printLog(ctx context.Context, out io.Writer, i *instance.Instance, flags lo
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
-		runs := i.Locked() // before the read: what the process has written until its end is read
+		runs := i.Locked() // before the read: all output of an ended process is read
 		if _, err := io.Copy(out, f); err != nil || !flags.follow || !runs {
 			return err
 		}

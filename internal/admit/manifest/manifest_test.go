@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write what is found into testdata")
+var update = flag.Bool("update", false, "write the results into testdata")
 
 // folderCase is a case: the files of a folder, and its objects or the error. The texts are kube-apiserver's:
 // test/oracle-builtins reads the same cases with Kubernetes' loaders.
@@ -65,7 +65,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// readCase returns what a case's function finds in a folder with its files.
+// readCase returns the result of a case's function for a folder with its files.
 func readCase(t *testing.T, c *folderCase) (found []string, wrong string) {
 	t.Helper()
 	dir := t.TempDir()

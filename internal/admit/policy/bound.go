@@ -9,7 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit/source"
 )
 
-// bound is a policy with its bindings, of which it has at least one.
+// bound is a policy with its bindings, at least one.
 type bound[P any] struct {
 	policy   P
 	bindings []*binding

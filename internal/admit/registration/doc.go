@@ -2,7 +2,7 @@
 // expressions that do not compile are refused at the write, with the compiler's message.
 //
 // Package kinds defines the kinds with it, and the plugins read stored objects with the same defaults. Functions are
-// pure. Error texts, paths and their order are those of Kubernetes 1.36 (pkg/apis/admissionregistration);
+// pure. Error texts, paths and their order are as in Kubernetes 1.36 (pkg/apis/admissionregistration);
 // test/oracle/admit compares.
 package registration
 

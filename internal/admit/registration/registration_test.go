@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write what is found into testdata")
+var update = flag.Bool("update", false, "write the results into testdata")
 
 // registered is a case: an object as received, and its errors after defaulting. The texts are kube-apiserver's:
 // test/oracle-builtins compares many more with Kubernetes' own validation.

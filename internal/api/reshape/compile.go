@@ -131,7 +131,7 @@ func (w *weaver) claim(r *Rule, from, to []Path) {
 	}
 }
 
-// nest adds a rule that moves a value, whose contents may have another shape.
+// nest adds a rule that moves a value. Its contents may have another shape.
 func (w *weaver) nest(r *Rule, a, b *schema.Node) error {
 	if r.Verb == "move" && len(r.Rules) == 0 && differ(a, b, "") == "" {
 		w.level.transfers = append(w.level.transfers, w.transfer(r.at, end(r.From[0], a), end(r.To[0], b), same))

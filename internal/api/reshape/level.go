@@ -26,7 +26,7 @@ type transfer struct {
 	at    string
 }
 
-// nest is a value whose contents are converted by rules of their own.
+// nest is a value with contents that are converted by rules of their own.
 type nest struct {
 	slot [2]slot
 	into shaper

@@ -132,7 +132,7 @@ func (m *maker) fill(a, b *props, depth int) (rules []any) {
 
 func differentProps(c change) bool { return c.a.Nullable != c.b.Nullable }
 
-// below adds an object, a list or a map whose contents differ.
+// below adds an object, a list or a map with different contents.
 func (m *maker) below(a, b *props, depth int) (rules []any) {
 	x, y := objectProps(), objectProps()
 	inner := m.fill(&x, &y, depth-1)

@@ -15,7 +15,7 @@ import (
 var updateFields = flag.Bool("update", false, "rewrite the list of ignored fields in docs/workloads.md")
 
 // readFields are the fields of a pod's spec with an effect: on simulated kubelets, the scheduler, controllers or
-// admission. A field covers the fields in it. Fields of initContainers and ephemeralContainers stand as those of
+// admission. A field covers the fields in it. Fields of initContainers and ephemeralContainers stand as fields of
 // containers.
 var readFields = strings.Fields(`
 	activeDeadlineSeconds affinity automountServiceAccountToken hostNetwork hostname imagePullSecrets nodeName

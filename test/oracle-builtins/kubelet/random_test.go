@@ -48,7 +48,7 @@ func TestPods(t *testing.T) {
 			return
 		}
 	}
-	t.Logf("pods by what they showed: %v", seen)
+	t.Logf("pods by state: %v", seen)
 	for _, reason := range []string{"Succeeded", "Failed", "CrashLoopBackOff", "CreateContainerConfigError",
 		"RestartingAllContainers", "deleted", "uninitialized"} {
 		if seen[reason] == 0 {
@@ -341,7 +341,7 @@ func comparable(t *testing.T, s *corev1.PodStatus) *corev1.PodStatus {
 
 func equalStatus(a, b *corev1.PodStatus) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// note counts what a pod shows.
+// note counts the states of a pod.
 func note(seen map[string]int, p *corev1.Pod) {
 	seen[string(p.Status.Phase)]++
 	if p.DeletionTimestamp != nil {
