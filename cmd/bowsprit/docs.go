@@ -130,6 +130,7 @@ my-new-cron-object   * * * * */5   1          2s
 nightly-report       30 2 * * *    3          2s
 ` + "```" + `
 
+- [Quickstart](quickstart.md): a server and a kind of your own, in a minute
 - [First steps](first-steps.md): from nothing to a kind of your own
 - Tutorials for the chapters of Kubernetes' documentation: [definitions](tutorials/definitions.md),
   [versions](tutorials/versions.md), [aggregation and extension servers](tutorials/extension-server.md),
@@ -142,7 +143,8 @@ nightly-report       30 2 * * *    3          2s
 - [Which server a command uses](which-server.md), on a machine with several
 - [Install it](packages.md): packages, the service, the image
 - [Settings](settings.md): flags, a file, the environment
-- [Operations](operations.md): monitoring and maintenance, and [backups](backup.md)
+- [Operations](operations.md): monitoring and maintenance, [backups](backup.md), [high availability](high-availability.md)
+- [Troubleshooting](troubleshooting.md) by message, and the [FAQ](faq.md)
 - [Why is it refused?](why.md): find the reason for a denied request
 - [All commands and flags](commands.md), [all metrics](metrics.md), [the errors](errors.md) that Kubernetes does not have
 - [Differences from Kubernetes](differences.md)

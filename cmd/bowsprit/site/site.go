@@ -32,11 +32,13 @@ var sections = []struct {
 	title string
 	pages []string
 }{
-	{"Begin", []string{"index", "first-steps", "packages", "journeys", "chart", "settings", "comparison", "why"}},
+	{"Begin", []string{"index", "quickstart", "first-steps", "packages", "journeys", "chart", "settings", "comparison",
+		"why", "troubleshooting", "faq"}},
 	{"Tutorials", []string{"tutorials/definitions", "tutorials/versions", "tutorials/extension-server",
 		"tutorials/schedulers", "tutorials/proxies", "tutorials/konnectivity", "tutorials/clients", "tutorials/users",
 		"tutorials/replicas", "tutorials/backup", "tutorials/move", "tutorials/test-an-operator"}},
-	{"Tasks", []string{"operations", "backup", "encryption", "security", "sensitive-fields", "envtest", "workloads",
+	{"Tasks", []string{"operations", "high-availability", "backup", "encryption", "security", "sensitive-fields",
+		"envtest", "workloads",
 		"controllers", "nodes", "schedulers", "kubelet", "aggregation", "extension", "ways-in", "konnectivity"}},
 	{"Reference", []string{"commands", "command-errors", "output", "metrics", "errors", "go/bowsprit", "go/testserver",
 		"go/extension", "differences", "conformance", "performance", "following-kubernetes"}},
