@@ -23,7 +23,10 @@ const misuse = "the command line is wrong"
 
 // outcomes maps the path of a command below bowsprit to its exit codes. Other commands have the usual ones.
 var outcomes = map[string]outcome{
-	"backup":              {success: "the file was written and checked", failure: "it was not, and an existing FILE is unchanged"},
+	"backup": {
+		success: "the file was written and checked, or a signal ended a series",
+		failure: "it was not, and an existing FILE is unchanged",
+	},
 	"config check":        {success: "the settings are valid", failure: "they are not"},
 	"crd lint":            {success: "a server would accept all definitions", failure: "it would refuse one, or a file cannot be read"},
 	"demo":                {success: "the whole example exists", failure: "it does not"},

@@ -61,8 +61,8 @@ var badInput = map[string]string{
 
 // stage is a machine with a stopped local server, and kubeconfigs of other servers.
 type stage struct {
-	home, work, dataDir           string
-	admin, powerless, wrong, gone string // kubeconfigs
+	home, work, dataDir     string
+	admin, powerless, wrong string // kubeconfigs
 }
 
 func newStage(t *testing.T) *stage {
@@ -94,7 +94,7 @@ func newStage(t *testing.T) *stage {
 	}
 	s.powerless = write(filepath.Join(s.home, "powerless"), server.URL(), "nobody")
 	s.wrong = write(filepath.Join(s.home, "wrong"), other.URL, "")
-	s.gone = write(filepath.Join(s.dataDir, "kubeconfig"), "https://127.0.0.1:1", "")
+	write(filepath.Join(s.dataDir, "kubeconfig"), "https://127.0.0.1:1", "")
 	for name, text := range map[string]string{
 		"damaged.yaml":   "kind: [\n",
 		"state/map.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\n",

@@ -7,14 +7,17 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
 	"github.com/bowsprit/bowsprit/internal/storage/datadir"
@@ -39,35 +42,50 @@ type backupFlags struct {
 	dataDir, kubeconfig string
 	force, quiet        bool
 	form                output.Form
+	schedule            schedule
 }
 
 // BackupCommand returns "bowsprit backup". version is the version of this program.
 func BackupCommand(version string) *cobra.Command {
 	var flags backupFlags
 	cmd := &cobra.Command{
-		Use:   "backup FILE",
+		Use:   "backup (FILE | --schedule DURATION DIRECTORY)",
 		Short: "Save a whole server, data and certificates, to a file; the server may run",
 		Long: `Save a whole server to one file: a consistent copy of its data, and the keys and certificates below <data-dir>/pki.
 Existing kubeconfigs and tokens stay valid for a server that "bowsprit restore" restores from the file. The server keeps
 serving requests. The command reads the file back and checks it before renaming it to FILE.
+
+With --schedule the command saves a new file, bowsprit-TIME.tar, into a directory now and after each period, until a signal.
+A failure of a later backup removes no file; the next attempt follows after the period. --keep bounds the number of these
+files; the command never removes other files.
 
 The file grants full control of the server: protect it like the data directory. It does not contain files that flags
 name, such as an encryption configuration. With --kubeconfig it contains no certificates either: they never leave the
 server's machine.`,
 		Example: `  bowsprit backup monday.tar                            # the server with the default data directory, running or not
   bowsprit backup monday.tar --data-dir /srv/bowsprit -o json
-  bowsprit restore monday.tar --check                   # is the file good?`,
+  bowsprit restore monday.tar --check                   # is the file good?
+  bowsprit backup --schedule 24h --keep 7 ./backups     # every day, until a signal; keeps a week`,
 		Args: arguments.One("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flags.check(); err != nil {
+				return exit.Usage(err)
+			}
 			if err := connect.Dir(cmd.Flags(), &flags.dataDir); err != nil {
 				return err
 			}
 			p := newProgress(cmd.ErrOrStderr(), flags.quiet)
-			m, err := save(cmd.Context(), args[0], version, flags, p)
-			if err != nil {
+			one := func(ctx context.Context, file string) error {
+				m, err := save(ctx, file, version, flags, p)
+				if err != nil {
+					return err
+				}
+				return showSaved(cmd.OutOrStdout(), file, m, flags.form)
+			}
+			if err := flags.run(cmd, args[0], one); err != nil {
 				return fmt.Errorf("nothing was saved: %w", err)
 			}
-			return showSaved(cmd.OutOrStdout(), args[0], m, flags.form)
+			return nil
 		},
 	}
 	f := cmd.Flags()
@@ -76,8 +94,34 @@ server's machine.`,
 		"read from the server of this kubeconfig, as an administrator, instead of a data directory")
 	f.BoolVar(&flags.force, "force", false, "replace FILE if it exists")
 	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not show progress")
+	f.DurationVar(&flags.schedule.period, "schedule", 0,
+		"save into DIRECTORY now and after each such time, until a signal (default: once)")
+	f.IntVar(&flags.schedule.keep, "keep", 0,
+		"with --schedule: remove the oldest scheduled files beyond this number; 0 keeps all")
 	flags.form.Bind(f)
 	return cmd
+}
+
+// check refuses flags that contradict each other.
+func (f *backupFlags) check() error {
+	switch {
+	case f.schedule.period != 0 && f.form.ForPrograms():
+		return errors.New("--output and --schedule are mutually exclusive: a series has no single result")
+	case f.schedule.period != 0 && f.force:
+		return errors.New("--force and --schedule are mutually exclusive: each file of a series is new")
+	}
+	return f.schedule.check()
+}
+
+// run makes one backup in a file, or a series in a directory until a signal.
+func (f *backupFlags) run(cmd *cobra.Command, to string, one func(context.Context, string) error) error {
+	if f.schedule.period == 0 {
+		return one(cmd.Context(), to)
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	f.schedule.dir, f.schedule.save, f.schedule.notes = to, one, cmd.ErrOrStderr()
+	return f.schedule.run(ctx)
 }
 
 func showSaved(out io.Writer, file string, m *Manifest, form output.Form) error {
