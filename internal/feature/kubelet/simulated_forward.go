@@ -102,9 +102,12 @@ func (p *forwardPairs) take(s httpstream.Stream, _ <-chan struct{}) error {
 	id := requestOf(s)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.over {
+		return net.ErrClosed
+	}
 	pair := p.waiting[id]
 	if pair == nil {
-		if p.over || p.open >= maxForwards {
+		if p.open >= maxForwards {
 			return fmt.Errorf("a client has at most %d open connections", maxForwards)
 		}
 		pair = &forwardPair{port: int(port)}
@@ -151,12 +154,15 @@ func requestOf(s httpstream.Stream) string {
 func (p *forwardPairs) drop(id string, pair *forwardPair) {
 	<-p.known
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.waiting[id] != pair || p.over {
+	late := p.waiting[id] == pair && !p.over
+	if late {
+		delete(p.waiting, id)
+		p.open--
+	}
+	p.mu.Unlock()
+	if !late {
 		return
 	}
-	delete(p.waiting, id)
-	p.open--
 	for _, s := range []httpstream.Stream{pair.data, pair.errors} {
 		if s != nil {
 			_ = s.Reset()
