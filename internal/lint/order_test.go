@@ -32,7 +32,7 @@ var floors = [][]string{
 	{"extension"},                          // extension API servers, made of it
 	{
 		"examples", "cmd/bowsprit", "testserver", "internal/testing", "internal/lint", "test/attack", "test/journeys",
-		"test/monitoring", "test/vessels", "test/wire",
+		"test/load/bare", "test/monitoring", "test/vessels", "test/wire",
 	},
 }
 

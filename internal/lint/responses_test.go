@@ -11,7 +11,7 @@ var unboundedResponses = map[string]string{
 	"internal/auth/token/keysets.go":              "its transport is foreign.Document",
 	"internal/feature/extension/behind/follow.go": "the lists of the API server in front, which decides about this server's users",
 	"internal/testing/script/script.go":           "a test reads the response of its own server",
-	"testserver/bare/main.go":                     "a benchmark reads the response of its own server",
+	"test/load/bare/main.go":                      "a benchmark reads the response of its own server",
 }
 
 // TestResponses checks that no code reads the response of another program to its end without a bound, as the readers of

@@ -46,7 +46,7 @@ if [ -n "$kube" ]; then
 fi
 
 for name in "${servers[@]}"; do measure "$name" objects -n 3000 -c 16; done
-go build -o "$dir/bare" ./testserver/bare
+go build -o "$dir/bare" ./test/load/bare
 "$dir/bare" -kubeconfig "$dir/bowsprit.kubeconfig" -write-kubeconfig "$dir/bare.kubeconfig" 2>"$dir/bare.log" &
 pids+=($!) of[bare]=$!
 await "$dir/bare.log" answers
