@@ -70,6 +70,16 @@ func (s *Server) RESTConfig() *rest.Config {
 	}
 }
 
+// UserKubeconfig returns a kubeconfig for a user with this name and these groups, with a new client certificate that is
+// valid for 30 days. Bindings to the name and the groups determine the user's permissions. It fails if the
+// configuration does not accept such certificates. It may be called once Ready is closed.
+func (s *Server) UserKubeconfig(user string, groups ...string) ([]byte, error) {
+	return s.pki.UserKubeconfig(s.url, pki.Person{User: user, Groups: groups, Duration: userLife})
+}
+
+// userLife is how long the certificate of UserKubeconfig is valid. It cannot be revoked before.
+const userLife = 30 * 24 * time.Hour
+
 // Run starts the server and serves until ctx ends or a part fails. It returns nil after an orderly stop: it refuses new
 // requests, finishes running ones, ends watches, syncs acknowledged writes to disk, and leaves no goroutine and no
 // temporary file behind. Run may be called once.

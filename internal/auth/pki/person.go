@@ -49,6 +49,33 @@ func PersonalKubeconfig(dir string, admin []byte, p Person, now time.Time) (*Per
 	if err != nil {
 		return nil, err
 	}
+	return personal(dir, admin, p, leaf)
+}
+
+// ErrNoOwnClients is the error for a client certificate that the server would not accept.
+var ErrNoOwnClients = errors.New("the server accepts no client certificates of its own authority")
+
+// UserKubeconfig returns a kubeconfig with a new client certificate for the person, for the server at the given URL.
+func (p *PKI) UserKubeconfig(server string, person Person) ([]byte, error) {
+	if p.config.NoOwnClients {
+		return nil, ErrNoOwnClients
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	leaf, err := issueTo(person, p.mu.authority, "of this server", p.config.Now())
+	if err != nil {
+		return nil, err
+	}
+	person.Server = ""
+	made, err := personal("", p.kubeconfigLocked(server), person, leaf)
+	if err != nil {
+		return nil, err
+	}
+	return made.Kubeconfig, nil
+}
+
+// personal returns admin with the certificate of a person in place of the administrator's.
+func personal(dir string, admin []byte, p Person, leaf *pair) (*Personal, error) {
 	config, err := clientcmd.Load(admin)
 	if err != nil {
 		return nil, err
@@ -85,10 +112,8 @@ func CheckName(name string) error {
 }
 
 func issuePerson(dir string, p Person, now time.Time) (*pair, error) {
-	for _, name := range append([]string{p.User}, p.Groups...) {
-		if err := CheckName(name); err != nil {
-			return nil, err
-		}
+	if err := p.checkNames(); err != nil {
+		return nil, err
 	}
 	authority, err := loadAuthority(filepath.Join(dir, "ca"))
 	if err != nil {
@@ -97,10 +122,27 @@ func issuePerson(dir string, p Person, now time.Time) (*pair, error) {
 	if authority == nil || authority.cert == nil {
 		return nil, fmt.Errorf("%w in %s", ErrNoAuthority, dir)
 	}
+	return issueTo(p, authority, filepath.Join(dir, "ca.crt"), now)
+}
+
+func (p Person) checkNames() error {
+	for _, name := range append([]string{p.User}, p.Groups...) {
+		if err := CheckName(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// issueTo issues the certificate of a person. label is the authority in an error.
+func issueTo(p Person, authority *pair, label string, now time.Time) (*pair, error) {
+	if err := p.checkNames(); err != nil {
+		return nil, err
+	}
 	expires := now.Add(p.Duration)
 	if end := authority.cert.NotAfter; expires.After(end) {
-		return nil, fmt.Errorf("the authority %s ends at %s, before the certificate would",
-			filepath.Join(dir, "ca.crt"), end.UTC().Format(time.RFC3339))
+		return nil, fmt.Errorf("the authority %s ends at %s, before the certificate would", label,
+			end.UTC().Format(time.RFC3339))
 	}
 	return issueLeaf(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: p.User, Organization: p.Groups},
