@@ -10,6 +10,9 @@ package testserver
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -23,45 +26,109 @@ import (
 type Server struct {
 	server *bowsprit.Server
 	stop   func() error
+	log    *tail // empty if the configuration has its own log
+
+	mu struct {
+		sync.Mutex
+		scratch []string // directories to remove
+	}
 }
 
 // Start returns a server that is ready for requests, or ends the test. The server leaves no files on disk and stops
 // when t and its subtests end. The configure functions change its configuration before it starts, for example to set a
 // data directory or a token file.
+//
+// If the test fails, its log has the last lines of the server's log, unless the configuration has a log of its own.
 func Start(t testing.TB, configure ...func(*bowsprit.Config)) *Server {
 	t.Helper()
+	s, err := start(configure)
+	if err != nil {
+		t.Fatalf("testserver: %v%s", err, s.logged())
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Errorf("testserver: %v", err)
+		}
+		if t.Failed() {
+			t.Log("testserver: the test failed" + s.logged())
+		}
+	})
+	return s
+}
+
+// New is Start for code without a testing.TB, such as TestMain or a suite of Ginkgo. The caller stops the server.
+func New(configure ...func(*bowsprit.Config)) (*Server, error) {
+	s, err := start(configure)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// start returns a server that is ready, or with an error one that has ended.
+func start(configure []func(*bowsprit.Config)) (*Server, error) {
+	s := &Server{log: &tail{}}
 	// tests may run on busy machines
 	config := bowsprit.Config{Ephemeral: true, ShutdownTimeout: 30 * time.Second}
 	for _, f := range configure {
 		f(&config)
 	}
+	if config.Log == nil {
+		config.Log = slog.New(slog.NewTextHandler(s.log, nil))
+	}
 	server, err := bowsprit.New(config)
 	if err != nil {
-		t.Fatalf("testserver: %v", err)
+		return s, err
 	}
-
-	// Not t.Context(): it ends before the cleanups run, which may still use the server.
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1) // the result of Run, read once: here or by stop
 	go func() { ended <- server.Run(ctx) }()
-	stop := sync.OnceValue(func() error {
+	s.server = server
+	s.stop = sync.OnceValue(func() error {
 		cancel()
-		return <-ended
+		return errors.Join(<-ended, s.clean())
 	})
 	select {
 	case <-server.Ready():
 	case err := <-ended:
 		cancel()
-		t.Fatalf("testserver: %v", err)
+		return s, err
 	}
-	s := &Server{server: server, stop: stop}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Errorf("testserver: %v", err)
-		}
-	})
-	return s
+	return s, nil
 }
+
+// temporary makes a directory that is removed when the server stops.
+func (s *Server) temporary() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dir, err := os.MkdirTemp("", "testserver-")
+	if err == nil {
+		s.mu.scratch = append(s.mu.scratch, dir)
+	}
+	return dir, err
+}
+
+// clean removes the temporary directories.
+func (s *Server) clean() (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, dir := range s.mu.scratch {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return err
+}
+
+// logged returns the log as the end of a message.
+func (s *Server) logged() string {
+	if text := s.Log(); text != "" {
+		return "; log of the server:\n" + text
+	}
+	return ""
+}
+
+// Log returns the last lines of the server's log, at most 512 KiB. It is empty if the configuration has a log of its
+// own.
+func (s *Server) Log() string { return s.log.String() }
 
 // URL returns where the API is served, such as "https://127.0.0.1:41234".
 func (s *Server) URL() string { return s.server.URL() }

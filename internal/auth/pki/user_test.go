@@ -43,7 +43,8 @@ func TestUserKubeconfigErrors(t *testing.T) {
 	}
 	p = open(t, Config{}, start)
 	for _, person := range []Person{{Duration: time.Hour}, {User: "a\nb", Duration: time.Hour},
-		{User: "alice", Groups: []string{""}, Duration: time.Hour}, {User: "alice", Duration: 100 * 365 * 24 * time.Hour}} {
+		{User: "alice", Groups: []string{""}, Duration: time.Hour},
+		{User: "alice", Duration: 100 * 365 * 24 * time.Hour}} {
 		if _, err := p.UserKubeconfig("", person); err == nil {
 			t.Errorf("%+v: no error", person)
 		}
