@@ -223,6 +223,7 @@ setup-envtest-test: ## install a release with the real setup-envtest, and run th
 importers: again ## test modules that import testserver, with each supported version of k8s.io and controller-runtime, and an extension over a database
 	cd test/importers/client-go && for mod in go.mod k8s-0.37.mod; do $(AGAIN) -modfile=$$mod -timeout 30m . || exit 1; done
 	cd test/importers/controller-runtime && $(AGAIN) -timeout 30m .
+	cd test/importers/kubebuilder && $(AGAIN) -timeout 30m ./...
 	cd test/importers/sql && go vet . && $(AGAIN) .
 
 .PHONY: importers-all
