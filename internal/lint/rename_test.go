@@ -8,6 +8,7 @@ import (
 // renames are the packages that give files a new name by themselves, with the reason why such a name need not be on
 // disk when the caller goes on. An entry that is no longer needed fails the test.
 var renames = map[string]string{
+	"cmd/bowsprit/aspod":           "a pod's files are in memory",
 	"internal/storage/durable":     "it is what the others call",
 	"cmd/bowsprit":                 "a folder for envtest is made again",
 	"internal/front/audit":         "a full log that keeps its name grows on",
