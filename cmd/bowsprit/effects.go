@@ -55,6 +55,7 @@ var effects = map[string]effect{
 	"manual":              none,
 	"proxy":               writes,
 	"restore":             ofDataDir,
+	"run":                 writes,
 	"serve":               serves,
 	"snapshot restore":    ofDataDir,
 	"snapshot save":       ofDataDir,

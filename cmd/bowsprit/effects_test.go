@@ -88,6 +88,7 @@ var invocations = []invocation{
 	{path: "why-denied", args: "get pods --as=alice", fails: true},
 	{path: "why-denied", args: "-f state/map.yaml"},
 	{path: "why-stuck", args: "namespace default"},
+	{path: "run", args: "--as-pod=deployment/absent true", fails: true},
 	{path: "proxy", args: "--port=0", until: "Starting to serve"},
 	{path: "demo", args: "--remove"},
 	{path: "kubectl", args: "get namespaces"},
@@ -357,7 +358,7 @@ func TestEveryCommand(t *testing.T) {
 			if effects[i.path] != writes || i.effect != 0 {
 				continue
 			}
-			failed := i.path == "user delete" // the user does not exist
+			failed := i.path == "user delete" || i.path == "run" // the user and the workload do not exist
 			l.take()
 			out, err := u.run(t, i, "--context=production")
 			// A proxy is stopped before a client comes.

@@ -16,6 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/archive"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/aspod"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/content"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/definition"
@@ -51,7 +52,7 @@ func main() {
 	if name != "" {
 		root.SetArgs(append([]string{name}, args...))
 	}
-	cmd, err := root, errors.Join(arguments.Printable(os.Args[1:]), arguments.Known(root, os.Args[1:]))
+	cmd, err := root, errors.Join(arguments.Printable(ownArguments(os.Args[1:])), arguments.Known(root, os.Args[1:]))
 	if err == nil {
 		cmd, err = root.ExecuteC()
 	}
@@ -65,6 +66,14 @@ func main() {
 		}
 	}
 	os.Exit(int(outcomes[pathBelow(root, cmd)].code(err)))
+}
+
+// ownArguments returns the arguments of this program. "bowsprit run" passes the others on to another program.
+func ownArguments(args []string) []string {
+	if end := slices.Index(args, "--"); end > 0 && args[0] == "run" {
+		return args[:end]
+	}
+	return args
 }
 
 // invoked returns the subcommand from the program's own name, if a link with a name of assets started it (linked
@@ -104,7 +113,7 @@ It needs no cluster and no configuration: "bowsprit up" and "bowsprit serve" sta
 		archive.BackupCommand(bowsprit.Version().Bowsprit), archive.RestoreCommand(), snapshotCommand(),
 		content.ExportCommand(), content.ImportCommand(), definition.Command(), explain.DeniedCommand(),
 		explain.StuckCommand(), doctorCommand(), demo.Command(), docsCommand(), uninstall.Command(pki.ContextName),
-		envtestCommand(), kubeAPIServerCommand(), etcdCommand(), konnectivityServerCommand(),
+		envtestCommand(), kubeAPIServerCommand(), aspod.RunCommand(), etcdCommand(), konnectivityServerCommand(),
 		konnectivityAgentCommand(), extensionCommand(), manual.Command(), versionCommand())
 	explainServers(root)
 	explainOutcomes(root)

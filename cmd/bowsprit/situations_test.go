@@ -41,6 +41,7 @@ var badInput = map[string]string{
 	"logs":              "nosuch",
 	"proxy":             "--port=99999",
 	"restore":           "nosuch.tar --data-dir=new",
+	"run":               "--as-pod=pod/web true",
 	"serve":             "--ephemeral --secure-port=70000",
 	"snapshot restore":  "nosuch.db --data-dir=new",
 	"snapshot save":     "nosuch/snapshot.db",

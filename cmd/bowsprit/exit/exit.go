@@ -73,6 +73,14 @@ var errAnswered = errors.New("")
 // Answered returns a negative answer that the command has already printed.
 func Answered() error { return No(errAnswered) }
 
+// Ended returns the exit code of a program that the command ran, which printed its own errors. It returns nil for 0.
+func Ended(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return mark(errAnswered, Code(code))
+}
+
 // Silent reports whether the command has already printed all of an error.
 func Silent(err error) bool { return errors.Is(err, errAnswered) }
 

@@ -38,7 +38,7 @@ var sections = []struct {
 		"tutorials/schedulers", "tutorials/proxies", "tutorials/konnectivity", "tutorials/clients", "tutorials/users",
 		"tutorials/replicas", "tutorials/backup", "tutorials/move", "tutorials/test-an-operator"}},
 	{"Tasks", []string{"operations", "high-availability", "backup", "encryption", "security", "sensitive-fields",
-		"envtest", "workloads",
+		"envtest", "run-as-pod", "workloads",
 		"controllers", "nodes", "schedulers", "kubelet", "aggregation", "extension", "ways-in", "konnectivity"}},
 	{"Reference", []string{"commands", "command-errors", "output", "metrics", "errors", "go/bowsprit", "go/testserver",
 		"go/extension", "differences", "conformance", "performance", "following-kubernetes"}},
