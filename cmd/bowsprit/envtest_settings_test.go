@@ -68,21 +68,22 @@ func simulated(t *testing.T, dir, variable, from string) {
 		cmd := command(t, args...)
 		cmd.Path, cmd.Args[0] = filepath.Join(dir, "kubectl"), filepath.Join(dir, "kubectl")
 		cmd.Args = append(cmd.Args, "--server="+url, "--token=secret", "--insecure-skip-tls-verify")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%q: %v\n%s", args, err, out)
+		var out, log strings.Builder // kubectl with the race detector logs that
+		cmd.Stdout, cmd.Stderr = &out, &log
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, log.String())
 		}
-		return string(out)
+		return out.String()
 	}
 	if nodes := kubectl("get", "nodes", "-o", "name"); nodes != "node/node-0\nnode/node-1\n" {
 		t.Errorf("nodes: %s", nodes)
 	}
 	kubectl("create", "namespace", "team")
 	kubectl("create", "deployment", "web", "--image=web", "--replicas=2", "--namespace=team")
-	kubectl("wait", "deployment", "web", "--for=condition=Available", "--namespace=team", "--timeout=50s")
+	kubectl("wait", "deployment", "web", "--for=condition=Available", "--namespace=team", "--timeout=5m")
 	kubectl("delete", "deployment", "web", "--namespace=team") // in the background
-	kubectl("wait", "pods", "--all", "--for=delete", "--namespace=team", "--timeout=50s")
-	kubectl("delete", "namespace", "team", "--timeout=50s") // waits
+	kubectl("wait", "pods", "--all", "--for=delete", "--namespace=team", "--timeout=5m")
+	kubectl("delete", "namespace", "team", "--timeout=5m") // waits
 }
 
 // TestAssetSettings checks that each run of "envtest" leaves exactly the settings of its command line.
