@@ -4,6 +4,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 
 	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/archive"
@@ -52,6 +54,7 @@ func main() {
 	if name != "" {
 		root.SetArgs(append([]string{name}, args...))
 	}
+	quiet(root, os.Args[1:])
 	cmd, err := root, errors.Join(arguments.Printable(ownArguments(os.Args[1:])), arguments.Known(root, os.Args[1:]))
 	if err == nil {
 		cmd, err = root.ExecuteC()
@@ -66,6 +69,14 @@ func main() {
 		}
 	}
 	os.Exit(int(outcomes[pathBelow(root, cmd)].code(err)))
+}
+
+// quiet drops the messages of Kubernetes' libraries if the arguments name a command that connects to a server: the
+// libraries log errors that they return, too.
+func quiet(root *cobra.Command, args []string) {
+	if cmd, _, err := root.Find(args); err == nil && cmd.Flag("context") != nil {
+		klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	}
 }
 
 // ownArguments returns the arguments of this program. "bowsprit run" passes the others on to another program.

@@ -2,7 +2,6 @@ package connect
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/klog/v2"
 
 	"github.com/bowsprit/bowsprit/internal/net/foreign"
 )
@@ -27,7 +25,6 @@ func (f *Flags) choose() (*Server, error) {
 	if err := Check(f.given); err != nil {
 		return nil, err
 	}
-	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // Kubernetes' libraries log errors that they return, too
 	fromEnvironment := os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""
 	switch {
 	case f.kubeconfig != "":
