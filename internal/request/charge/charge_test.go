@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -238,9 +239,10 @@ func TestReply(t *testing.T) {
 // than the pause and the share of the time allow.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, releases, takes := New(0), 0, time.Duration(0)
+		l := New(0)
+		var releases, takes atomic.Int64 // takes is how long a release takes
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _ = l.run(ctx, func() { releases++; time.Sleep(takes) }) }()
+		go func() { _ = l.run(ctx, func() { releases.Add(1); time.Sleep(time.Duration(takes.Load())) }) }()
 		defer synctest.Wait()
 		defer cancel()
 		end := func(weight int64) {
@@ -255,28 +257,29 @@ func TestRun(t *testing.T) {
 		for i, step := range []struct {
 			weight int64
 			after  time.Duration
-			want   int
+			want   int64
 		}{
 			{free, 0, 0}, {returned - 1, 0, 0}, {free + 1, 0, 1}, {giveBack, 0, 1}, {free, pause - 1, 1}, {free, 1, 2},
 		} {
 			time.Sleep(step.after)
-			if end(step.weight); releases != step.want {
-				t.Errorf("step %d: %d returns, want %d", i, releases, step.want)
+			if end(step.weight); releases.Load() != step.want {
+				t.Errorf("step %d: %d returns, want %d", i, releases.Load(), step.want)
 			}
 		}
 		time.Sleep(time.Hour)
-		takes = 10 * time.Second
+		const long = 10 * time.Second
+		takes.Store(int64(long))
 		end(giveBack)
 		end(giveBack)
-		time.Sleep(share * takes)
+		time.Sleep(share * long)
 		synctest.Wait()
-		if releases != 3 {
-			t.Errorf("%d returns, want 3: the long one bounds the next", releases)
+		if n := releases.Load(); n != 3 {
+			t.Errorf("%d returns, want 3: the long one bounds the next", n)
 		}
-		time.Sleep(share * takes)
+		time.Sleep(share * long)
 		synctest.Wait()
-		if releases != 4 {
-			t.Errorf("%d returns, want 4", releases)
+		if n := releases.Load(); n != 4 {
+			t.Errorf("%d returns, want 4", n)
 		}
 	})
 }
