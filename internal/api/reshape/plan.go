@@ -73,8 +73,7 @@ func New(c *Config, schemas map[string]*schema.Schema) (*Plan, error) {
 // link checks that the steps connect all versions, in one way only.
 func (p *Plan) link(c *Config) (problems Problems) {
 	group := map[string]string{} // of connected versions
-	var of func(name string) string
-	of = func(name string) string {
+	of := func(name string) string {
 		for group[name] != name {
 			name = group[name]
 		}
