@@ -19,8 +19,8 @@ import (
 // commands with text or files as their result.
 var withoutOutput = []string{
 	"config check", "config print", "demo", "docs", "down", "envtest", "etcd", "konnectivity-agent",
-	"konnectivity-server", "kube-apiserver", "kubeconfig", "kubectl", "logs", "proxy", "serve", "snapshot restore",
-	"snapshot save", "token delete", "token generate", "up", "user delete",
+	"konnectivity-server", "kube-apiserver", "kubeconfig", "kubectl", "logs", "proxy", "run", "serve",
+	"snapshot restore", "snapshot save", "token delete", "token generate", "up", "user delete",
 }
 
 // TestOutputFlag checks that every command that answers with data has the flag --output, with the same values.
