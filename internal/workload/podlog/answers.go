@@ -1,13 +1,11 @@
 package podlog
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
 // The annotations with the answers of commands: in all containers, or in the container that the suffix names.
@@ -52,19 +50,11 @@ func answersOf(pod *corev1.Pod, container string) (all []answer, there bool, err
 	return all, true, nil
 }
 
-// parseAnswers reads the answers in an annotation, YAML or JSON. Its size is bounded by the size of annotations.
+// parseAnswers reads the answers in an annotation.
 func parseAnswers(text string) (all []answer, err error) {
-	raw, err := yaml.YAMLToJSONStrict([]byte(text))
+	all, err = cluster.ListIn[answer](text, "answers", "command, stdout, stderr and exitCode", maxAnswers)
 	if err != nil {
 		return nil, err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&all); err != nil && err != io.EOF {
-		return nil, fmt.Errorf("is no list of answers with command, stdout, stderr and exitCode: %w", err)
-	}
-	if len(all) > maxAnswers {
-		return nil, fmt.Errorf("has %d answers, more than %d", len(all), maxAnswers)
 	}
 	for i, a := range all {
 		switch {

@@ -1,15 +1,13 @@
 package podport
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
 // annotation is a pod's list of ports.
@@ -45,19 +43,10 @@ type response struct {
 	Body        string `json:"body,omitempty"`
 }
 
-// parse reads the annotation, YAML or JSON. Its size is bounded by the size of annotations.
+// parse reads the annotation.
 func parse(text string) (all []port, err error) {
-	raw, err := yaml.YAMLToJSONStrict([]byte(text))
-	if err != nil {
+	if all, err = cluster.ListIn[port](text, "ports", "port, local and responses", maxPorts); err != nil {
 		return nil, err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&all); err != nil && err != io.EOF {
-		return nil, fmt.Errorf("is no list of ports with port, local and responses: %w", err)
-	}
-	if len(all) > maxPorts {
-		return nil, fmt.Errorf("has %d ports, more than %d", len(all), maxPorts)
 	}
 	for i := range all {
 		if err := all[i].check(); err != nil {
