@@ -70,8 +70,8 @@ func checkSimulation(c bowsprit.WorkloadsConfig) error {
 	return nil
 }
 
-// simulateAsAsset switches the simulation and the controllers on if program, the name under which this process was
-// started, is an asset whose directory or environment asks for them. from is the file or variable with the setting.
+// simulateAsAsset switches the simulation and the controllers on if the directory of an asset, or the environment, has
+// the setting. program is the name under which this process was started. from is the file or variable with the setting.
 func simulateAsAsset(c *bowsprit.Config, program string, environment []string) (from string, err error) {
 	if strings.TrimSuffix(filepath.Base(program), ".exe") != assets[0] {
 		return "", nil

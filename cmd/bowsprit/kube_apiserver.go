@@ -40,7 +40,8 @@ func kubeAPIServerCommand() *cobra.Command {
 		Short: "Start the API server alone, with kube-apiserver's flags, on an external etcd",
 		Long: `Start the API server with kube-apiserver's command line, for programs such as envtest. It accepts every flag of
 kube-apiserver ` + bowsprit.Version().Kubernetes + `. Like kube-apiserver it runs no namespace controller
-and no garbage collector, except if "bowsprit envtest --simulate" has installed it. Flags for features that Bowsprit does not have are accepted, without effect, and logged once.`,
+and no garbage collector, except if "bowsprit envtest --simulate" has installed it. Flags for features that Bowsprit does
+not have are accepted, without effect, and logged once.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil

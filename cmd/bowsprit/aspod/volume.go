@@ -141,18 +141,8 @@ func (c content) check() error {
 
 // content reads the files of a volume.
 func (p *pod) content(ctx context.Context, client kubernetes.Interface, v corev1.Volume) (content, error) {
-	switch {
-	case v.Secret != nil:
-		return p.secret(ctx, client, v.Secret.SecretName, v.Secret.Items, v.Secret.Optional)
-	case v.ConfigMap != nil:
-		return p.configMap(ctx, client, v.ConfigMap.Name, v.ConfigMap.Items, v.ConfigMap.Optional)
-	case v.DownwardAPI != nil:
-		return p.downward(v.DownwardAPI.Items)
-	case v.Projected == nil:
-		return content{}, nil
-	}
 	all := content{}
-	for _, source := range v.Projected.Sources {
+	for _, source := range sourcesOf(v) {
 		part, err := p.projected(ctx, client, source)
 		if err != nil {
 			return nil, err
@@ -160,6 +150,27 @@ func (p *pod) content(ctx context.Context, client kubernetes.Interface, v corev1
 		maps.Copy(all, part)
 	}
 	return all, nil
+}
+
+// sourcesOf returns the sources of a volume in the form of a projected volume. Other kinds of volumes have none.
+func sourcesOf(v corev1.Volume) []corev1.VolumeProjection {
+	switch {
+	case v.Secret != nil:
+		return []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName}, Items: v.Secret.Items,
+			Optional: v.Secret.Optional,
+		}}}
+	case v.ConfigMap != nil:
+		return []corev1.VolumeProjection{{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: v.ConfigMap.LocalObjectReference, Items: v.ConfigMap.Items,
+			Optional: v.ConfigMap.Optional,
+		}}}
+	case v.DownwardAPI != nil:
+		return []corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: v.DownwardAPI.Items}}}
+	case v.Projected != nil:
+		return v.Projected.Sources
+	}
+	return nil
 }
 
 func (p *pod) projected(ctx context.Context, client kubernetes.Interface, s corev1.VolumeProjection) (content, error) {
