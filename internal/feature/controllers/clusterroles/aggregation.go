@@ -31,13 +31,45 @@ const (
 	manager    = "clusterrole-aggregation-controller"
 )
 
-// Part brings the loop.
+// Part brings the loop. Start aggregates the default roles admin, edit and view, so that a binding to one of them
+// grants its rules from the first request on.
 func Part() part.Part {
-	return part.Part{Name: "aggregated roles", Loops: []part.Loop{{
-		Name: Controller, Workers: 1, New: func(h *part.Host) control.Reconciler {
-			return &loop{host: h, aggregated: map[string]bool{}}
+	return part.Part{
+		Name: "aggregated roles",
+		Loops: []part.Loop{{
+			Name: Controller, Workers: 1, New: func(h *part.Host) control.Reconciler {
+				return &loop{host: h, aggregated: map[string]bool{}}
+			},
+		}},
+		Start: func(ctx context.Context, h *part.Host) error {
+			if !h.Runs(Controller) {
+				return nil
+			}
+			if err := start(ctx, h); err != nil {
+				h.Log.Warn("default ClusterRoles lack aggregated rules; their controller adds them later", "error", err)
+			}
+			return nil
 		},
-	}}}
+	}
+}
+
+// defaults are the default roles with aggregation rules. Each selects the role before it.
+var defaults = []string{"view", "edit", "admin"}
+
+// start reconciles the default roles.
+func start(ctx context.Context, h *part.Host) error {
+	ctx, cancel := h.Starting(ctx)
+	defer cancel()
+	l := &loop{host: h}
+	for _, name := range defaults {
+		if _, err := h.View.Fresh(ctx); err != nil {
+			return err
+		}
+		if err := l.Reconcile(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type loop struct {

@@ -8,10 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/feature/authorize/bootstrap"
 	"github.com/bowsprit/bowsprit/internal/feature/authorize/escalation"
 	"github.com/bowsprit/bowsprit/internal/feature/controllers/clusterroles"
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/store/memory"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -92,5 +94,37 @@ func TestReconcile(t *testing.T) {
 	}
 	if err := l.Reconcile(t.Context(), "x"); err != nil || s.Stored("clusterroles", "", "x") != text {
 		t.Errorf("a second look has written, or %v", err)
+	}
+}
+
+// TestStart checks that the default roles have the rules of the roles that they select before any controller runs, and
+// that a second start writes nothing.
+func TestStart(t *testing.T) {
+	t.Parallel()
+	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Etcd: memory.New()}), escalation.Part())
+	start := func() {
+		t.Helper()
+		for _, p := range []part.Part{bootstrap.Part(nil), clusterroles.Part()} {
+			if err := p.Start(t.Context(), s.Host); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	start()
+	texts := map[string]string{}
+	for _, name := range []string{"view", "edit", "admin"} {
+		texts[name] = s.Stored("clusterroles", "", name)
+		if !strings.Contains(texts[name], `"configmaps"`) {
+			t.Errorf("%s has no rule for ConfigMaps: %s", name, texts[name])
+		}
+	}
+	if !strings.Contains(texts["admin"], `"rolebindings"`) || strings.Contains(texts["edit"], `"rolebindings"`) {
+		t.Errorf("admin: %s; edit: %s", texts["admin"], texts["edit"])
+	}
+	start()
+	for name, text := range texts {
+		if now := s.Stored("clusterroles", "", name); now != text {
+			t.Errorf("a second start has changed %s from %s to %s", name, text, now)
+		}
 	}
 }
