@@ -273,6 +273,9 @@ func (w *weaver) transfer(at string, from, to ends, op *operation) *transfer {
 	for of, e := range [2]ends{from, to} {
 		for i, p := range e.paths {
 			t.slots[of] = append(t.slots[of], w.slot(p, e.nodes[i], side(of)))
+			if w.root && p[0] == "metadata" && p[1] == "labels" {
+				t.operation = t.labelled(side(of), i)
+			}
 		}
 	}
 	return t

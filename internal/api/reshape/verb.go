@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
@@ -42,6 +44,29 @@ func (o *operation) convert(d direction) func(in, out []any) error {
 		return o.forward
 	}
 	return o.backward
+}
+
+// labelled returns an operation without results that are no values of a label; the i-th place of a side is a label.
+func (o *operation) labelled(of side, i int) *operation {
+	out := *o
+	out.exact = false
+	checked := func(convert func(in, out []any) error) func(in, out []any) error {
+		return func(in, out []any) error {
+			if err := convert(in, out); err != nil {
+				return err
+			}
+			if text, ok := out[i].(string); ok && len(validation.IsValidLabelValue(text)) > 0 {
+				return errors.New("is not a valid label")
+			}
+			return nil
+		}
+	}
+	if of == second {
+		out.forward = checked(o.forward)
+	} else {
+		out.backward = checked(o.backward)
+	}
+	return &out
 }
 
 // verb is one word of the vocabulary.
