@@ -40,7 +40,7 @@ func (t *tracker) ownership(ctx context.Context, c *Call) (*apply.Ownership, err
 		own, err := apply.NewOwnership(c.Resource, c.Version, c.Subresource)
 		return ownershipOrError{own, err}
 	}).(ownershipOrError)
-	if v.err != nil || !t.Converter().NeedsWebhook(c.Resource) {
+	if v.err != nil || !t.Converter().Changes(c.Resource) {
 		return v.own, v.err
 	}
 	return v.own.With(apply.Foreign{

@@ -37,6 +37,10 @@ type Resource struct {
 	// means that there is no webhook.
 	Conversion func() (*apiextensionsv1.WebhookConversion, error)
 
+	// Declared converts obj between two versions by the rules in the definition, in place, except for its apiVersion;
+	// nil means that there are none. It precedes Conversion.
+	Declared func(from, to *Version, obj Object) error
+
 	// Sensitive is true if the definition has sensitive fields: objects are then encrypted like secrets.
 	Sensitive bool
 

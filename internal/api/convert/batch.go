@@ -33,7 +33,7 @@ const (
 func (c *Converter) Entries(
 	ctx context.Context, r *catalog.Resource, to *catalog.Version, entries []*watchcache.Entry,
 ) ([]*watchcache.Entry, error) {
-	if !c.NeedsWebhook(r) {
+	if !c.Changes(r) {
 		return entries, nil
 	}
 	apiVersion := r.APIVersion(to)
@@ -244,7 +244,7 @@ func (c *Converter) convertEntries(
 	if len(objs) == 0 {
 		return out, errs
 	}
-	converted, failed := c.call(ctx, r, r.APIVersion(to), objs)
+	converted, failed := c.changeOwn(ctx, r, to, objs)
 	for j, i := range at {
 		if errs[i] = failed[j]; errs[i] != nil {
 			continue

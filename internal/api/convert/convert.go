@@ -9,6 +9,9 @@
 // (cache.go), many objects share a call (batch.go), and concurrent requests for the same object share its conversion.
 // Objects already stored in the requested version are never converted.
 //
+// The rules of a definition (package reshape) come before its webhook. They take the same path with the same cache, but
+// nothing leaves the process.
+//
 // Objects are decoded JSON. A Converter is safe for concurrent use; it starts goroutines only for a batch, and waits
 // for them.
 package convert
@@ -81,9 +84,10 @@ func New(o Options) *Converter {
 	return c
 }
 
-// NeedsWebhook reports whether converting objects of r calls a webhook or a function.
-func (c *Converter) NeedsWebhook(r *catalog.Resource) bool {
-	return r.Conversion != nil || c.function(r) != nil
+// Changes reports whether objects of r have other fields in other versions: a webhook, a function or the rules of the
+// definition convert them.
+func (c *Converter) Changes(r *catalog.Resource) bool {
+	return r.Conversion != nil || r.Declared != nil || c.function(r) != nil
 }
 
 func (c *Converter) function(r *catalog.Resource) Function {
@@ -113,7 +117,7 @@ func (c *Converter) ConvertAll(
 	if from == to {
 		return objs, nil
 	}
-	if !c.NeedsWebhook(r) || !slices.ContainsFunc(objs, hasContent) {
+	if !c.Changes(r) || !slices.ContainsFunc(objs, hasContent) {
 		out := make([]object.Object, len(objs))
 		for i, obj := range objs {
 			out[i] = runtime.DeepCopyJSON(obj)
@@ -123,7 +127,7 @@ func (c *Converter) ConvertAll(
 		}
 		return out, nil
 	}
-	out, errs := c.call(ctx, r, r.APIVersion(to), objs)
+	out, errs := c.change(ctx, r, to, objs)
 	if err := firstOf(errs); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err() // the request is over, whatever the webhook's result

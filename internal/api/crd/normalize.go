@@ -9,6 +9,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/bowsprit/bowsprit/internal/api/reshape"
 )
 
 // Normalize brings a definition into the form that Kubernetes stores, the result of a round trip through the Go type:
@@ -27,6 +29,7 @@ func Normalize(obj map[string]any) (unknown []string, err error) {
 // decodeObject is Normalize for an object before validation: empty keywords of schemas stay, because validation refuses
 // some of them. dropEmpty removes them afterwards.
 func decodeObject(obj map[string]any) (unknown []string, err error) {
+	reshape.TakeRules(obj)
 	return normalize(obj, true)
 }
 

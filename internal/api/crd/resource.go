@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/reshape"
 	"github.com/bowsprit/bowsprit/internal/object/schema/cel"
 )
 
@@ -40,6 +41,9 @@ func Resource(
 		if c.Strategy == apiextensionsv1.WebhookConverter {
 			r.Conversion = func() (*apiextensionsv1.WebhookConversion, error) { return decodeConversion(source) }
 		}
+	}
+	if def.Annotations[reshape.Annotation] != "" {
+		r.Declared = declared(r, source)
 	}
 	// The condition becomes False when the objects are gone; the definition may still wait for another finalizer.
 	r.Terminating = def.DeletionTimestamp != nil || isTrue(def, apiextensionsv1.Terminating)

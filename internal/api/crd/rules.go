@@ -11,6 +11,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/reshape"
 )
 
 // Rules returns the strategy of the kind CustomResourceDefinition. Checks common to all kinds are the caller's task:
@@ -32,7 +33,11 @@ func Rules() *catalog.Strategy {
 			if def == nil {
 				return errs
 			}
-			return append(append(nameErrors(def), v.until(ctx).validateNew(def)...), checkSensitive(obj)...)
+			errs = append(append(nameErrors(def), v.until(ctx).validateNew(def)...), checkSensitive(obj)...)
+			if len(errs) == 0 {
+				errs = checkDeclared(ctx, obj, def)
+			}
+			return errs
 		},
 		ValidateUpdate: func(ctx context.Context, obj, old catalog.Object, subresource string) field.ErrorList {
 			if subresource == "status" {
@@ -47,7 +52,11 @@ func Rules() *catalog.Strategy {
 			if def == nil || was == nil {
 				return append(errs, oldErrs...)
 			}
-			return append(v.until(ctx).validateChange(def, was), checkSensitive(obj)...)
+			errs = append(v.until(ctx).validateChange(def, was), checkSensitive(obj)...)
+			if len(errs) == 0 && rulesChanged(obj, old) {
+				errs = checkDeclared(ctx, obj, def)
+			}
+			return errs
 		},
 		Warnings: warnings,
 		Serial:   true,
@@ -95,8 +104,8 @@ func prepareUpdate(obj, old catalog.Object, subresource string, e catalog.Env) {
 	before, _ := old["metadata"].(map[string]any)
 	if metadata != nil && before != nil {
 		generation, _ := before["generation"].(int64)
-		if !reflect.DeepEqual(obj["spec"], old["spec"]) {
-			generation++
+		if !reflect.DeepEqual(obj["spec"], old["spec"]) || reshape.RulesOf(obj) != reshape.RulesOf(old) {
+			generation++ // rules stand for a field of the spec
 		}
 		metadata["generation"] = generation
 	}

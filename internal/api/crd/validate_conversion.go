@@ -16,8 +16,11 @@ import (
 // checkConversion uses the paths of the internal type, which has "webhookClientConfig" and "conversionReviewVersions"
 // in the conversion itself.
 func checkConversion(c *apiextensionsv1.CustomResourceConversion, l allowances, path *field.Path) field.ErrorList {
-	errs := checkEnum(string(c.Strategy), path.Child("strategy"), string(apiextensionsv1.NoneConverter),
-		string(apiextensionsv1.WebhookConverter))
+	var errs field.ErrorList
+	if c.Strategy != Declarative {
+		errs = checkEnum(string(c.Strategy), path.Child("strategy"), string(apiextensionsv1.NoneConverter),
+			string(apiextensionsv1.WebhookConverter))
+	}
 	var client *apiextensionsv1.WebhookClientConfig
 	var reviews []string
 	if c.Webhook != nil {

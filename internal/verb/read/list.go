@@ -64,7 +64,7 @@ func (r *Reader) List(ctx context.Context, c *call.Call, o *metainternal.ListOpt
 	if start, err = r.readableFrom(ctx, c, sel, start); err != nil {
 		return nil, err
 	}
-	if r.convert.NeedsWebhook(c.Resource) {
+	if r.convert.Changes(c.Resource) {
 		return r.listConverted(ctx, c, o, sel, start)
 	}
 	p := &Page{Call: c, Revision: start.snapshot.Revision, Shard: sel.Shard.String()}

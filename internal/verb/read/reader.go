@@ -133,7 +133,7 @@ func (r *Reader) Reread(
 // InStoredVersion returns the call in the stored version of an entry, if another version would need a webhook.
 // Otherwise it returns c.
 func (r *Reader) InStoredVersion(c *call.Call, e *watchcache.Entry) *call.Call {
-	if !r.convert.NeedsWebhook(c.Resource) {
+	if !r.convert.Changes(c.Resource) {
 		return c
 	}
 	if v := c.VersionOf(e.APIVersion); v != nil {
@@ -217,7 +217,7 @@ func (r *Reader) JSONIn(res *catalog.Resource, ver *catalog.Version, e *watchcac
 func (r *Reader) selector(c *call.Call, o *metainternal.ListOptions) (*selector.Selector, error) {
 	sel, err := selector.New(selector.Collection{
 		Resource: c.Resource, Version: c.Version, Namespace: c.Namespace,
-		NeedsWebhook: r.convert.NeedsWebhook(c.Resource), Entries: r,
+		NeedsWebhook: r.convert.Changes(c.Resource), Entries: r,
 	}, o.LabelSelector, o.FieldSelector, c.Visible)
 	if err != nil || o.ShardSelector == "" || !r.sharded || c.Resource.Virtual {
 		return sel, err

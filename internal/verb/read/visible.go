@@ -134,7 +134,7 @@ func (w *Watch) turn(ctx context.Context, to *selector.Sight, revision int64) ([
 func (w *Watch) moved(
 	ctx context.Context, entries []*watchcache.Entry, revision int64, kind watch.EventType,
 ) ([]Event, error) {
-	if w.r.convert.NeedsWebhook(w.c.Resource) {
+	if w.r.convert.Changes(w.c.Resource) {
 		var err error
 		if entries, err = w.r.AllInVersion(ctx, w.c, entries); err != nil {
 			return nil, err

@@ -127,7 +127,7 @@ func (w *Watch) Initial(ctx context.Context, send func(*watchcache.Entry) bool, 
 	if w.initial == nil {
 		return ok, nil
 	}
-	if !w.r.convert.NeedsWebhook(w.c.Resource) {
+	if !w.r.convert.Changes(w.c.Resource) {
 		w.sel.Scan(w.initial, "", func(e *watchcache.Entry) bool {
 			if w.sel.Matches(e) {
 				ok = send(e)
@@ -190,7 +190,7 @@ func (w *Watch) Poll(ctx context.Context) (changes []Event, more bool, err error
 func (w *Watch) changes(ctx context.Context, events []*watchcache.Event) ([]Event, error) {
 	out := w.window[:0]
 	defer func() { w.window = out }()
-	if !w.r.convert.NeedsWebhook(w.c.Resource) {
+	if !w.r.convert.Changes(w.c.Resource) {
 		for _, ev := range events {
 			out = append(out, Event{Event: ev, Entry: ev.Entry, Prev: ev.Prev})
 		}
