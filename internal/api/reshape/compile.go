@@ -171,6 +171,12 @@ func (w *weaver) shape(a, b *schema.Node, in inside) shaper {
 	switch {
 	case a.Nullable != b.Nullable:
 	case lists && a.Type == "array" && b.Type == "array" && a.Items != nil && b.Items != nil:
+		if (sensitive(a.Items) && a.ListType != "map" || sensitive(b.Items) && b.ListType != "map") &&
+			differ(a.Items, b.Items, "") != "" {
+			w.problem(in.at, in.path+" has sensitive fields in its items: items without keys are found by their contents, "+
+				"and the stash is not masked: use x-kubernetes-list-type: map")
+			return nil
+		}
 		if into := below(a.Items, b.Items); into != nil {
 			return &listShape{into: into, lists: [2]*schema.Node{a, b}}
 		}

@@ -20,16 +20,18 @@ func NewGenerator(seed uint64) *Generator {
 	return &Generator{random: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// maxValues bounds the values of a generated object, and maxTries the attempts to find a valid value.
+// maxValues bounds the values of a generated object, maxTries the attempts to find a valid value, and maxObjectTries
+// the attempts to find a valid object.
 const (
-	maxValues = 2000
-	maxTries  = 12
+	maxValues      = 2000
+	maxTries       = 12
+	maxObjectTries = 4
 )
 
 // Object returns a random object of a schema, nil if it finds none: where a required text must match a pattern, for
 // instance. It has no kind.
 func (g *Generator) Object(s *schema.Schema) object.Object {
-	for range maxTries {
+	for range maxObjectTries {
 		g.left = maxValues
 		obj := object.Object{}
 		if !g.fields(s, s.Root(), obj, true) {
@@ -70,7 +72,9 @@ func (g *Generator) fields(s *schema.Schema, n *schema.Node, obj object.Object, 
 // value returns a random value at n that is valid, and whether there is one.
 func (g *Generator) value(s *schema.Schema, n *schema.Node) (any, bool) {
 	for range maxTries {
-		g.left--
+		if g.left--; g.left < -maxValues {
+			return nil, false // required values nest without end, or none is valid
+		}
 		if v, ok := g.guess(s, n); ok && s.Accepts(n, v) {
 			return v, true
 		}

@@ -30,6 +30,9 @@ func (p *Plan) Prove(ctx context.Context, count int) (proof Proof, err error) {
 					return proof, ctx.Err()
 				}
 				obj := g.Object(p.schemas[from])
+				if obj == nil && made == 0 {
+					break // a hostile schema must not cost count attempts
+				}
 				if obj == nil {
 					continue
 				}
