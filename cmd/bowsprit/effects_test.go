@@ -74,6 +74,7 @@ var invocations = []invocation{
 	{path: "demo", args: "--print", effect: none},
 	{path: "import", args: "state"},
 	{path: "import", args: "state --dry-run", effect: reads},
+	{path: "import", args: "state --set=state --prune"},
 	{path: "user create", args: "alice --role=view"},
 	{path: "user create", args: "bob"},
 	{path: "user list"},

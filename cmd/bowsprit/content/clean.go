@@ -86,6 +86,7 @@ func clean(obj *unstructured.Unstructured) *unstructured.Unstructured {
 		unstructured.RemoveNestedField(obj.Object, "metadata", "annotations")
 	}
 	delete(obj.Object, "status")
+	join(obj, "")
 	labels := obj.GetLabels()
 	if obj.GetKind() == "Namespace" && labels[corev1.LabelMetadataName] == obj.GetName() {
 		delete(labels, corev1.LabelMetadataName) // the server sets it again

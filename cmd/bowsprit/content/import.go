@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -34,6 +35,8 @@ import (
 type importFlags struct {
 	server        connect.Flags
 	dryRun, force bool
+	set           string
+	prune         bool
 	patience      time.Duration
 	form          output.Form
 }
@@ -49,15 +52,23 @@ func ImportCommand() *cobra.Command {
 		Short: "Apply manifests, such as an export, to a server",
 		Long: `Apply files, all YAML and JSON files of directories and their subdirectories, or stdin (-) to a server, with server-side
 apply: first namespaces, then definitions, then the rest, once the definitions are served. Objects that are not in the
-files stay unchanged; nothing is deleted.
+files stay unchanged; nothing is deleted without --prune.
+
+With --set the objects get the label bowsprit.dev/import-set. With --prune the command then deletes the objects that an
+earlier import put into the same set and that are not in the files anymore. It prunes nothing if a part of the import
+fails or a resource cannot be listed. It keeps Namespaces, and definitions with objects that it does not prune.
 
 If a part of a file cannot be read or applied, the command continues with the others and reports the file, the line and
 the path of each.`,
 		Example: `  bowsprit import ./state --dry-run
   bowsprit import ./state
+  bowsprit import ./state --set=state --prune --dry-run
   helm template ./chart | bowsprit import -`,
 		Args: arguments.Several("file or directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flags.check(); err != nil {
+				return err
+			}
 			all, err := read(args, cmd.InOrStdin())
 			if err != nil {
 				return err
@@ -76,10 +87,20 @@ the path of each.`,
 	f := cmd.Flags()
 	f.BoolVar(&flags.dryRun, "dry-run", false, "change nothing; objects of kinds that do not exist yet are left out")
 	f.BoolVar(&flags.force, "force-conflicts", false, "take over fields that other managers set to other values")
+	f.StringVar(&flags.set, "set", "", "label the objects as members of this set")
+	f.BoolVar(&flags.prune, "prune", false, "delete the objects of --set that are not in the files")
 	f.DurationVar(&flags.patience, "wait", time.Minute, "how long to wait for definitions to be served")
 	flags.form.Bind(f)
 	flags.server.Bind(f)
 	return cmd
+}
+
+// check checks the flags of sets.
+func (f *importFlags) check() error {
+	if f.prune && f.set == "" {
+		return exit.Usage(errors.New("--prune needs --set: it deletes other objects of that set"))
+	}
+	return exit.Usage(checkSet(f.set))
 }
 
 // choose returns the server. A dry run only reads.
@@ -99,16 +120,25 @@ type document struct {
 	obj  *unstructured.Unstructured
 }
 
-// rank is the position in which objects are applied.
-func (d document) rank() int {
-	switch d.obj.GroupVersionKind().GroupKind().String() {
+// The positions in which objects are applied. They are deleted in the opposite order.
+const (
+	namespaces = iota
+	definitions
+	others
+)
+
+// rank returns the position of a kind.
+func rank(kind schema.GroupKind) int {
+	switch kind.String() {
 	case "Namespace":
-		return 0
+		return namespaces
 	case "CustomResourceDefinition.apiextensions.k8s.io":
-		return 1
+		return definitions
 	}
-	return 2
+	return others
 }
+
+func (d document) rank() int { return rank(d.obj.GroupVersionKind().GroupKind()) }
 
 // Apply applies the objects of a text to a server as import does, and prints their number. name is the name of the
 // text.
@@ -146,11 +176,15 @@ func (all *documents) apply(ctx context.Context, config *rest.Config, flags *imp
 	if a.objects, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	result := &importResult{name: all.name, DryRun: flags.dryRun, Objects: []applied{}}
+	a.uids = map[types.UID]bool{}
+	result := &importResult{name: all.name, DryRun: flags.dryRun, Objects: []applied{}, uids: a.uids}
 	result.unreadable(all.problems)
 	for _, doc := range all.list {
 		done, err := a.put(ctx, doc)
 		result.add(doc, done, err)
+	}
+	if flags.prune {
+		result.prune(ctx, config, flags)
 	}
 	return result, nil
 }
@@ -189,11 +223,13 @@ type applier struct {
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
 	objects dynamic.Interface
 	missing map[schema.GroupVersionKind]error // kinds that the server does not have
+	uids    map[types.UID]bool                // the applied objects
 }
 
 // put applies an object. The error is nil unless the outcome is failed.
 func (a *applier) put(ctx context.Context, d document) (outcome, error) {
 	clean(d.obj)
+	join(d.obj, a.flags.set)
 	mapping, err := a.mapping(ctx, d.obj)
 	switch {
 	case meta.IsNoMatchError(err) && a.flags.dryRun:
@@ -214,6 +250,11 @@ func (a *applier) put(ctx context.Context, d document) (outcome, error) {
 		return failed, err
 	}
 	isNew := err != nil
+	if !isNew {
+		if err := a.join(d.obj, before); err != nil {
+			return failed, err
+		}
+	}
 	options := metav1.ApplyOptions{FieldManager: manager, Force: a.flags.force}
 	if a.flags.dryRun {
 		options.DryRun = []string{metav1.DryRunAll}
@@ -225,7 +266,8 @@ func (a *applier) put(ctx context.Context, d document) (outcome, error) {
 	case err != nil:
 		return failed, err
 	}
-	if d.rank() == 1 && !a.flags.dryRun {
+	a.uids[after.GetUID()] = true
+	if d.rank() == definitions && !a.flags.dryRun {
 		a.mapper.Reset()
 		if err := a.established(ctx, client, d.obj.GetName()); err != nil {
 			return failed, err
@@ -234,7 +276,7 @@ func (a *applier) put(ctx context.Context, d document) (outcome, error) {
 	switch {
 	case isNew:
 		return created, nil
-	case sameContent(before, after):
+	case sameContent(before, after) && setOf(before) == setOf(after):
 		return unchanged, nil
 	}
 	return changed, nil

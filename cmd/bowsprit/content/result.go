@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
@@ -18,6 +21,8 @@ const (
 	unchanged outcome = "unchanged"
 	failed    outcome = "failed"
 	leftOut   outcome = "leftOut" // by a dry run, because it needs another object of the import
+	pruned    outcome = "pruned"
+	retained  outcome = "retained" // by prune, for a reason
 )
 
 // applied is an object of an import, with its change.
@@ -30,6 +35,7 @@ type applied struct {
 	Name       string  `json:"name"`
 	Result     outcome `json:"result"`
 	Error      string  `json:"error,omitempty"`
+	Reason     string  `json:"reason,omitempty"` // why prune retained the object
 }
 
 // importResult is the result of an import.
@@ -40,21 +46,29 @@ type importResult struct {
 	Unchanged int  `json:"unchanged"`
 	Failed    int  `json:"failed"` // objects, and unreadable parts of files
 	LeftOut   int  `json:"leftOut"`
-	// Objects are in the order in which they were applied.
+	Pruned    int  `json:"pruned"`
+	Retained  int  `json:"retained"` // objects that prune did not delete
+	// Objects are in the order in which they were applied, then pruned.
 	Objects []applied `json:"objects"`
 	// Unreadable are the problems of reading files.
 	Unreadable []string `json:"unreadable,omitempty"`
 
 	name     string
 	failures []error
+	uids     map[types.UID]bool // the applied objects
 }
 
-// add records the change of an object.
+// add records the change of an object of a file.
 func (r *importResult) add(d document, result outcome, err error) {
-	one := applied{
+	r.record(applied{
 		File: d.from.File, Line: d.from.Line(""), APIVersion: d.obj.GetAPIVersion(), Kind: d.obj.GetKind(),
-		Namespace: d.obj.GetNamespace(), Name: d.obj.GetName(), Result: result,
-	}
+		Namespace: d.obj.GetNamespace(), Name: d.obj.GetName(),
+	}, result, err)
+}
+
+// record records the change of an object. err is the reason of failed.
+func (r *importResult) record(one applied, result outcome, err error) {
+	one.Result = result
 	switch result {
 	case created:
 		r.Created++
@@ -64,12 +78,24 @@ func (r *importResult) add(d document, result outcome, err error) {
 		r.Unchanged++
 	case leftOut:
 		r.LeftOut++
+	case pruned:
+		r.Pruned++
+	case retained:
+		r.Retained++
 	case failed:
 		r.Failed++
 		one.Error = err.Error()
-		r.failures = append(r.failures, fmt.Errorf("%s:%d: %w", one.File, one.Line, err))
+		r.failures = append(r.failures, fmt.Errorf("%s: %w", one.location(), err))
 	}
 	r.Objects = append(r.Objects, one)
+}
+
+// location is the file and line of an object, or its kind and name if it is in no file.
+func (a *applied) location() string {
+	if a.File != "" {
+		return fmt.Sprintf("%s:%d", a.File, a.Line)
+	}
+	return a.Kind + " " + path.Join(a.Namespace, a.Name)
 }
 
 // unreadable records the problems of reading files.
@@ -83,18 +109,30 @@ func (r *importResult) unreadable(problems []error) {
 
 // show prints the result. It returns the failures as an error.
 func (r *importResult) show(out io.Writer, form output.Form) error {
-	err := form.Print(out, r, func(out io.Writer) error {
-		dry := ""
-		if r.DryRun {
-			dry = fmt.Sprintf("; nothing was written, and %d objects of missing kinds or namespaces were left out",
-				r.LeftOut)
-		}
-		_, err := fmt.Fprintf(out, "%s: %d created, %d changed, %d unchanged, %d failed%s.\n", r.name, r.Created, r.Changed,
-			r.Unchanged, r.Failed, dry)
-		return err
-	})
-	if err != nil {
+	if err := form.Print(out, r, r.print); err != nil {
 		return err
 	}
 	return exit.List(errors.Join(r.failures...))
+}
+
+// print prints the pruned and retained objects, then the numbers.
+func (r *importResult) print(out io.Writer) error {
+	for i := range r.Objects {
+		switch one := &r.Objects[i]; one.Result {
+		case pruned:
+			fmt.Fprintf(out, "%s: pruned\n", one.location())
+		case retained:
+			fmt.Fprintf(out, "%s: retained: %s\n", one.location(), one.Reason)
+		}
+	}
+	more := ""
+	if r.Pruned+r.Retained > 0 {
+		more = fmt.Sprintf(", %d pruned, %d retained", r.Pruned, r.Retained)
+	}
+	if r.DryRun {
+		more += fmt.Sprintf("; nothing was written, and %d objects of missing kinds or namespaces were left out", r.LeftOut)
+	}
+	_, err := fmt.Fprintf(out, "%s: %d created, %d changed, %d unchanged, %d failed%s.\n", r.name, r.Created, r.Changed,
+		r.Unchanged, r.Failed, more)
+	return err
 }
