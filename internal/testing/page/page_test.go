@@ -31,6 +31,10 @@ func TestRun(t *testing.T) {
 		"```sh terminal\nsh -c 'trap \"rm held; exit\" TERM; touch held; echo up; while :; do sleep 0.05; done'\n```\n" +
 		"```text\nup\n```\n" +
 		"```sh terminal again\nsh -c 'ls; echo up'\n```\n```text\na.yaml\ntold\nup\n```\n" +
+		"```sh terminal other\nsh -c 'echo up; exec sleep 1000'\n```\n```text\nup\n```\n" +
+		"```sh terminal\nsh -c 'trap \"touch stopped; exit\" TERM; echo up; while :; do sleep 0.05; done'\n```\n```text\nup\n```\n" +
+		"```sh terminal kill other\n^\\\n```\n" + "```sh terminal stop\n^C\n```\n" +
+		"```sh\nls stopped; kill -0 $other || echo killed\n```\n```text\nstopped\nkilled\n```\n" +
 		"```console\n$ false\n```\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -14,11 +14,17 @@ import (
 	"time"
 )
 
-// The names of blocks for another terminal: a new one, or the previous one, in which Ctrl-C ends the running command.
+// The words of blocks for another terminal: a new one, the previous one in which Ctrl-C ends the running command, and
+// the keys that end the command of a terminal.
 const (
-	first = "terminal"
-	again = "terminal again"
+	terminal = "terminal"
+	again    = "again"
+	stop     = "stop"
+	kill     = "kill"
 )
+
+// keys are the texts of the blocks that end a command, with the signal of each.
+var keys = map[string]struct{ text, signal string }{stop: {"^C", "TERM"}, kill: {`^\`, "KILL"}}
 
 // Session is a reader's shell.
 type Session struct {
@@ -95,12 +101,8 @@ func (s Session) script(t *testing.T, name string, all []Block) (script string, 
 			}
 		case "sh":
 			commands := b.Text
-			switch b.Name {
-			case "":
-			case first, again:
-				commands = terminal(t, name, all[i:])
-			default:
-				t.Fatalf("%s:%d: a block %q of a shell", name, b.Line, b.Name)
+			if b.Name != "" {
+				commands = elsewhere(t, name, all[i:])
 			}
 			script += fmt.Sprintf("printf '%%s\\n' '<<%d>>'\n%s", len(expected), commands)
 			expected = append(expected, Block{Line: b.Line})
@@ -126,31 +128,61 @@ func (s Session) write(b Block) error {
 	return os.WriteFile(file, []byte(b.Text), 0o600)
 }
 
-// terminal returns the command that runs the first block in the background and waits until it has printed the last line
-// of the second. "terminal again" first ends the earlier command of a terminal.
-func terminal(t *testing.T, name string, blocks []Block) string {
+// elsewhere returns the commands for a block of another terminal. The first block is "terminal", a verb or none, and a
+// name or none. The name is a variable of the shell with the terminal's process.
+func elsewhere(t *testing.T, page string, blocks []Block) string {
+	t.Helper()
+	words := strings.Fields(blocks[0].Name)
+	if words[0] != terminal || len(words) > 3 {
+		t.Fatalf("%s:%d: a block %q of a shell", page, blocks[0].Line, blocks[0].Name)
+	}
+	verb, process := "", terminal
+	for _, word := range words[1:] {
+		if word == again || keys[word].text != "" {
+			verb = word
+		} else {
+			process = word
+		}
+	}
+	if key, ok := keys[verb]; ok {
+		if strings.TrimSpace(blocks[0].Text) != key.text {
+			t.Fatalf("%s:%d: the block must be %q", page, blocks[0].Line, key.text)
+		}
+		return end(process, key.signal)
+	}
+	commands := begin(t, page, blocks, process)
+	if verb == again {
+		commands = end(process, "TERM") + commands // background commands of shells ignore SIGINT
+	}
+	return commands
+}
+
+// end returns the commands that end a terminal's process.
+func end(process, signal string) string {
+	return fmt.Sprintf("kill -%s $%s\nwait $%[2]s || :\n", signal, process)
+}
+
+// begin returns the commands that run the first block in the background and wait until it has printed the last line of
+// the second.
+func begin(t *testing.T, page string, blocks []Block, process string) string {
 	t.Helper()
 	command := strings.TrimSpace(blocks[0].Text)
 	if len(blocks) < 2 || blocks[1].Language != "text" {
-		t.Fatalf("%s:%d: the page has no output that shows that the terminal is ready", name, blocks[0].Line)
+		t.Fatalf("%s:%d: the page has no output that shows that the terminal is ready", page, blocks[0].Line)
 	}
 	if strings.Contains(strings.ReplaceAll(command, "\\\n", ""), "\n") {
-		t.Fatalf("%s:%d: more than one command for a terminal", name, blocks[0].Line)
+		t.Fatalf("%s:%d: more than one command for a terminal", page, blocks[0].Line)
 	}
 	lines := strings.Split(strings.TrimSuffix(blocks[1].Text, "\n"), "\n")
-	last := strings.ReplaceAll(strings.TrimSpace(lines[len(lines)-1]), "'", `'\''`)
-	before := ""
-	if blocks[0].Name == again {
-		before = "kill $terminal\nwait $terminal || :\n" // background commands of shells ignore SIGINT
-	}
-	return before + fmt.Sprintf(`%s > %[2]s 2>&1 &
-terminal=$!
+	last := strings.ReplaceAll(strings.TrimSpace(lines[len(lines)-1]), "'", `'\\''`)
+	return fmt.Sprintf(`%s > %[2]s 2>&1 &
+%[4]s=$!
 until grep -qF '%[3]s' %[2]s; do
-  kill -0 $terminal || { cat %[2]s; exit 1; }
+  kill -0 $%[4]s || { cat %[2]s; exit 1; }
   sleep 0.05
 done
 cat %[2]s
-`, command, fmt.Sprintf(".terminal-%d", blocks[0].Line), last)
+`, command, fmt.Sprintf(".terminal-%d", blocks[0].Line), last, process)
 }
 
 // shell runs the commands in one shell and returns their output, including errors.
@@ -167,7 +199,7 @@ func (s Session) shell(t *testing.T, script string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.end(t, cmd.Process.Pid) })
+	t.Cleanup(func() { s.endAll(t, cmd.Process.Pid) })
 	hung := time.AfterFunc(s.Limit, func() { cmd.Process.Kill() })
 	defer hung.Stop()
 	ended := cmd.Wait()
@@ -200,8 +232,8 @@ func (s Session) command(t *testing.T, script string) *exec.Cmd {
 	return cmd
 }
 
-// end stops the processes of a group and waits until none is left.
-func (s Session) end(t *testing.T, group int) {
+// endAll stops the processes of a group and waits until none is left.
+func (s Session) endAll(t *testing.T, group int) {
 	syscall.Kill(-group, syscall.SIGTERM)
 	late := time.AfterFunc(s.Limit/2, func() { syscall.Kill(-group, syscall.SIGKILL) })
 	defer late.Stop()
