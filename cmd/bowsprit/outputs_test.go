@@ -20,7 +20,7 @@ import (
 var withoutOutput = []string{
 	"config check", "config print", "demo", "docs", "down", "envtest", "etcd", "konnectivity-agent",
 	"konnectivity-server", "kube-apiserver", "kubeconfig", "kubectl", "logs", "proxy", "run", "serve",
-	"snapshot restore", "snapshot save", "token delete", "token generate", "up", "user delete",
+	"snapshot restore", "token delete", "token generate",
 }
 
 // TestOutputFlag checks that every command that answers with data has the flag --output, with the same values.
@@ -48,20 +48,26 @@ func TestOutputs(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t)
 	u := l.newUser(t, false, filepath.Dir(l.dataDir))
+	t.Cleanup(func() {
+		if _, err := u.output(t, []string{"down", "--all"}); err != nil {
+			t.Error(err)
+		}
+	})
 	seen := map[string]bool{}
 	for _, i := range slices.Concat(invocations, []invocation{
 		{path: "why-stuck", args: "namespace none", fails: true},
 		{path: "why-denied", args: "get nothing", fails: true},
+		{path: "up", args: "ship --ephemeral"},
 	}) {
 		cmd, _, err := rootCommand().Find(strings.Fields(i.path))
-		if err != nil || cmd.Flags().Lookup("output") == nil {
+		if err != nil || cmd.Flags().Lookup("output") == nil || strings.Contains(i.args, "--foreground") {
 			continue
 		}
 		seen[i.path] = true
 		var results [2]any
 		for n, form := range []string{"yaml", "json"} {
-			own := strings.NewReplacer("backup.tar", form+".tar", "=restored", "="+form, "ship", "ship-"+form,
-				"abcdef.", form+"00.")
+			own := strings.NewReplacer("backup.tar", form+".tar", "snapshot.db", form+".db", "=restored", "="+form,
+				"ship", "ship-"+form, "abcdef.", form+"00.", "alice", "alice-"+form)
 			args := own.Replace(i.args)
 			out, err := u.output(t, slices.Concat(strings.Fields(i.path), strings.Fields(args), []string{"-o", form}))
 			if err != nil && !i.fails {

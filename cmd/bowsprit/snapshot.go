@@ -12,6 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/archive"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
 )
 
@@ -31,6 +32,17 @@ saves them too.`,
 type saveFlags struct {
 	dataDir, kubeconfig string
 	force               bool
+	form                output.Form
+}
+
+// saved is the result of "bowsprit snapshot save".
+type saved struct {
+	File     string `json:"file"`
+	Keys     int    `json:"keys"`
+	Revision int64  `json:"revision"`
+	Bytes    int64  `json:"bytes"`
+	// Unrestorable is the reason why this program cannot restore the file.
+	Unrestorable string `json:"unrestorable,omitempty"`
 }
 
 func saveCommand() *cobra.Command {
@@ -54,6 +66,7 @@ func saveCommand() *cobra.Command {
 	f.StringVar(&from.kubeconfig, "kubeconfig", "",
 		"read from the server of this kubeconfig, as an administrator, instead of a data directory")
 	f.BoolVar(&from.force, "force", false, "replace FILE if it exists")
+	from.form.Bind(f)
 	return cmd
 }
 
@@ -86,12 +99,18 @@ func save(ctx context.Context, out io.Writer, file string, from saveFlags) error
 	if err != nil {
 		return fmt.Errorf("nothing was saved: %w", err)
 	}
-	fmt.Fprintf(out, "Saved %s: %d keys at revision %d, %d bytes, checked.\n", file, info.Keys, info.Revision,
-		info.Size)
+	result := saved{File: file, Keys: info.Keys, Revision: info.Revision, Bytes: info.Size}
 	if err := info.Format.Check(file); err != nil {
-		fmt.Fprintf(out, "This program cannot restore it: %v.\n", err)
+		result.Unrestorable = err.Error()
 	}
-	return nil
+	return from.form.Print(out, result, func(out io.Writer) error {
+		_, err := fmt.Fprintf(out, "Saved %s: %d keys at revision %d, %d bytes, checked.\n", file, info.Keys, info.Revision,
+			info.Size)
+		if result.Unrestorable != "" {
+			fmt.Fprintf(out, "This program cannot restore it: %s.\n", result.Unrestorable)
+		}
+		return err
+	})
 }
 
 func restore(out io.Writer, file, dataDir string, bump uint64) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/instance"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 )
 
 // upFlags are the flags of "bowsprit up".
@@ -29,6 +30,7 @@ type upFlags struct {
 	simulate, config                     string
 	port                                 int
 	wait                                 time.Duration
+	form                                 output.Form
 	isSetting                            func(variable string) bool
 }
 
@@ -73,6 +75,7 @@ With --ephemeral the data is in memory, and is gone when the server stops.`,
 	f.DurationVar(&flags.wait, "wait", time.Minute, "how long the server may take until it is ready")
 	f.BoolVar(&flags.foreground, "foreground", false,
 		"run the server of an earlier \"up\" in this process, for a service manager")
+	flags.form.Bind(f)
 	return cmd
 }
 
@@ -148,7 +151,7 @@ func reserved(cmd *cobra.Command, i *instance.Instance, flags *upFlags, serve []
 	if err := start(ctx, i, flags); err != nil {
 		return err
 	}
-	return show(out, i, flags.switchContext)
+	return show(ctx, out, i, flags)
 }
 
 // again is "up" for an instance that runs.
@@ -158,8 +161,10 @@ func again(ctx context.Context, out io.Writer, i *instance.Instance, flags *upFl
 	if err := (&launched{}).ready(ctx, i); err != nil {
 		return fmt.Errorf("the instance %s runs and is not ready: see \"bowsprit logs %[1]s\": %w", i.Name, err)
 	}
-	fmt.Fprintf(out, "The instance %s runs already.\n", i.Name)
-	return show(out, i, flags.switchContext)
+	if !flags.form.ForPrograms() {
+		fmt.Fprintf(out, "The instance %s runs already.\n", i.Name)
+	}
+	return show(ctx, out, i, flags)
 }
 
 // settings returns the settings for the next start: the flags of the command line, and the earlier ones.
@@ -208,9 +213,9 @@ func same(a, b *instance.Settings) bool {
 	return a.DataDir == b.DataDir && a.Ephemeral == b.Ephemeral && a.Port == b.Port && slices.Equal(a.Flags, b.Flags)
 }
 
-// show adds the instance's context to kubectl's file, and prints how to use the server.
-func show(out io.Writer, i *instance.Instance, use bool) error {
-	file, current, err := addContext(i, use)
+// show adds the instance's context to kubectl's file, and prints how to use the server, or for programs its row.
+func show(ctx context.Context, out io.Writer, i *instance.Instance, flags *upFlags) error {
+	file, current, err := addContext(i, flags.switchContext)
 	if err != nil {
 		return fmt.Errorf("the instance %s is ready, but its context could not be added: %w", i.Name, err)
 	}
@@ -220,14 +225,16 @@ func show(out io.Writer, i *instance.Instance, use bool) error {
 			return err
 		}
 	}
-	fmt.Fprintf(out, "Bowsprit %s is ready at %s\n", i.Name, url(i))
-	if current == i.Context() {
-		fmt.Fprintf(out, "Context %s in %s is the current context.\n\n  kubectl get namespaces\n\n", current, file)
-	} else {
-		fmt.Fprintf(out, "Context %s is in %s.\n\n  kubectl --context=%[1]s get namespaces\n\n", i.Context(), file)
-	}
-	fmt.Fprintf(out, "Stop it with \"bowsprit down %s\". %s\n", i.Name, afterReboot(i))
-	return nil
+	return flags.form.Print(out, rowOf(ctx, i), func(out io.Writer) error {
+		fmt.Fprintf(out, "Bowsprit %s is ready at %s\n", i.Name, url(i))
+		if current == i.Context() {
+			fmt.Fprintf(out, "Context %s in %s is the current context.\n\n  kubectl get namespaces\n\n", current, file)
+		} else {
+			fmt.Fprintf(out, "Context %s is in %s.\n\n  kubectl --context=%[1]s get namespaces\n\n", i.Context(), file)
+		}
+		_, err := fmt.Fprintf(out, "Stop it with \"bowsprit down %s\". %s\n", i.Name, afterReboot(i))
+		return err
+	})
 }
 
 // afterReboot returns a sentence about the instance after a reboot.

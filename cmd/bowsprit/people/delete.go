@@ -14,10 +14,14 @@ import (
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 )
 
 func deleteCommand() *cobra.Command {
-	var server connect.Flags
+	var (
+		server connect.Flags
+		form   output.Form
+	)
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Remove a user from all bindings",
@@ -26,7 +30,11 @@ user's certificate expires, the user keeps the permissions of its groups. The co
 		Example: `  bowsprit user delete alice`,
 		Args:    arguments.One("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			to, err := server.Write(cmd, connect.ForPeople)
+			audience := connect.ForPeople
+			if form.ForPrograms() {
+				audience = connect.CarriesData
+			}
+			to, err := server.Write(cmd, audience)
 			if err != nil {
 				return err
 			}
@@ -34,64 +42,101 @@ user's certificate expires, the user keeps the permissions of its groups. The co
 			if err != nil {
 				return err
 			}
-			return remove(cmd.Context(), client, args[0], cmd.OutOrStdout())
+			result, failure := remove(cmd.Context(), client, args[0])
+			if result == nil {
+				return failure
+			}
+			return errors.Join(form.Print(cmd.OutOrStdout(), result, result.print), failure)
 		},
 	}
+	form.Bind(cmd.Flags())
 	server.Bind(cmd.Flags())
 	return cmd
 }
 
-// remove takes the user out of each binding. A binding that cannot be changed does not keep it from the others.
-func remove(ctx context.Context, client kubernetes.Interface, user string, out io.Writer) error {
+// removal is the result of "bowsprit user delete".
+type removal struct {
+	User     string           `json:"user"`
+	Bindings []changedBinding `json:"bindings"`
+	// Certificates is true: the user's certificates stay valid until they expire.
+	Certificates bool `json:"certificatesStayValid"`
+	complete     bool // no binding names the user any more
+}
+
+// changedBinding is a binding that named the user.
+type changedBinding struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Deleted   bool   `json:"deleted"` // it had no other subject
+}
+
+func (r *removal) print(out io.Writer) error {
+	for _, b := range r.Bindings {
+		did := "the user was removed"
+		if b.Deleted {
+			did = "deleted"
+		}
+		fmt.Fprintf(out, "%s %s: %s.\n", b.Kind, b.Name, did)
+	}
+	if !r.complete {
+		return nil
+	}
+	_, err := fmt.Fprintf(out,
+		"No binding names %s any more. The user's certificates, with their groups, stay valid until they expire.\n", r.User)
+	return err
+}
+
+// remove takes the user out of each binding. A binding that cannot be changed does not keep it from the others. The
+// result is nil if nothing was changed.
+func remove(ctx context.Context, client kubernetes.Interface, user string) (*removal, error) {
 	bindings, err := grants(ctx, client)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	result := &removal{User: user, Certificates: true}
 	var failures []error
-	changed := 0
 	for _, b := range bindings {
 		left := without(b.Subjects, user)
 		if len(left) == len(b.Subjects) {
 			continue
 		}
-		did, err := change(ctx, client, b, left)
+		err := change(ctx, client, b, left)
 		if err != nil && !apierrors.IsNotFound(err) {
 			failures = append(failures, fmt.Errorf("%s %s: %w", b.Kind, b.Name, err))
 			continue
 		}
-		changed++
-		fmt.Fprintf(out, "%s %s: %s.\n", b.Kind, b.Name, did)
+		result.Bindings = append(result.Bindings, changedBinding{b.Kind, b.Namespace, b.Name, len(left) == 0})
 	}
-	switch {
-	case len(failures) > 0:
-		return errors.Join(failures...)
-	case changed == 0:
-		return fmt.Errorf("no binding names the user %q: \"bowsprit user list\" lists the users", user)
+	if len(result.Bindings) == 0 {
+		if len(failures) == 0 {
+			err = fmt.Errorf("no binding names the user %q: \"bowsprit user list\" lists the users", user)
+		}
+		return nil, errors.Join(append(failures, err)...)
 	}
-	_, err = fmt.Fprintf(out, "No binding names %s any more. The user's certificates, with their groups, stay valid until they expire.\n",
-		user)
-	return err
+	result.complete = len(failures) == 0
+	return result, errors.Join(failures...)
 }
 
 // change writes a binding with other subjects, or deletes it if none are left. It sends the resourceVersion of the
 // list, so that it does not undo changes of another client.
-func change(ctx context.Context, client kubernetes.Interface, b grant, left []rbacv1.Subject) (did string, err error) {
+func change(ctx context.Context, client kubernetes.Interface, b grant, left []rbacv1.Subject) (err error) {
 	uid := b.object.GetUID()
 	version := b.object.GetResourceVersion()
 	gone := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
 	switch object := b.object.(type) {
 	case *rbacv1.ClusterRoleBinding:
 		if len(left) == 0 {
-			return "deleted", client.RbacV1().ClusterRoleBindings().Delete(ctx, b.Name, gone)
+			return client.RbacV1().ClusterRoleBindings().Delete(ctx, b.Name, gone)
 		}
 		object.Subjects = left
 		_, err = client.RbacV1().ClusterRoleBindings().Update(ctx, object, metav1.UpdateOptions{})
 	case *rbacv1.RoleBinding:
 		if len(left) == 0 {
-			return "deleted", client.RbacV1().RoleBindings(b.Namespace).Delete(ctx, b.Name, gone)
+			return client.RbacV1().RoleBindings(b.Namespace).Delete(ctx, b.Name, gone)
 		}
 		object.Subjects = left
 		_, err = client.RbacV1().RoleBindings(b.Namespace).Update(ctx, object, metav1.UpdateOptions{})
 	}
-	return "the user was removed", err
+	return err
 }

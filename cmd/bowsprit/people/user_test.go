@@ -44,7 +44,8 @@ func TestRemove(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if err := remove(ctx, client, "alice", &out); err != nil || strings.Count(out.String(), "deleted") != 2 ||
+	result, err := remove(ctx, client, "alice")
+	if err != nil || result.print(&out) != nil || strings.Count(out.String(), "deleted") != 2 ||
 		strings.Count(out.String(), "removed") != 2 {
 		t.Errorf("%v: %s", err, &out)
 	}
@@ -63,7 +64,7 @@ func TestRemove(t *testing.T) {
 	if !slices.Equal(left, want) {
 		t.Errorf("left are %q", left)
 	}
-	if err := remove(ctx, client, "alice", io.Discard); err == nil || !strings.Contains(err.Error(), `"alice"`) {
+	if _, err := remove(ctx, client, "alice"); err == nil || !strings.Contains(err.Error(), `"alice"`) {
 		t.Errorf("once more: %v", err)
 	}
 	if all := rights(bindings, true); len(all) <= len(want) {
