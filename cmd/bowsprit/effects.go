@@ -34,6 +34,7 @@ var effects = map[string]effect{
 	"backup":              ofDataDir,
 	"config check":        none,
 	"config print":        none,
+	"convert test":        none,
 	"crd lint":            none,
 	"demo":                writes,
 	"docs":                none,

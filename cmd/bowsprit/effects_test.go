@@ -59,6 +59,7 @@ var invocations = []invocation{
 	{path: "uninstall"},
 	{path: "config check"},
 	{path: "config print"},
+	{path: "convert test", args: "rules.yaml --objects=5"},
 	{path: "crd lint", args: "state"},
 	{path: "docs", args: "--write=pages"},
 	{path: "envtest", args: "assets"},
@@ -213,10 +214,15 @@ type user struct {
 // newUser makes a user, with production as kubectl's current context if they have contexts. xdg is the data home.
 func (l *landscape) newUser(t *testing.T, contexts bool, xdg string, env ...string) *user {
 	t.Helper()
+	rules, err := os.ReadFile("conversion/testdata/good.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	u := &user{home: t.TempDir(), work: t.TempDir(), env: append(env, "XDG_DATA_HOME="+xdg)}
 	files := map[string]string{
 		filepath.Join(u.work, "state", "map.yaml"): "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\n",
 		filepath.Join(u.work, "state", "crd.yaml"): strings.SplitN(demoManifests(t), "\n---\n", 2)[0],
+		filepath.Join(u.work, "rules.yaml"):        string(rules),
 	}
 	if contexts {
 		text, err := os.ReadFile(l.kubeconfig)

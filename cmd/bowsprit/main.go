@@ -21,6 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/aspod"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/content"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/conversion"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/definition"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/demo"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
@@ -122,10 +123,10 @@ It needs no cluster and no configuration: "bowsprit up" and "bowsprit serve" sta
 		lifecycle.LogsCommand(), serveCommand(), inspect.Command(), configCommand(), kubectlCommand(), proxy.Command(),
 		kubeconfigCommand(), people.Command(userKubeconfig), tokens.Command(),
 		archive.BackupCommand(bowsprit.Version().Bowsprit), archive.RestoreCommand(), snapshotCommand(),
-		content.ExportCommand(), content.ImportCommand(), definition.Command(), explain.DeniedCommand(),
-		explain.StuckCommand(), doctorCommand(), demo.Command(), docsCommand(), uninstall.Command(pki.ContextName),
-		envtestCommand(), kubeAPIServerCommand(), aspod.RunCommand(), etcdCommand(), konnectivityServerCommand(),
-		konnectivityAgentCommand(), extensionCommand(), manual.Command(), versionCommand())
+		content.ExportCommand(), content.ImportCommand(), definition.Command(), conversion.Command(),
+		explain.DeniedCommand(), explain.StuckCommand(), doctorCommand(), demo.Command(), docsCommand(),
+		uninstall.Command(pki.ContextName), envtestCommand(), kubeAPIServerCommand(), aspod.RunCommand(), etcdCommand(),
+		konnectivityServerCommand(), konnectivityAgentCommand(), extensionCommand(), manual.Command(), versionCommand())
 	explainServers(root)
 	explainOutcomes(root)
 	completeHelp(root)

@@ -28,6 +28,7 @@ var outcomes = map[string]outcome{
 		failure: "it was not, and an existing FILE is unchanged",
 	},
 	"config check":        {success: "the settings are valid", failure: "they are not"},
+	"convert test":        {success: "all objects return as they were", failure: "one does not, the rules are invalid, or a file cannot be read"},
 	"crd lint":            {success: "a server would accept all definitions", failure: "it would refuse one, or a file cannot be read"},
 	"demo":                {success: "the whole example exists", failure: "it does not"},
 	"doctor":              {success: "there are no problems (warnings do not count)", failure: "there are"},

@@ -26,6 +26,7 @@ var badInput = map[string]string{
 	"backup":            "nosuch/backup.tar",
 	"config check":      "--config=nosuch.yaml",
 	"config print":      "--secure-port=abc",
+	"convert test":      "damaged.yaml",
 	"crd lint":          "damaged.yaml",
 	"demo":              "now",
 	"docs":              "--address=nowhere",

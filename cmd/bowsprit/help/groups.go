@@ -14,7 +14,7 @@ var groups = []struct {
 	{"use", "Use a server:", []string{"demo", "kubectl", "kubeconfig", "proxy", "user", "token"}},
 	{"find", "Find causes:", []string{"status", "doctor", "why-denied", "why-stuck"}},
 	{"data", "Save and move data:", []string{"backup", "restore", "snapshot", "export", "import"}},
-	{"develop", "Develop and test:", []string{"crd", "envtest", "extension", "run"}},
+	{"develop", "Develop and test:", []string{"crd", "convert", "envtest", "extension", "run"}},
 	{"parts", "Run single parts, with their own flags:", []string{"etcd", "kube-apiserver", "konnectivity-agent",
 		"konnectivity-server"}},
 	{"program", "This program:", []string{"completion", "config", "docs", "help", "uninstall", "version"}},

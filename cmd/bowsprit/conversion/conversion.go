@@ -1,0 +1,16 @@
+// Package conversion implements "bowsprit convert", which tries declared conversions without a server.
+package conversion
+
+import (
+	"github.com/spf13/cobra"
+)
+
+// Command returns "bowsprit convert".
+func Command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "convert",
+		Short: "Try the conversion rules of definitions in files",
+	}
+	cmd.AddCommand(testCommand())
+	return cmd
+}
