@@ -35,6 +35,7 @@ var effects = map[string]effect{
 	"config check":        none,
 	"config print":        none,
 	"convert test":        none,
+	"crd diff":            reads,
 	"crd lint":            none,
 	"demo":                writes,
 	"docs":                none,

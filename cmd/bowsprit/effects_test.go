@@ -61,6 +61,8 @@ var invocations = []invocation{
 	{path: "config print"},
 	{path: "convert test", args: "rules.yaml --objects=5"},
 	{path: "crd lint", args: "state"},
+	{path: "crd diff", args: "--live state"},
+	{path: "crd diff", args: "state state", effect: none},
 	{path: "docs", args: "--write=pages"},
 	{path: "envtest", args: "assets"},
 	{path: "extension init", args: "ship --api=sea.example.com/v1"},

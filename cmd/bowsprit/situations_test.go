@@ -27,6 +27,7 @@ var badInput = map[string]string{
 	"config check":      "--config=nosuch.yaml",
 	"config print":      "--secure-port=abc",
 	"convert test":      "damaged.yaml",
+	"crd diff":          "damaged.yaml damaged.yaml",
 	"crd lint":          "damaged.yaml",
 	"demo":              "now",
 	"docs":              "--address=nowhere",

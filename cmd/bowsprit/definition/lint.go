@@ -1,5 +1,5 @@
 // Package definition implements "bowsprit crd lint", which reports a server's objections to definitions without a
-// server.
+// server, and "bowsprit crd diff", which reports breaking changes.
 package definition
 
 import (
@@ -27,9 +27,9 @@ import (
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crd",
-		Short: "Check CustomResourceDefinitions in files",
+		Short: "Check CustomResourceDefinitions and their changes",
 	}
-	cmd.AddCommand(lintCommand())
+	cmd.AddCommand(diffCommand(), lintCommand())
 	return cmd
 }
 
