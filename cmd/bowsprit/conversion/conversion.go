@@ -1,4 +1,4 @@
-// Package conversion implements "bowsprit convert", which tries declared conversions without a server.
+// Package conversion implements "bowsprit convert", which tries and serves declared conversions without a server.
 package conversion
 
 import (
@@ -9,8 +9,8 @@ import (
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert",
-		Short: "Try the conversion rules of definitions in files",
+		Short: "Try the conversion rules of definitions in files, and serve them to other clusters",
 	}
-	cmd.AddCommand(testCommand())
+	cmd.AddCommand(testCommand(), serveCommand())
 	return cmd
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/manifest"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
-	"github.com/bowsprit/bowsprit/internal/api/crd"
 	"github.com/bowsprit/bowsprit/internal/api/reshape"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
@@ -64,54 +63,25 @@ type result struct {
 
 // try tests the definitions in files.
 func try(ctx context.Context, paths []string, stdin io.Reader, count int) (all []result, err error) {
-	set, err := manifest.Load(paths, stdin)
+	set, found, err := load(paths, stdin)
 	if err != nil {
 		return nil, err
 	}
-	if err := set.Err(); err != nil {
-		return nil, err
-	}
-	for i := range set.Documents {
-		d := &set.Documents[i]
-		if d.Object["kind"] != "CustomResourceDefinition" {
-			continue
-		}
-		rules := crd.Rules()
-		if _, err := rules.Decode(d.Object); err != nil {
-			return nil, fmt.Errorf("%s: %w", d.File, err)
-		}
-		if text := object.String(d.Object, "metadata", "annotations", reshape.Annotation); text != "" {
-			all = append(all, tryOne(ctx, set, d, count))
-		}
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: no CustomResourceDefinition with the annotation %s found",
-			strings.Join(paths, ", "), reshape.Annotation)
+	for _, d := range found {
+		all = append(all, tryOne(ctx, set, d, count))
 	}
 	return all, ctx.Err()
 }
 
 // tryOne tests the rules of one definition.
-func tryOne(ctx context.Context, set *manifest.Set, d *manifest.Document, count int) result {
-	r := result{File: d.File, Name: object.String(d.Object, "metadata", "name"), Problems: []string{}}
-	fail := func(err error) result {
-		var problems reshape.Problems
-		if errors.As(err, &problems) {
-			r.Problems = append(r.Problems, problems...)
-		} else {
-			r.Problems = append(r.Problems, err.Error())
-		}
+func tryOne(ctx context.Context, set *manifest.Set, d *definition, count int) result {
+	r := result{File: d.file, Name: d.name, Problems: []string{}}
+	if d.err != nil {
+		r.Problems = append(r.Problems, problems(d.err)...)
 		return r
 	}
-	def, err := crd.Decode(d.Object)
-	if err != nil {
-		return fail(err)
-	}
-	plan, config, err := crd.Plan(object.String(d.Object, "metadata", "annotations", reshape.Annotation), d.Object, def)
-	if err != nil {
-		return fail(err)
-	}
-	if err := plan.Examples(config); err != nil {
+	plan, def := d.plan, d.def
+	if err := plan.Examples(d.config); err != nil {
 		r.Problems = append(r.Problems, err.Error())
 	}
 	proof, err := plan.Prove(ctx, count)

@@ -132,6 +132,15 @@ func (p *Plan) route() {
 	}
 }
 
+// Prune removes the fields from obj that its version does not declare, in place. A server does so before conversions.
+func (p *Plan) Prune(obj object.Object, version string) error {
+	s := p.schemas[version]
+	if s == nil {
+		return fmt.Errorf("the definition has no version %s with a schema", version)
+	}
+	return s.NormalizeConverted(obj)
+}
+
 // Convert converts obj from one version to another, in place, except for its apiVersion. After an error obj is partly
 // converted.
 func (p *Plan) Convert(obj object.Object, from, to string) error {
