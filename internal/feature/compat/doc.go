@@ -2,8 +2,8 @@
 // or clients.
 //
 // Compare is static: it reads the two definitions and no object. Objects checks stored objects. The classes have the
-// names of crdify (sigs.k8s.io/crdify v0.5.0) where crdify has a class. A Policy gives each class a level, and exempts
-// single findings with a reason.
+// names of crdify (sigs.k8s.io/crdify v0.5.0) where crdify has a class; test/oracle/schema compares the two. A Policy
+// gives each class a level, and exempts single findings with a reason.
 //
 // The package is pure: definitions and objects in, findings out.
 package compat

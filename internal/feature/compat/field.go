@@ -201,11 +201,15 @@ func orElse(s *string, other string) string {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// rules compares the CEL rules by their expressions.
+// rules compares the CEL rules by their expressions. Their messages and reasons change no result.
 func (f *fieldComparison) rules() {
 	text := func(rules apiextensionsv1.ValidationRules) (all []string) {
 		for _, r := range rules {
-			all = append(all, r.Rule)
+			text := r.Rule
+			if isTrue(r.OptionalOldSelf) {
+				text += " (optionalOldSelf)"
+			}
+			all = append(all, text)
 		}
 		return all
 	}
