@@ -195,6 +195,10 @@ attack: ## send hostile bodies and expressions to a server process, and check me
 	ATTACK="$(ATTACK)" go test -vet=off -count=1 -timeout 3h -v -run '^Test(All|Growth|GrowthOfRequests)$$' ./test/attack \
 		./test/attack/cost ./test/attack/lists
 
+.PHONY: crd-histories
+crd-histories: ## compare the changes of definitions between releases of ten projects with crdify; downloads the releases, a minute
+	cd test/oracle && CRD_HISTORIES=1 go test -vet=off -count=1 -timeout 30m -v -run '^TestCrdifyHistories$$' ./schema
+
 # Number of rollouts of kill-rollouts.
 ROLLOUTS ?= 1000
 .PHONY: kill-rollouts

@@ -144,6 +144,11 @@ func plain(s *apiextensionsv1.JSONSchemaProps) {
 	for i := range s.XValidations {
 		s.XValidations[i] = apiextensionsv1.ValidationRule{Rule: s.XValidations[i].Rule}
 	}
+	byRule := func(a, b apiextensionsv1.ValidationRule) int { return strings.Compare(a.Rule, b.Rule) }
+	slices.SortFunc(s.XValidations, byRule) // for crdify, another order is a change
+	s.XValidations = slices.CompactFunc(s.XValidations, func(a, b apiextensionsv1.ValidationRule) bool {
+		return a.Rule == b.Rule
+	})
 	if s.AdditionalProperties != nil { // its schema counts as a part of the field and as a field of its own
 		s.AdditionalProperties = nil
 	}
