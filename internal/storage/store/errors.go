@@ -20,6 +20,9 @@ var (
 	ErrFenced = errors.New("the owner of the key is being deleted")
 	// ErrOvertaken: another write of the same sequence came before (Options.Sequence); read again and retry.
 	ErrOvertaken = errors.New("another write came before that must be seen first")
+	// ErrHeld: the barrier of the write was closed (Options.Behind), or the hold that it requires is gone
+	// (Options.Passes).
+	ErrHeld = errors.New("writes of its kind are held")
 	// ErrTaken: a key of Options.Also does not have the required revision.
 	ErrTaken     = errors.New("a key that must be written with it was changed meanwhile")
 	ErrCompacted = errors.New("the requested revision has been compacted")

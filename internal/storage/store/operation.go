@@ -12,14 +12,6 @@ func modified(key string, is pb.Compare_CompareResult, rev int64) *pb.Compare {
 	}
 }
 
-// missing is the condition that a key does not exist.
-func missing(key string) *pb.Compare {
-	return &pb.Compare{
-		Key: []byte(key), Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
-		TargetUnion: &pb.Compare_CreateRevision{},
-	}
-}
-
 // put writes a key under a lease; 0 means no lease.
 func put(key string, value []byte, lease int64) *pb.RequestOp {
 	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{

@@ -23,6 +23,11 @@ type Options struct {
 	RaiseFence string
 	// Sequence orders the write among others.
 	Sequence Sequence
+	// Behind is a barrier that must not have changed since: otherwise the write fails with ErrHeld.
+	Behind Barrier
+	// Passes is a hold (Store.Hold) that must still stand; otherwise the write fails with ErrHeld. With the write the
+	// hold ends, and the barrier stays closed for writers that have not seen the write.
+	Passes Barrier
 	// Also lists changes of other keys, made atomically with the write. If the key of one does not have the required
 	// revision, the write fails with ErrTaken.
 	Also []Change
@@ -142,31 +147,28 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 		return 0, false, err
 	}
 	key := s.prefix + c.Key
-	conditions := []*etcdserverpb.Compare{modified(key, etcdserverpb.Compare_EQUAL, c.Revision)}
-	// looks find the failed condition: the fences, then the key, and the format mark last.
+	compares := []*etcdserverpb.Compare{modified(key, etcdserverpb.Compare_EQUAL, c.Revision)}
+	// looks find the failed condition: the options' conditions, then the key, and the format mark last.
 	var looks []*etcdserverpb.RequestOp
-	for _, name := range w.options.UnlessFenced {
-		conditions = append(conditions, missing(fencePrefix+name))
-		looks = append(looks, look(fencePrefix+name))
-	}
-	if turn := w.options.Sequence; turn.Name != "" {
-		conditions = append(conditions, modified(turnPrefix+turn.Name, etcdserverpb.Compare_LESS, turn.Seen+1))
-		looks = append(looks, look(turnPrefix+turn.Name))
+	conditions := w.options.conditions()
+	for _, also := range conditions {
+		compares = append(compares, also.compare())
+		looks = append(looks, look(also.key))
 	}
 	// If the key must not exist and there is no other condition, the cause is known without a read.
 	if c.Revision > 0 || len(looks) > 0 || len(w.options.Also) > 0 {
 		looks = append(looks, look(key))
 	}
 	for _, also := range w.options.Also {
-		conditions = append(conditions, modified(s.prefix+also.Key, etcdserverpb.Compare_EQUAL, also.Revision))
+		compares = append(compares, modified(s.prefix+also.Key, etcdserverpb.Compare_EQUAL, also.Revision))
 	}
 	own, marked := len(looks), s.marked()
 	if marked > 0 {
-		conditions = append(conditions, modified(s.formatKey(), etcdserverpb.Compare_EQUAL, marked))
+		compares = append(compares, modified(s.formatKey(), etcdserverpb.Compare_EQUAL, marked))
 		looks = append(looks, look(s.formatKey()))
 	}
 
-	resp, err := s.backend.Commit(ctx, &etcdserverpb.TxnRequest{Compare: conditions, Success: effects, Failure: looks})
+	resp, err := s.backend.Commit(ctx, &etcdserverpb.TxnRequest{Compare: compares, Success: effects, Failure: looks})
 	switch {
 	case errors.Is(err, ErrNoSpace):
 		return w.happened(ctx, c)
@@ -182,27 +184,32 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 			return 0, false, errFormatChanged
 		}
 	}
-	found, err = w.refusal(c, resp.Responses[:own])
+	found, err = w.refusal(c, conditions, resp.Responses[:own])
 	return 0, found, err
 }
 
-// refusal returns the reason why a transaction failed, from the results of its reads, and whether the key exists.
-func (w Writer) refusal(c Change, looks []*etcdserverpb.ResponseOp) (found bool, err error) {
-	for i, look := range looks {
-		kvs := look.GetResponseRange().GetKvs()
-		found = len(kvs) > 0
-		switch own := i == len(looks)-1; {
-		case own && len(w.options.Also) > 0 && (!found && c.Revision == 0 || found && kvs[0].ModRevision == c.Revision):
-			return found, ErrTaken // the key has the required revision
-		case !found:
-		case i < len(w.options.UnlessFenced):
-			return true, ErrFenced
-		case i == len(w.options.UnlessFenced) && w.options.Sequence.Name != "" &&
-			kvs[0].ModRevision > w.options.Sequence.Seen:
-			return true, ErrOvertaken
+// refusal returns the reason why a transaction failed, from the results of its reads, and whether the key exists. The
+// reads are about the conditions, and then the key.
+func (w Writer) refusal(c Change, conditions []condition, looks []*etcdserverpb.ResponseOp) (found bool, err error) {
+	if len(looks) == 0 {
+		return true, nil
+	}
+	revision := func(i int) int64 {
+		if kvs := looks[i].GetResponseRange().GetKvs(); len(kvs) > 0 {
+			return kvs[0].ModRevision
+		}
+		return 0
+	}
+	for i, of := range conditions {
+		if !of.holds(revision(i)) {
+			return revision(len(looks)-1) > 0, of.err
 		}
 	}
-	return found || len(looks) == 0, nil
+	now := revision(len(looks) - 1)
+	if now == c.Revision && len(w.options.Also) > 0 {
+		return now > 0, ErrTaken // the key has the required revision
+	}
+	return now > 0, nil
 }
 
 // Written returns the revision of the last write that this Store has acknowledged, 0 before the first.
@@ -239,10 +246,11 @@ func (w Writer) happened(ctx context.Context, c Change) (newRev int64, found boo
 	return 0, false, fmt.Errorf("%w: %w", ErrUncertain, ErrNoSpace) // another client has written since
 }
 
-// effects returns the operations of the transaction: the change, the fence, the turn, the changes of other keys.
+// effects returns the operations of the transaction: the change, the fence, the turn, the barrier, the changes of other
+// keys.
 func (w Writer) effects(ctx context.Context, c Change) ([]*etcdserverpb.RequestOp, error) {
 	key := w.store.prefix + c.Key
-	ops := make([]*etcdserverpb.RequestOp, 1, 3+len(w.options.Also))
+	ops := make([]*etcdserverpb.RequestOp, 1, 4+len(w.options.Also))
 	switch {
 	case c.Remove:
 		ops[0] = remove(key)
@@ -265,6 +273,13 @@ func (w Writer) effects(ctx context.Context, c Change) ([]*etcdserverpb.RequestO
 	if turn := w.options.Sequence; turn.Name != "" {
 		ops = append(ops, put(turnPrefix+turn.Name, nil, 0))
 	}
+	if gate := w.options.Passes; gate.Name != "" {
+		id, err := w.store.lease(ctx, fenceTTL)
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, put(barrierPrefix+gate.Name, nil, id))
+	}
 	for _, also := range w.options.Also {
 		if key := w.store.prefix + also.Key; also.Remove {
 			ops = append(ops, remove(key))
@@ -275,11 +290,12 @@ func (w Writer) effects(ctx context.Context, c Change) ([]*etcdserverpb.RequestO
 	return ops, nil
 }
 
-// The keys of fences and turns, outside the prefix of objects, and the lifetime of fences.
+// The keys of fences, turns and barriers, outside the prefix of objects, and the lifetime of fences.
 const (
-	turnPrefix  = "/bowsprit/turns/"
-	fencePrefix = "/bowsprit/fences/"
-	fenceTTL    = time.Hour
+	turnPrefix    = "/bowsprit/turns/"
+	fencePrefix   = "/bowsprit/fences/"
+	barrierPrefix = "/bowsprit/barriers/"
+	fenceTTL      = time.Hour
 )
 
 // usable reports whether a request may be sent at all.
