@@ -176,7 +176,7 @@ func (c *conversion) transfer(t *transfer, in []any) error {
 		if err := t.convert(c.d)(in, out); err != nil {
 			clearValues(out)
 			if i := c.requires(to); i >= 0 {
-				return fmt.Errorf("%s: the value of %s has no value in %s: it %w", t.at, from[0].key, to[i].key, err)
+				return &noValue{at: t.at, from: from[0].key, to: to[i].key, err: err}
 			}
 		}
 		if !t.exact && !t.lossy {
@@ -201,6 +201,21 @@ func (c *conversion) transfer(t *transfer, in []any) error {
 		to[i].path.set(c.obj, out[i])
 	}
 	return nil
+}
+
+// noValue is the error for a value without a value in a required field of the other version.
+type noValue struct {
+	at, from, to string // the rule and the places
+	err          error  // the reason, which may contain the value
+}
+
+func (e *noValue) Error() string { return fmt.Sprintf("%s: it %v", e.location(), e.err) }
+
+func (e *noValue) Unwrap() error { return e.err }
+
+// location is Error without the value.
+func (e *noValue) location() string {
+	return fmt.Sprintf("%s: the value of %s has no value in %s", e.at, e.from, e.to)
 }
 
 // add copies a value that a rule adds, within the bound of the conversion.

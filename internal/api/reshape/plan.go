@@ -17,9 +17,10 @@ const maxStash = 256 << 10
 
 // Plan converts between the versions of a kind.
 type Plan struct {
-	schemas map[string]*schema.Schema
-	routes  map[[2]string][]hop
-	steps   []step
+	schemas  map[string]*schema.Schema
+	versions []string // the names of the schemas, sorted
+	routes   map[[2]string][]hop
+	steps    []step
 }
 
 // step is a compiled Step.
@@ -43,7 +44,7 @@ func (p Problems) Error() string { return strings.Join(p, "; ") }
 
 // New compiles a configuration for the schemas of all versions, by name. The error is Problems.
 func New(c *Config, schemas map[string]*schema.Schema) (*Plan, error) {
-	p := &Plan{schemas: schemas, routes: map[[2]string][]hop{}}
+	p := &Plan{schemas: schemas, versions: slices.Sorted(maps.Keys(schemas)), routes: map[[2]string][]hop{}}
 	if problems := p.link(c); len(problems) > 0 {
 		return nil, problems
 	}
@@ -101,7 +102,7 @@ func (p *Plan) link(c *Config) (problems Problems) {
 	if problems != nil {
 		return problems
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.schemas)) {
+	for _, name := range p.versions {
 		if of(name) != of(c.Steps[0].From) {
 			problems = append(problems, fmt.Sprintf("no step leads to version %s: add one, without rules if it has the "+
 				"fields of another version", name))
