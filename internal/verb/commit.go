@@ -84,10 +84,12 @@ func (w *write) put(ctx context.Context, stored codec.Stored) (int64, error) {
 		change.Revision = w.entry.Revision
 	}
 	revision, err := w.primaries.Write(ctx, w.View().Collection(w.call.Resource.Prefix), change, func() (int64, error) {
-		if w.entry == nil {
-			return w.putNew(ctx, raw, records.also)
-		}
-		return w.store.With(w.options(records.also)).Update(ctx, w.call.Key(w.name), raw, w.entry.Revision)
+		return w.holds.outlast(ctx, w.call, func() (int64, error) {
+			if w.entry == nil {
+				return w.putNew(ctx, raw, records.also)
+			}
+			return w.store.With(w.options(records.also)).Update(ctx, w.call.Key(w.name), raw, w.entry.Revision)
+		})
 	})
 	return revision, records.end(ctx, err)
 }
@@ -146,12 +148,13 @@ func (v *Verbs) overwrite(ctx context.Context, c *Call, e *watchcache.Entry, sto
 	if err != nil {
 		return err
 	}
-	s := v.store.With(store.Options{TTL: ttl(c)})
-	if e == nil {
-		_, err = s.Create(ctx, c.Key(c.Name), raw)
-	} else {
-		_, err = s.Update(ctx, c.Key(c.Name), raw, e.Revision)
-	}
+	s := v.store.With(store.Options{TTL: ttl(c), Behind: behind(c)})
+	_, err = v.holds.outlast(ctx, c, func() (int64, error) {
+		if e == nil {
+			return s.Create(ctx, c.Key(c.Name), raw)
+		}
+		return s.Update(ctx, c.Key(c.Name), raw, e.Revision)
+	})
 	return err
 }
 

@@ -34,6 +34,9 @@ func storeError(err error, c *Call, name string) error {
 		return apierrors.NewAlreadyExists(c.GroupResource(), name)
 	case errors.Is(err, store.ErrNotFound):
 		return apierrors.NewNotFound(c.GroupResource(), name)
+	case errors.Is(err, store.ErrHeld):
+		return apierrors.NewConflict(c.GroupResource(), name,
+			errors.New("another change of the definition came first, or its check of stored objects took too long: try again"))
 	case errors.Is(err, store.ErrNoSpace):
 		return errors.New("etcdserver: mvcc: database space exceeded") // kube's text
 	case errors.Is(err, store.ErrTooLarge):

@@ -18,7 +18,8 @@ import (
 func (w *write) putNew(ctx context.Context, raw []byte, also []store.Change) (revision int64, err error) {
 	for {
 		if fences, ok := w.fences(); ok {
-			s := w.store.With(store.Options{TTL: ttl(w.call), UnlessFenced: fences, Sequence: w.sequence, Also: also})
+			s := w.store.With(store.Options{TTL: ttl(w.call), UnlessFenced: fences, Sequence: w.sequence, Also: also,
+				Behind: behind(w.call)})
 			if revision, err = s.Create(ctx, w.call.Key(w.name), raw); !errors.Is(err, store.ErrFenced) {
 				return revision, err
 			}

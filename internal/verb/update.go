@@ -120,16 +120,18 @@ func (v *Verbs) Edit(ctx context.Context, c *Call, o metav1.UpdateOptions, edit 
 // editor returns the object that replaces old, the object of entry e.
 type editor = func(e *watchcache.Entry, old object.Object) (object.Object, error)
 
-func (w *write) edit(ctx context.Context, o metav1.UpdateOptions, edit editor) (*Result, error) {
+// replace is edit until it needs a proof (errUnproven).
+func (w *write) replace(ctx context.Context, o metav1.UpdateOptions, edit editor) (*Result, error) {
 	defer w.sequences.lock(w.call)()
-	for charged := false; ; charged = true {
+	for {
 		if err := w.find(ctx); err != nil {
 			return nil, err
 		}
-		if !charged { // a retry takes the memory of the former round
+		if !w.charged { // a retry takes the memory of the former round
 			if err := decode.Hold(ctx, w.entry); err != nil {
 				return nil, err
 			}
+			w.charged = true
 		}
 		w.refresh()
 		shown, err := w.decodeOld(ctx, w.call.Metadata)
@@ -185,7 +187,12 @@ func (w *write) commitUpdate(ctx context.Context) (*Result, error) {
 		apply.KeepTimes(w.old, w.obj) // again, now that both have the stored form
 	}
 	w.follow()
+	conclude, err := w.proven(ctx)
+	if err != nil {
+		return nil, err
+	}
 	res, err := w.swap(ctx)
+	conclude(err)
 	return res, storeError(err, w.call, w.call.Name)
 }
 

@@ -116,6 +116,7 @@ type Verbs struct {
 	tracker     *tracker
 	allocations *allocations
 	sequences   *sequences
+	holds       *holds
 	encoder     *encoder
 	// lifecycle is the plugin that keeps new objects out of terminating namespaces; nil if it is disabled.
 	lifecycle admit.Mutator
@@ -150,6 +151,7 @@ func New(c Config) *Verbs {
 		admission: &admission{Reader: r, chain: c.Admit, authorizer: c.Authorizer},
 		tracker:   &tracker{Reader: r, newUID: c.NewUID, log: c.Log},
 		sequences: &sequences{store: c.Store},
+		holds:     &holds{Reader: r, store: c.Store},
 		encoder:   &encoder{Reader: r, store: c.Store, storing: c.Storing, cipher: c.Cipher},
 		answers:   c.Answers, actions: c.Actions, guards: c.Guards, customGuards: c.CustomGuards, limits: c.Limits,
 		hooks: c.Updated, primaries: c.Primaries, newSuffix: c.NewSuffix, log: c.Log,

@@ -35,6 +35,11 @@ type write struct {
 	name string
 	// renewed is true if managedFields differ from old's in their times only, and the object differs.
 	renewed bool
+	// proving is the proof of the update, for kinds with Strategy.Proof, and hold the hold that the transaction passes.
+	proving *proving
+	hold    store.Barrier
+	// charged is true if the memory of the entry is charged to the request.
+	charged bool
 	// raise is the uid whose fence the transaction raises, usually "".
 	raise string
 }
@@ -67,5 +72,7 @@ func (w *write) decodeOld(ctx context.Context, metadata bool) (*watchcache.Entry
 
 // options returns the store options of a write over the entry.
 func (w *write) options(also []store.Change) store.Options {
-	return store.Options{TTL: ttl(w.call), Sequence: w.sequence, RaiseFence: w.raise, Also: also}
+	return store.Options{
+		TTL: ttl(w.call), Sequence: w.sequence, RaiseFence: w.raise, Also: also, Behind: behind(w.call), Passes: w.hold,
+	}
 }

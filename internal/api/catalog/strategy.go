@@ -48,6 +48,9 @@ type Strategy struct {
 	// ValidateIn returns errors that depend on the object's namespace; old is nil for a creation. labels returns the
 	// labels of the namespace, or an error if it does not exist.
 	ValidateIn func(obj, old Object, subresource string, labels func() (map[string]string, error)) field.ErrorList
+	// Proof returns the check that all objects of another kind must pass before an update of obj, which is complete and
+	// valid; nil means that there is none. The update then holds the writes of these objects until it is committed.
+	Proof func(obj, old Object) (*Proof, error)
 	// Warnings returns warnings for the client about its object; old is nil for a creation.
 	Warnings func(obj, old Object, subresource string) []string
 	// PrepareDelete turns a deletion into an update by returning true, after changing obj (a namespace becomes
@@ -89,6 +92,20 @@ type Strategy struct {
 	// Rank orders the rows of a table, the lowest first; equal ranks keep the order of the list. nil keeps the list's
 	// order.
 	Rank func(obj Object) int64
+}
+
+// Proof is a check of the objects of a kind.
+type Proof struct {
+	// Key identifies the check: a proof holds for another update with the same key.
+	Key string
+	// Contents is the kind of the objects.
+	Contents GroupResource
+	// Path is the field to refuse.
+	Path *field.Path
+	// Check returns the reason against an object, as stored, without values of the object. It may change obj.
+	Check func(obj Object) error
+	// Report returns the warning for the client after a proof with that number of objects.
+	Report func(objects int) string
 }
 
 // Dependents is a kind's default for the objects owned by a deleted object.

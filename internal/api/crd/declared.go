@@ -2,7 +2,6 @@ package crd
 
 import (
 	"context"
-	"errors"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,9 +14,6 @@ import (
 
 // Declarative is the conversion strategy of a definition with rules and without a webhook. Kubernetes does not have it.
 const Declarative = "Declarative"
-
-// rulesPath is the place of the rules in a definition.
-var rulesPath = field.NewPath("metadata", "annotations").Key(reshape.Annotation)
 
 // declared returns the conversion of r by the rules of its definition.
 func declared(
@@ -36,60 +32,34 @@ func declared(
 	})
 }
 
-// generatedObjects is the number of objects with which a definition's rules are proven, for all steps together. Each
-// step gets five at least.
-const generatedObjects = 200
-
 // checkDeclared checks the rules of a definition, decoded JSON, which is valid otherwise.
 func checkDeclared(
 	ctx context.Context, obj map[string]any, def *apiextensionsv1.CustomResourceDefinition,
 ) field.ErrorList {
-	text := reshape.RulesOf(obj)
 	strategy := apiextensionsv1.NoneConverter
 	if def.Spec.Conversion != nil {
 		strategy = def.Spec.Conversion.Strategy
 	}
-	switch {
-	case text == "" && strategy == Declarative:
-		return field.ErrorList{field.Required(rulesPath,
-			"strategy Declarative needs the rules in spec.conversion.steps or in the annotation")}
-	case text == "":
-		return nil
-	case strategy == apiextensionsv1.NoneConverter:
-		return field.ErrorList{field.Forbidden(rulesPath,
-			"must not be set with spec.conversion.strategy None, with which other clusters drop the fields that rules "+
-				"move: use strategy Declarative, or Webhook for clusters that do not know the rules")}
-	case def.Spec.PreserveUnknownFields:
-		return field.ErrorList{field.Forbidden(field.NewPath("spec", "preserveUnknownFields"),
-			"must be false with rules for conversion")}
-	}
-	if err := proveRules(ctx, text, obj, def); err != nil {
-		var problems reshape.Problems
-		if !errors.As(err, &problems) {
-			problems = reshape.Problems{err.Error()}
-		}
-		var errs field.ErrorList
-		for _, problem := range problems {
-			errs = append(errs, field.Invalid(rulesPath, field.OmitValueType{}, problem))
-		}
-		return errs
-	}
-	return nil
+	return reshape.Check(ctx, obj, reshape.Manner{
+		Declarative: strategy == Declarative, None: strategy == apiextensionsv1.NoneConverter,
+		Preserves: def.Spec.PreserveUnknownFields,
+	}, func(text string) (*reshape.Plan, *reshape.Config, error) { return Plan(text, obj, def) })
 }
 
-// proveRules compiles the rules of a definition, and converts its examples and generated objects.
-func proveRules(
-	ctx context.Context, text string, obj map[string]any, def *apiextensionsv1.CustomResourceDefinition,
-) error {
-	plan, c, err := Plan(text, obj, def)
+// proof returns the check of the stored objects of a definition with rules, nil if an update does not affect it.
+func proof(obj, old catalog.Object) (*catalog.Proof, error) {
+	if !reshape.Affects(obj, old) {
+		return nil, nil
+	}
+	def, err := Decode(obj)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := plan.Examples(c); err != nil {
-		return err
+	plan, _, err := Plan(reshape.RulesOf(obj), obj, def)
+	if err != nil {
+		return nil, err
 	}
-	_, err = plan.Prove(ctx, max(5, generatedObjects/len(c.Steps)/2))
-	return err
+	return plan.Proof(obj, catalog.GroupResource{Group: def.Spec.Group, Resource: def.Spec.Names.Plural}), nil
 }
 
 // Plan compiles rules for a definition; obj is the definition as decoded JSON.

@@ -58,6 +58,7 @@ func Rules() *catalog.Strategy {
 			}
 			return errs
 		},
+		Proof:    proof,
 		Warnings: warnings,
 		Serial:   true,
 	}

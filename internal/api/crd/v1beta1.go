@@ -14,6 +14,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/reshape"
 )
 
 // Definitions of apiextensions.k8s.io/v1beta1 have parts common to all versions once, at the top of the spec, and need
@@ -194,6 +195,7 @@ func defaultBeta(obj catalog.Object) {
 
 // decodeBeta is the Decode function of v1beta1: it brings obj into the form of the Go type.
 func decodeBeta(obj catalog.Object) (unknown []string, err error) {
+	reshape.TakeRules(obj)
 	raw, err := json.Marshal(obj)
 	if err != nil {
 		return nil, err
@@ -246,7 +248,11 @@ func BetaRules(rules *catalog.Strategy) *catalog.Strategy {
 			return errs
 		}
 		errs = append(nameErrors(def), v.until(ctx).validateFresh(def, betaLeave())...)
-		return append(errs, checkSensitive(asV1(obj))...)
+		v1 := asV1(obj)
+		if errs = append(errs, checkSensitive(v1)...); len(errs) == 0 {
+			errs = checkDeclared(ctx, v1, def)
+		}
+		return errs
 	}
 	beta.ValidateUpdate = func(ctx context.Context, obj, old catalog.Object, subresource string) field.ErrorList {
 		if subresource == "status" {
@@ -257,8 +263,14 @@ func BetaRules(rules *catalog.Strategy) *catalog.Strategy {
 		if def == nil || was == nil {
 			return append(errs, oldErrs...)
 		}
-		return append(v.until(ctx).validateUpdated(def, was, betaLeave()), checkSensitive(asV1(obj))...)
+		v1 := asV1(obj)
+		errs = append(v.until(ctx).validateUpdated(def, was, betaLeave()), checkSensitive(v1)...)
+		if len(errs) == 0 && rulesChanged(v1, asV1(old)) {
+			errs = checkDeclared(ctx, v1, def)
+		}
+		return errs
 	}
+	beta.Proof = func(obj, old catalog.Object) (*catalog.Proof, error) { return rules.Proof(asV1(obj), asV1(old)) }
 	beta.Warnings = func(obj, _ catalog.Object, subresource string) []string {
 		return rules.Warnings(asV1(obj), nil, subresource)
 	}
