@@ -34,6 +34,7 @@ var effects = map[string]effect{
 	"backup":              ofDataDir,
 	"config check":        none,
 	"config print":        none,
+	"convert init":        none,
 	"convert serve":       none,
 	"convert test":        none,
 	"crd diff":            reads,

@@ -59,6 +59,7 @@ var invocations = []invocation{
 	{path: "uninstall"},
 	{path: "config check"},
 	{path: "config print"},
+	{path: "convert init", args: "rules.yaml rules.yaml"},
 	{path: "convert serve", args: "rules.yaml --address=127.0.0.1:0", until: "Stop with"},
 	{path: "convert test", args: "rules.yaml --objects=5"},
 	{path: "crd lint", args: "state"},

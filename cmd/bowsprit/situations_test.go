@@ -26,6 +26,7 @@ var badInput = map[string]string{
 	"backup":            "nosuch/backup.tar",
 	"config check":      "--config=nosuch.yaml",
 	"config print":      "--secure-port=abc",
+	"convert init":      "damaged.yaml damaged.yaml",
 	"convert serve":     "damaged.yaml",
 	"convert test":      "damaged.yaml",
 	"crd diff":          "damaged.yaml damaged.yaml",

@@ -90,6 +90,16 @@ func One(noun string) cobra.PositionalArgs {
 	}
 }
 
+// Two requires two arguments. Their names in errors are nouns: "an old and a new file".
+func Two(nouns string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 2 {
+			return nil
+		}
+		return fmt.Errorf("%q takes %s, but got %d arguments: see %q", cmd.CommandPath(), nouns, len(args), help(cmd))
+	}
+}
+
 // Several requires at least one argument. Its name in errors is noun.
 func Several(noun string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -12,8 +12,9 @@ func TestArguments(t *testing.T) {
 	run := func(*cobra.Command, []string) {}
 	root := &cobra.Command{Use: "ship", Args: arguments.None, Run: run}
 	root.AddCommand(&cobra.Command{Use: "sail", Args: arguments.None, Run: run},
-		&cobra.Command{Use: "save FILE", Args: arguments.One("file"), Run: run})
-	sail, save := root.Commands()[0], root.Commands()[1]
+		&cobra.Command{Use: "save FILE", Args: arguments.One("file"), Run: run},
+		&cobra.Command{Use: "compare A B", Args: arguments.Two("two files"), Run: run})
+	compare, sail, save := root.Commands()[0], root.Commands()[1], root.Commands()[2]
 	for _, c := range []struct {
 		cmd  *cobra.Command
 		args []string
@@ -22,10 +23,12 @@ func TestArguments(t *testing.T) {
 		{root, nil, ""},
 		{root, []string{"sial"}, `unknown command "sial" for "ship": did you mean sail? See "ship --help"`},
 		{root, []string{"sai"}, `unknown command "sai" for "ship": did you mean sail? See "ship --help"`},
-		{root, []string{"zzzzzz"}, `unknown command "zzzzzz" for "ship": there are sail, save; see "ship --help"`},
+		{root, []string{"zzzzzz"}, `unknown command "zzzzzz" for "ship": there are compare, sail, save; see "ship --help"`},
 		{sail, nil, ""},
 		{sail, []string{"now"}, `"ship sail" takes no arguments, but got "now": see "ship sail --help"`},
 		{save, []string{"a"}, ""},
+		{compare, []string{"a", "b"}, ""},
+		{compare, []string{"a"}, `"ship compare" takes two files, but got 1 arguments: see "ship compare --help"`},
 		{save, nil, `"ship save" takes one file, but got 0 arguments: see "ship save --help"`},
 		{save, []string{"a", "b"}, `"ship save" takes one file, but got 2 arguments: see "ship save --help"`},
 	} {

@@ -1,4 +1,5 @@
-// Package conversion implements "bowsprit convert", which tries and serves declared conversions without a server.
+// Package conversion implements "bowsprit convert", which proposes, tries and serves declared conversions without
+// a server.
 package conversion
 
 import (
@@ -9,8 +10,8 @@ import (
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert",
-		Short: "Try the conversion rules of definitions in files, and serve them to other clusters",
+		Short: "Propose conversion rules, try them on files, and serve them to other clusters",
 	}
-	cmd.AddCommand(testCommand(), serveCommand())
+	cmd.AddCommand(initCommand(), testCommand(), serveCommand())
 	return cmd
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/reshape"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
-	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
 // Declarative is the conversion strategy of a definition with rules and without a webhook. Kubernetes does not have it.
@@ -70,21 +69,9 @@ func Plan(
 	if err != nil {
 		return nil, nil, err
 	}
-	masked := sensitiveFields(obj)
-	schemas := map[string]*schema.Schema{}
-	for i := range def.Spec.Versions {
-		v := &def.Spec.Versions[i]
-		props := schemaOf(v)
-		if props == nil {
-			continue
-		}
-		o := schema.Options{}
-		if masked != nil {
-			o.Sensitive = func(path []string) bool { return masked.At(path...).Whole() }
-		}
-		if schemas[v.Name], err = schema.Compile(props, o); err != nil {
-			return nil, nil, err
-		}
+	schemas, err := Schemas(obj, def)
+	if err != nil {
+		return nil, nil, err
 	}
 	plan, err := reshape.New(c, schemas)
 	return plan, c, err
