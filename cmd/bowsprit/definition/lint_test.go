@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,15 @@ spec:
     served: true
     storage: true
 `
+
+// withRules returns a definition with two versions, rules and a value of spec.conversion.
+func withRules(conversion string) string {
+	const version = "    schema: {openAPIV3Schema: {type: object, properties: {%s: {type: string}}}}\n"
+	return strings.Replace(head, "metadata: {name:", "metadata: {annotations: {bowsprit.dev/conversion: "+
+		"'steps: [{from: v1, to: v2, rules: [{move: a, to: b}]}]'}, name:", 1) + fmt.Sprintf(version, "a") +
+		"  - name: v2\n    served: true\n    storage: false\n" + fmt.Sprintf(version, "b") + "  conversion: " + conversion +
+		"\n"
+}
 
 // TestLint checks that definitions that a server would refuse get its error texts, and that other documents are
 // skipped.
@@ -48,6 +58,13 @@ func TestLint(t *testing.T) {
 		"wrong type": {strings.Replace(head, "scope: Namespaced", "scope: [a]", 1), []string{"spec.scope: is an array, and must be a value of type ResourceScope"}, nil},
 		"beta": {strings.Replace(head, "/v1\n", "/v1beta1\n", 1) +
 			"    schema: {openAPIV3Schema: {type: object}}\n", nil, []string{"no longer served"}},
+		"rules": {withRules("{strategy: Declarative}"), nil, nil},
+		"rules for strategy None": {withRules("{strategy: None}"),
+			[]string{"must not be set with spec.conversion.strategy None"}, nil},
+		"rules without a strategy": {strings.Replace(withRules(""), "  conversion: \n", "", 1),
+			[]string{"must not be set with spec.conversion.strategy None"}, nil},
+		"no rules for strategy Declarative": {head + "    schema: {openAPIV3Schema: {type: object}}\n" +
+			"  conversion: {strategy: Declarative}\n", []string{"strategy Declarative needs the rules"}, nil},
 	} {
 		file := filepath.Join(t.TempDir(), "crd.yaml")
 		text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n---\n" + tc.text + "---\n"
