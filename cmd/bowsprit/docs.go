@@ -133,7 +133,8 @@ nightly-report       30 2 * * *    3          2s
 - [Quickstart](quickstart.md): a server and a kind of your own, in a minute
 - [First steps](first-steps.md): from nothing to a kind of your own
 - Tutorials for the chapters of Kubernetes' documentation: [definitions](tutorials/definitions.md),
-  [versions](tutorials/versions.md), [aggregation and extension servers](tutorials/extension-server.md),
+  [versions](tutorials/versions.md), [conversion rules](tutorials/conversion-rules.md),
+  [aggregation and extension servers](tutorials/extension-server.md),
   [several schedulers](tutorials/schedulers.md), [proxies](tutorials/proxies.md),
   [Konnectivity](tutorials/konnectivity.md), [client programs](tutorials/clients.md)
 - Tutorials for operators: [users and roles](tutorials/users.md), [three servers](tutorials/replicas.md),

@@ -34,7 +34,8 @@ var sections = []struct {
 }{
 	{"Begin", []string{"index", "quickstart", "first-steps", "packages", "journeys", "chart", "settings", "comparison",
 		"why", "troubleshooting", "faq"}},
-	{"Tutorials", []string{"tutorials/definitions", "tutorials/versions", "tutorials/extension-server",
+	{"Tutorials", []string{"tutorials/definitions", "tutorials/versions", "tutorials/conversion-rules",
+		"tutorials/extension-server",
 		"tutorials/schedulers", "tutorials/proxies", "tutorials/konnectivity", "tutorials/clients", "tutorials/users",
 		"tutorials/replicas", "tutorials/backup", "tutorials/move", "tutorials/test-an-operator"}},
 	{"Tasks", []string{"operations", "high-availability", "backup", "encryption", "security", "sensitive-fields",

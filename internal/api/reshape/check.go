@@ -80,8 +80,8 @@ func (p *Plan) Proof(obj object.Object, contents catalog.GroupResource) *catalog
 			return p.Keep(obj, version)
 		},
 		Report: func(objects int) string {
-			return fmt.Sprintf("the rules in the annotation %s were proven on generated objects and on all %d stored "+
-				"objects: each is valid in all %d versions, and returns as it was", Annotation, objects, len(p.versions))
+			return fmt.Sprintf("the rules in the annotation %s were proven on generated objects and on all stored objects "+
+				"(%d): they are valid in all versions, and return as they were", Annotation, objects)
 		},
 	}
 }
