@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// kubeFlagsTSV are the flags of kube-apiserver 1.36.3: name, type as its --help shows it, default. From the command's
+// kubeFlagsTSV are the flags of kube-apiserver 1.37.2: name, type as its --help shows it, default. From the command's
 // own flag set (NewAPIServerCommand in k8s.io/kubernetes/cmd/kube-apiserver/app), without --help.
 //
 //go:embed kube_apiserver_flags.tsv
@@ -73,15 +73,15 @@ func (u *unusedValue) Set(value string) (err error) {
 	return err
 }
 
-// kubeAdmissionPlugins are the plugin names of kube-apiserver 1.36.3 (AllOrderedPlugins in
+// kubeAdmissionPlugins are the plugin names of kube-apiserver 1.37.2 (AllOrderedPlugins in
 // k8s.io/kubernetes/pkg/kubeapiserver/options), sorted.
 var kubeAdmissionPlugins = strings.Fields(`
 	AlwaysAdmit AlwaysDeny AlwaysPullImages CertificateApproval CertificateSigning CertificateSubjectRestriction
 	ClusterTrustBundleAttest DefaultIngressClass DefaultStorageClass DefaultTolerationSeconds DenyServiceExternalIPs
-	EventRateLimit ExtendedResourceToleration ImagePolicyWebhook JobValidation LimitPodHardAntiAffinityTopology LimitRanger
+	EventRateLimit ExtendedResourceToleration ImagePolicyWebhook LimitPodHardAntiAffinityTopology LimitRanger
 	MutatingAdmissionPolicy MutatingAdmissionWebhook NamespaceAutoProvision NamespaceExists NamespaceLifecycle
 	NodeDeclaredFeatureValidator NodeRestriction OwnerReferencesPermissionEnforcement PersistentVolumeClaimResize
-	PodGroupProtection PodGroupWorkloadExists PodNodeSelector PodResizeValidator PodSecurity PodTolerationRestriction
+	PodGroupProtection PodNodeSelector PodResizeValidator PodSecurity PodTolerationRestriction
 	PodTopologyLabels Priority ResourceQuota RuntimeClass ServiceAccount StorageObjectInUseProtection TaintNodesByCondition
 	ValidatingAdmissionPolicy ValidatingAdmissionWebhook`)
 

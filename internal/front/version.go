@@ -8,7 +8,7 @@ import (
 )
 
 // Kubernetes is the release of the served API. Clients choose their features by it.
-const Kubernetes = "v1.36.3"
+const Kubernetes = "v1.37.2"
 
 // Emulation is the release of Kubernetes that the server emulates.
 type Emulation struct {
@@ -33,7 +33,7 @@ func VersionInfo(b Build, e Emulation) version.Info {
 	major, minor, _ := strings.Cut(e.Version, ".")
 	oldMajor, oldMinor, _ := strings.Cut(e.MinCompatibility, ".")
 	return version.Info{
-		Major: "1", Minor: "36",
+		Major: "1", Minor: "37",
 		EmulationMajor: major, EmulationMinor: minor,
 		MinCompatibilityMajor: oldMajor, MinCompatibilityMinor: oldMinor,
 		GitVersion: gitVersion, GitCommit: b.Commit, GitTreeState: b.TreeState, BuildDate: b.Date,

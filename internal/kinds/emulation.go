@@ -26,9 +26,9 @@ type Emulation struct {
 
 var (
 	// binary is the release that the server is, without its patch number.
-	binary = version.MajorMinor(1, 36)
+	binary = version.MajorMinor(1, 37)
 	// oldest is the oldest release that can be emulated, three before the server's own.
-	oldest = version.MajorMinor(1, 33)
+	oldest = version.MajorMinor(1, 34)
 )
 
 // component is Kubernetes' component name, which may precede a version.

@@ -25,6 +25,9 @@ const relaxedServiceNames = "RelaxedServiceNameValidation"
 // comparingTolerations is the feature for tolerations of taints with a value above or below a number.
 const comparingTolerations = "TaintTolerationComparisonOperators"
 
+// groupPreemption is the feature for groups of pods that never preempt other pods.
+const groupPreemption = "PodGroupPreemptionPolicy"
+
 // ShardedListAndWatch is the feature for lists and watches of a part of a collection.
 const ShardedListAndWatch = "ShardedListAndWatch"
 
@@ -33,7 +36,8 @@ const AdmissionManifests = "ManifestBasedAdmissionControlConfig"
 
 // feature is a line of features.txt.
 type feature struct {
-	name     string
+	name string
+	// since is the first release in which the feature is on by default, nil for one that the server lacks.
 	since    *version.Version
 	resource string
 	paths    [][]string // of fields, with "a|b" and "*"
@@ -53,7 +57,10 @@ var features = sync.OnceValue(func() (all []feature) {
 		if len(words) < 3 {
 			panic(fmt.Sprintf("features.txt: %q", line)) // a test reads the file
 		}
-		f := feature{name: words[0], since: version.MustParse(words[1])}
+		f := feature{name: words[0]}
+		if words[1] != "lacking" {
+			f.since = version.MustParse(words[1])
+		}
 		f.resource, f.atCreation = strings.CutSuffix(words[2], "+")
 		for _, path := range words[3:] {
 			path, other := strings.CutPrefix(path, "~")
@@ -69,7 +76,9 @@ var features = sync.OnceValue(func() (all []feature) {
 // Features returns the names of the features of Kubernetes' that can be switched off, sorted.
 func Features() (names []string) {
 	for _, f := range features() {
-		names = append(names, f.name)
+		if f.since != nil {
+			names = append(names, f.name)
+		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -81,7 +90,7 @@ func (e Emulation) Has(name string, given map[string]bool) bool {
 		return on
 	}
 	return !slices.ContainsFunc(features(), func(f feature) bool {
-		return f.name == name && f.since.GreaterThan(e.current())
+		return f.name == name && (f.since == nil || f.since.GreaterThan(e.current()))
 	})
 }
 
@@ -90,7 +99,7 @@ func (e Emulation) LacksPlugin(name string, given map[string]bool) bool {
 	switch name {
 	case "PodTopologyLabels":
 		return !e.Has("PodTopologyLabelsAdmission", given)
-	case "PodGroupProtection", "PodGroupWorkloadExists", "JobValidation":
+	case "PodGroupProtection":
 		return !e.Has(genericWorkload, given)
 	}
 	return false
@@ -143,6 +152,9 @@ func (e Emulation) DropDisabled(kinds []*catalog.Resource, given map[string]bool
 		name := strings.TrimSuffix(r.Plural+"."+r.Group, ".")
 		if name == "jobs.batch" {
 			e.earlierJobs(r.Strategy, given)
+		}
+		if name == "podgroups.scheduling.k8s.io" && e.Has(groupPreemption, given) {
+			defaultPreemption(r.Strategy)
 		}
 		if podSpecs[name] != nil && e.Has(comparingTolerations, given) {
 			letCompare(r.Strategy)

@@ -25,6 +25,17 @@ func namedStrictly(services *catalog.Strategy) {
 	}
 }
 
+// defaultPreemption lets groups of pods preempt other pods by default.
+func defaultPreemption(groups *catalog.Strategy) {
+	fill := groups.Default
+	groups.Default = func(obj object.Object) {
+		rule.SetDefault(object.Child(obj, "spec"), "preemptionPolicy", "PreemptLowerPriority")
+		if fill != nil {
+			fill(obj)
+		}
+	}
+}
+
 // letCompare allows comparing tolerations in a pod or a pod template.
 func letCompare(rules *catalog.Strategy) {
 	create, update := rules.Validate, rules.ValidateUpdate

@@ -40,7 +40,7 @@ func isSweep(key string) bool {
 	return slices.ContainsFunc(sweeps, func(s sweep) bool { return s.key == key })
 }
 
-// registered are the group versions that kube-apiserver 1.36 has types of, served or not.
+// registered are the group versions that kube-apiserver 1.37 has types of, served or not.
 var registered = map[string][]string{
 	"":                             {"v1"},
 	"admission.k8s.io":             {"v1", "v1beta1"},
@@ -60,14 +60,15 @@ var registered = map[string][]string{
 	"flowcontrol.apiserver.k8s.io": {"v1", "v1beta1", "v1beta2", "v1beta3"},
 	"imagepolicy.k8s.io":           {"v1alpha1"},
 	"internal.apiserver.k8s.io":    {"v1alpha1"},
+	"lifecycle.k8s.io":             {"v1alpha1"},
 	"networking.k8s.io":            {"v1", "v1beta1"},
 	"node.k8s.io":                  {"v1", "v1alpha1", "v1beta1"},
 	"policy":                       {"v1", "v1beta1"},
 	"rbac.authorization.k8s.io":    {"v1", "v1alpha1", "v1beta1"},
 	"resource.k8s.io":              {"v1", "v1alpha3", "v1beta1", "v1beta2"},
-	"scheduling.k8s.io":            {"v1", "v1alpha2", "v1beta1"},
+	"scheduling.k8s.io":            {"v1", "v1alpha3", "v1beta1"},
 	"storage.k8s.io":               {"v1", "v1alpha1", "v1beta1"},
-	"storagemigration.k8s.io":      {"v1beta1"},
+	"storagemigration.k8s.io":      {"v1", "v1beta1"},
 }
 
 // enablement is a RuntimeConfig that has been read.

@@ -27,7 +27,7 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *verb.Cal
 	if err != nil {
 		return err
 	}
-	if res.Deleted && (!c.Resource.ReturnsDeleted || res.Object == nil) {
+	if res.Deleted && (!c.Version.ReturnsDeleted || res.Object == nil) {
 		status, err := deletedStatus(c, res)
 		if err != nil {
 			return err

@@ -39,13 +39,11 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/certificates/signing"
 	"k8s.io/kubernetes/plugin/pkg/admission/certificates/subjectrestriction"
 	"k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds"
-	jobplugin "k8s.io/kubernetes/plugin/pkg/admission/job"
 	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
 	"k8s.io/kubernetes/plugin/pkg/admission/network/defaultingressclass"
 	"k8s.io/kubernetes/plugin/pkg/admission/nodedeclaredfeatures"
 	"k8s.io/kubernetes/plugin/pkg/admission/noderestriction"
 	"k8s.io/kubernetes/plugin/pkg/admission/nodetaint"
-	"k8s.io/kubernetes/plugin/pkg/admission/podgroup"
 	"k8s.io/kubernetes/plugin/pkg/admission/podresize"
 	"k8s.io/kubernetes/plugin/pkg/admission/podtopologylabels"
 	"k8s.io/kubernetes/plugin/pkg/admission/priority"
@@ -68,7 +66,7 @@ var suffix = regexp.MustCompile(`(kube-api-access-)[a-z0-9]{5}\b`)
 const pluginCases = "../../internal/feature/plugins/*/testdata/*.yaml"
 
 func callsProcess(all *plugintest.Cases) bool {
-	return slices.Contains(all.Gates, string(features.WorkloadAwarePreemption))
+	return slices.Contains(all.Gates, string(features.GenericWorkload))
 }
 
 func pluginRegistry() *admission.Plugins {
@@ -81,7 +79,7 @@ func pluginRegistry() *admission.Plugins {
 		ctbattest.Register,
 		subjectrestriction.Register, noderestriction.Register,
 		nodedeclaredfeatures.Register, podresize.Register, podtopologylabels.Register,
-		podgroupprotection.Register, podgroup.Register, jobplugin.Register,
+		podgroupprotection.Register,
 	} {
 		register(registry)
 	}

@@ -38,7 +38,7 @@ func TestAdmissionPlugins(t *testing.T) {
 // parallel: parallel tests wait until the gates are restored.
 func TestGatedAdmissionPlugins(t *testing.T) {
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
-		features.GenericWorkload: true, features.GangScheduling: true, features.WorkloadAwarePreemption: true,
+		features.GenericWorkload: true, features.PodGroupPreemptionPolicy: false,
 	})
 	registry, calls := pluginRegistry(), atomic.Int64{}
 	t.Run("cases", func(t *testing.T) {

@@ -52,8 +52,8 @@ func TestAnswersOfDeletions(t *testing.T) {
 				continue
 			}
 			compared++
-			if want := !strings.HasSuffix(answer, ".meta.v1.Status"); r.ReturnsDeleted != want {
-				t.Errorf("%s/%s: answers the object: %v, want %v (%s)", v.Name, r.Qualified(), r.ReturnsDeleted, want,
+			if want := !strings.HasSuffix(answer, ".meta.v1.Status"); v.ReturnsDeleted != want {
+				t.Errorf("%s/%s: answers the object: %v, want %v (%s)", v.Name, r.Qualified(), v.ReturnsDeleted, want,
 					answer)
 			}
 		}

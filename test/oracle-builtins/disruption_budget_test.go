@@ -54,7 +54,6 @@ func TestStoredBudgets(t *testing.T) {
 				t.Fatal(err)
 			}
 			obj := tree(t, doc)
-			kind.Strategy.Default(obj)
 			var got policyv1.PodDisruptionBudget
 			if err := json.Unmarshal(marshal(t, obj), &got); err != nil {
 				t.Fatal(err)

@@ -256,7 +256,7 @@ func TestNodeAuthorizer(t *testing.T) {
 		if err := view.Load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		ours := nodeauthz.Authorizer{View: view}
+		ours := nodeauthz.Authorizer{View: view, PodCertificates: true, TrustBundles: true}
 		theirs := node.NewAuthorizer(c.graph, nodeidentifier.NewDefaultNodeIdentifier(), bootstrappolicy.NodeRules())
 		for range 10_000 {
 			u, info := c.randomRequest()

@@ -30,7 +30,8 @@ func TestRefusal(t *testing.T) {
 		handler := lifecycle.NewPredicateAdmitHandler(
 			func(context.Context, bool) (*corev1.Node, error) { return node, nil }, unrecovered{},
 			func(*framework.NodeInfo, *lifecycle.PodAdmitAttributes) error { return nil })
-		want := handler.Admit(&lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: others})
+		want := handler.Admit(t.Context(),
+			&lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: others, Operation: lifecycle.AddOperation})
 		reason, message := scheduler.Refusal(pod, node, others)
 		if want.Admit != (reason == "") || reason != want.Reason || message != want.Message {
 			t.Errorf("seed %d: %s: %s; Kubernetes says %+v", seed, reason, message, want)
@@ -52,6 +53,7 @@ type unrecovered struct{}
 
 func (unrecovered) HandleAdmissionFailure(
 	_ context.Context, _ *corev1.Pod, why []lifecycle.PredicateFailureReason,
+	_ lifecycle.Operation,
 ) ([]lifecycle.PredicateFailureReason, error) {
 	return why, nil
 }

@@ -86,7 +86,7 @@ func TestRuntimeConfigMatchesKubernetes(t *testing.T) {
 				want := theirs.ResourceEnabled(gvr)
 				if life, ok := v.New().(interface{ APILifecycleRemoved() (major, minor int) }); ok {
 					_, minor := life.APILifecycleRemoved()
-					want = want && minor > 36 // enabled, and removed at its installation
+					want = want && minor > 37 // enabled, and removed at its installation
 				}
 				if v.Served != want {
 					t.Errorf("%v: %s is served: %v, want %v", config, gvr, v.Served, want)

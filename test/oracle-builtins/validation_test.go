@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/operation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -95,10 +96,10 @@ func TestValidationCoordinated(t *testing.T) {
 // because Kubernetes has one set of gates for all.
 func TestValidationOfGroups(t *testing.T) {
 	given := map[string]bool{}
-	gates := featuregatetesting.FeatureOverrides{features.GangScheduling: true}
+	gates := featuregatetesting.FeatureOverrides{}
 	for _, gate := range []featuregate.Feature{
 		features.GenericWorkload, features.TopologyAwareWorkloadScheduling, features.DRAWorkloadResourceClaims,
-		features.WorkloadAwarePreemption, features.ClusterTrustBundle, features.ClusterTrustBundleProjection,
+		features.PodGroupPreemptionPolicy, features.ClusterTrustBundle, features.ClusterTrustBundleProjection,
 		features.PodCertificateRequest,
 	} {
 		gates[gate], given[string(gate)] = true, true
@@ -237,6 +238,17 @@ func (c *comparison) read(obj map[string]any) (ours map[string]any, theirs runti
 	return ours, theirs, true
 }
 
+// declared returns errs with the errors of the declarative validation, which Kubernetes' registry calls after a strategy.
+func declared(
+	ctx context.Context, strategy any, obj, old runtime.Object, errs field.ErrorList, of operation.Type,
+) field.ErrorList {
+	s, ok := strategy.(rest.DeclarativeValidationStrategy)
+	if !ok {
+		return errs
+	}
+	return s.ValidateDeclaratively(ctx, obj, old, errs, of, s.DeclarativeValidationConfig(ctx, obj, old))
+}
+
 func (c *comparison) create(obj map[string]any) {
 	c.t.Helper()
 	ours, theirs, ok := c.read(obj)
@@ -255,7 +267,9 @@ func (c *comparison) create(obj map[string]any) {
 		normalizeClusterIPs(storage.After{Service: theirs.(*core.Service)}, storage.Before{})
 	}
 	s.PrepareForCreate(c.ctx(""), theirs)
-	errs := c.ask(func() field.ErrorList { return s.Validate(c.ctx(""), theirs) })
+	errs := c.ask(func() field.ErrorList {
+		return declared(c.ctx(""), s, theirs, nil, s.Validate(c.ctx(""), theirs), operation.Create)
+	})
 	if len(c.texts(errs)) == 0 {
 		c.warned("create", c.rules().Warnings(ours, nil, ""), s.WarningsOnCreate(c.ctx(""), theirs))
 	}
@@ -323,7 +337,10 @@ func (c *comparison) update(obj, old map[string]any, subresource string, s rest.
 		}
 	}
 	s.PrepareForUpdate(c.ctx(subresource), theirs, theirOld)
-	errs := c.ask(func() field.ErrorList { return s.ValidateUpdate(c.ctx(subresource), theirs, theirOld) })
+	errs := c.ask(func() field.ErrorList {
+		ctx := c.ctx(subresource)
+		return declared(ctx, s, theirs, theirOld, s.ValidateUpdate(ctx, theirs, theirOld), operation.Update)
+	})
 	if len(c.texts(errs)) == 0 {
 		c.warned("update "+subresource, c.rules().Warnings(ours, was, subresource),
 			s.WarningsOnUpdate(c.ctx(subresource), theirs, theirOld))

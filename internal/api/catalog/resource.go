@@ -84,8 +84,6 @@ type Resource struct {
 
 	// NoGeneration is true for kinds without a maintained metadata.generation, as in Kubernetes.
 	NoGeneration bool
-	// ReturnsDeleted is true for kinds whose deletion returns the deleted object; others return a Status.
-	ReturnsDeleted bool
 }
 
 // Definition identifies the CustomResourceDefinition that a resource was made from.
@@ -244,6 +242,8 @@ type Version struct {
 	ResetFields map[string]ResetFields
 	// Scale is nil if /scale does not exist.
 	Scale *Scale
+	// ReturnsDeleted is true for versions whose deletion returns the deleted object; others return a Status.
+	ReturnsDeleted bool
 	// Declared is the version's index in its definition. Resource.Versions has another order.
 	Declared int
 	// Priority orders built-in versions inside their group before the usual version order does.

@@ -104,10 +104,18 @@ func (m *models) sharedModel(raw json.RawMessage) (*spec.Schema, error) {
 
 // schema returns d as v3 publishes it, and adds the names that it refers to.
 func (d *goType) schema(refs *[]string) *spec.Schema {
+	return d.published(refs, false)
+}
+
+// published returns d as v3 publishes it. An element of a list or a map has no default.
+func (d *goType) published(refs *[]string, element bool) *spec.Schema {
 	s := &spec.Schema{}
-	s.Description, s.Default = d.Description, d.Default
-	if s.Default == nil {
-		s.Default = d.Zero
+	s.Description = d.Description
+	if !element {
+		s.Default = d.Default
+		if s.Default == nil {
+			s.Default = d.Zero
+		}
 	}
 	name := d.Ref
 	if d.Model != "" {
@@ -137,10 +145,10 @@ func (d *goType) schema(refs *[]string) *spec.Schema {
 		}
 	}
 	if d.Items != nil {
-		s.Items = &spec.SchemaOrArray{Schema: d.Items.schema(refs)}
+		s.Items = &spec.SchemaOrArray{Schema: d.Items.published(refs, true)}
 	}
 	if d.AdditionalProperties != nil {
-		s.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: d.AdditionalProperties.schema(refs)}
+		s.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: d.AdditionalProperties.published(refs, true)}
 	}
 	return s
 }

@@ -34,7 +34,7 @@ func (p published) asBuiltin(op *operation, m *models) {
 	case "patch":
 		op.consumes, op.codes = patchForms, []int{200, 201}
 	case "delete":
-		if p.resource.ReturnsDeleted && !p.resource.IsNamespace() {
+		if p.version.ReturnsDeleted && !p.resource.IsNamespace() {
 			op.answer = p.name(p.resource.Kind)
 		}
 	case "deletecollection":

@@ -4,7 +4,6 @@ package plugins
 
 import (
 	"github.com/bowsprit/bowsprit/internal/admit"
-	"github.com/bowsprit/bowsprit/internal/feature/plugins/batch"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/certificates"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/core"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/network"
@@ -37,9 +36,7 @@ var plugins = []struct {
 	{"CertificateSubjectRestriction", certificates.CertificateSubject},
 	{"DefaultIngressClass", network.IngressClass},
 	{"PodTopologyLabels", core.PodTopology},
-	{"PodGroupWorkloadExists", scheduling.PodGroup},
 	{"NodeDeclaredFeatureValidator", core.DeclaredFeature},
-	{"JobValidation", batch.Job},
 	{"PodResizeValidator", core.PodResize},
 }
 

@@ -15,7 +15,6 @@ import (
 func mutatingPolicyKind() rule.Kind {
 	k := admissionKind("MutatingAdmissionPolicy", "mutatingadmissionpolicies", mutatingPolicyRules(),
 		rule.Printed(mutatingPolicyCells))
-	k.Form = storedAsBeta()
 	k.Also = slices.Concat(
 		rule.OnDemand[admissionregistrationv1beta1.MutatingAdmissionPolicy](admissionregistrationV1beta1),
 		rule.OnDemand[admissionregistrationv1alpha1.MutatingAdmissionPolicy](admissionregistrationV1alpha1))

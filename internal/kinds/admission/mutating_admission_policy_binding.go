@@ -16,7 +16,6 @@ import (
 func mutatingBindingKind() rule.Kind {
 	k := admissionKind("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", mutatingBindingRules(),
 		rule.Printed(mutatingBindingCells))
-	k.Form = storedAsBeta()
 	beta := rule.OnDemand[admissionregistrationv1beta1.MutatingAdmissionPolicyBinding](admissionregistrationV1beta1)
 	alpha := rule.OnDemand[admissionregistrationv1alpha1.MutatingAdmissionPolicyBinding](admissionregistrationV1alpha1)
 	alpha[0].Default = denyWithoutParameters

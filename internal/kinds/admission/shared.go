@@ -64,10 +64,6 @@ func admissionKind(
 	}
 }
 
-func storedAsBeta() *catalog.Form {
-	return rule.StoredAs("admissionregistration.k8s.io", "v1", "v1beta1")
-}
-
 // reserved is the text about a name that belongs to manifests.
 var reserved = fmt.Sprintf("names ending with %q are reserved for static manifest-based configurations and cannot be "+
 	"managed via the API", registration.ManifestSuffix)

@@ -43,6 +43,7 @@ func defaultStatefulSet(obj object.Object) {
 	}
 	if rolling, ok := strategy["rollingUpdate"].(map[string]any); ok && strategy["type"] == "RollingUpdate" {
 		rule.SetDefault(rolling, "partition", int64(0))
+		rule.SetDefault(rolling, "maxUnavailable", int64(1))
 	}
 	setClaimKinds(obj)
 	for _, claim := range object.Objects(object.Map(obj, "spec")["volumeClaimTemplates"]) {
@@ -52,7 +53,6 @@ func defaultStatefulSet(obj object.Object) {
 
 func prepareStatefulSetCreate(obj object.Object, _ catalog.Env) {
 	rule.ResetStatus[appsv1.StatefulSet](obj)
-	dropMaxUnavailable(obj)
 }
 
 func prepareStatefulSetUpdate(obj, old object.Object, subresource string, _ catalog.Env) {
@@ -61,20 +61,7 @@ func prepareStatefulSetUpdate(obj, old object.Object, subresource string, _ cata
 		return
 	}
 	rule.Keep(obj, old, "status")
-	if rollingUpdate(old)["maxUnavailable"] == nil {
-		dropMaxUnavailable(obj)
-	}
 	rule.CountChange(obj, old)
-}
-
-// dropMaxUnavailable drops a field behind a feature gate of Kubernetes.
-func dropMaxUnavailable(obj object.Object) { delete(rollingUpdate(obj), "maxUnavailable") }
-
-func rollingUpdate(obj object.Object) object.Object {
-	spec, _ := obj["spec"].(map[string]any)
-	strategy, _ := spec["updateStrategy"].(map[string]any)
-	rolling, _ := strategy["rollingUpdate"].(map[string]any)
-	return rolling
 }
 
 // statefulSetFunctions are the functions that stateful_set.txt names.

@@ -16,13 +16,13 @@ func autoscalerKind() rule.Kind {
 	k := rule.Of[autoscalingv2.HorizontalPodAutoscaler](rule.Kind{
 		Group: autoscalingV2, Kind: "HorizontalPodAutoscaler", Plural: "horizontalpodautoscalers",
 		Short: []string{"hpa"}, Categories: rule.CategoryAll,
-		Status: true,
+		Status: true, Generation: true,
 		Strategy: &catalog.Strategy{
 			Default: defaultAutoscaler, UnconditionalUpdate: true, Cells: rule.Printed(autoscalerCells),
 		},
 	})
 	older := rule.Of[autoscalingv1.HorizontalPodAutoscaler](rule.Kind{
-		Status: true,
+		Status: true, Generation: true,
 		Strategy: &catalog.Strategy{
 			Default: defaultOlderAutoscaler, UnconditionalUpdate: true, Cells: rule.Printed(olderAutoscalerCells),
 		},

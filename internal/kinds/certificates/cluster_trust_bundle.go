@@ -4,7 +4,9 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"slices"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	certificatesv1alpha1 "k8s.io/api/certificates/v1alpha1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -16,10 +18,12 @@ import (
 )
 
 func clusterTrustBundleKind() rule.Kind {
-	return rule.Of[certificatesv1beta1.ClusterTrustBundle](rule.Kind{
-		Group: certificatesV1beta1, Kind: "ClusterTrustBundle", Plural: "clustertrustbundles",
-		ClusterScoped: true, OnDemand: true,
-		Also: rule.OnDemand[certificatesv1alpha1.ClusterTrustBundle](certificatesV1alpha1),
+	return rule.Of[certificatesv1.ClusterTrustBundle](rule.Kind{
+		Group: certificatesV1, Kind: "ClusterTrustBundle", Plural: "clustertrustbundles",
+		ClusterScoped: true,
+		Also: slices.Concat(rule.OnDemand[certificatesv1beta1.ClusterTrustBundle](certificatesV1beta1),
+			rule.OnDemand[certificatesv1alpha1.ClusterTrustBundle](certificatesV1alpha1)),
+		Form: rule.StoredAs("certificates.k8s.io", "v1", "v1beta1"),
 		Strategy: &catalog.Strategy{
 			Cells:       rule.Printed(trustBundleCells),
 			ValidName:   rule.NameIsSegment, // rule.TrustBundleName checks the signer
@@ -33,7 +37,7 @@ var (
 	certificatesV1alpha1 = rule.Group{Name: "certificates.k8s.io", Version: "v1alpha1", Priority: 17300, Rank: 1}
 )
 
-func trustBundleCells(b *certificatesv1beta1.ClusterTrustBundle, _ catalog.Env) []any {
+func trustBundleCells(b *certificatesv1.ClusterTrustBundle, _ catalog.Env) []any {
 	return []any{b.Name, rule.OrNone(b.Spec.SignerName)}
 }
 

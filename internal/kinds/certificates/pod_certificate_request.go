@@ -3,6 +3,7 @@ package certificates
 import (
 	"fmt"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/labels"
@@ -16,13 +17,24 @@ import (
 func podCertificateRequestKind() rule.Kind {
 	return rule.Of[certificatesv1beta1.PodCertificateRequest](rule.Kind{
 		Group: certificatesV1beta1, Kind: "PodCertificateRequest", Plural: "podcertificaterequests",
-		Status: true, OnDemand: true, StatusOnly: true,
-		ResetFields: map[string]catalog.ResetFields{"": {}, "status": rule.Except("spec")},
+		Status: true, StatusOnly: true, OnDemand: true,
+		Also:    rule.Newer[certificatesv1.PodCertificateRequest](certificatesV1),
+		Convert: dropProvenKey,
 		Strategy: &catalog.Strategy{
 			Cells:       rule.Printed(podCertificateCells),
 			FieldLabels: rule.FieldLabels("spec.signerName", "spec.podName", "spec.nodeName"),
 		},
 	})
+}
+
+// dropProvenKey drops the fields that only the older version has.
+func dropProvenKey(_, to *catalog.Version, obj object.Object) error {
+	if to.Name == certificatesV1.Version {
+		spec := object.Map(obj, "spec")
+		delete(spec, "pkixPublicKey")
+		delete(spec, "proofOfPossession")
+	}
+	return nil
 }
 
 func podCertificateCells(r *certificatesv1beta1.PodCertificateRequest, e catalog.Env) []any {

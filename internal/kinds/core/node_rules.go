@@ -122,8 +122,12 @@ func nodeUpdate(val *rule.Validation, _ rule.Value) {
 			}
 		}
 	}
-	if id := object.String(was, "providerID"); id != "" && id != object.String(spec, "providerID") {
-		val.Forbidden(path.Child("providerID"), "node updates may not change providerID except from \"\" to valid")
+	switch id, now := object.String(was, "providerID"), object.String(spec, "providerID"); {
+	case id == "" || id == now:
+	case now == "":
+		val.Invalid(path.Child("providerID"), nil, "field cannot be cleared once set")
+	default:
+		val.Invalid(path.Child("providerID"), nil, "field cannot be modified once set")
 	}
 	nodeConfig(val)
 	taints(val, rule.Objects(spec["taints"]), field.NewPath("metadata", "taints"))

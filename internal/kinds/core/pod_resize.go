@@ -40,9 +40,6 @@ func podResize(val *rule.Validation, _ rule.Value) {
 	}
 	masked := runtime.DeepCopyJSON(spec)
 	podLevel(val, spec, masked, was, path)
-	if len(rule.Objects(object.Map(val.Old, "status")["nodeAllocatableResourceClaimStatuses"])) > 0 {
-		val.Forbidden(path, "pods with node allocatable resource claims cannot be resized")
-	}
 	if !inOrder(val, spec, was, path) {
 		return
 	}

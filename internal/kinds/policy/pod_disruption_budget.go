@@ -20,9 +20,9 @@ func podDisruptionBudgetKind() rule.Kind {
 	return rule.Of[policyv1.PodDisruptionBudget](rule.Kind{
 		Group: policyV1, Kind: "PodDisruptionBudget", Plural: "poddisruptionbudgets", Short: []string{"pdb"},
 		AnyFinalizer: true, Status: true, Generation: true,
-		Form: budgetForm(),
+		Form: budgetForm(), DropGated: cleanSelector,
 		Strategy: &catalog.Strategy{
-			Cells: rule.Printed(budgetCells), Default: defaultBudget, ValidName: rule.NameIsSegment, MetadataLast: true,
+			Cells: rule.Printed(budgetCells), ValidName: rule.NameIsSegment, MetadataLast: true,
 		},
 	})
 }
@@ -74,12 +74,14 @@ func budgetForm() *catalog.Form {
 	}
 }
 
-// defaultBudget removes the label from selectors with other requirements, too.
-func defaultBudget(obj object.Object) {
-	if selector, _ := object.Map(obj, "spec")["selector"].(object.Object); selector != nil &&
-		!isSolely(selector, "Exists") {
-		withoutOldEmptySelector(selector)
+// cleanSelector removes the label from a new selector with other requirements.
+func cleanSelector(obj, old object.Object) {
+	selector, _ := object.Map(obj, "spec")["selector"].(object.Object)
+	if selector == nil || old != nil && rule.Equivalent(selector, object.Map(old, "spec")["selector"]) ||
+		isSolely(selector, "Exists") || isSolely(selector, "DoesNotExist") {
+		return
 	}
+	withoutOldEmptySelector(selector)
 }
 
 func selectsAll(selector object.Object) bool {

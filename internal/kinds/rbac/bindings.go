@@ -56,7 +56,7 @@ func sameRole(val *rule.Validation, p rule.Value) {
 			map[string]string{
 				"APIGroup": object.String(ref, "apiGroup"), "Kind": object.String(ref, "kind"),
 				"Name": object.String(ref, "name"),
-			}, "cannot change roleRef")
+			}, "field is immutable")
 	}
 }
 

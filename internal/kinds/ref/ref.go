@@ -174,8 +174,8 @@ var (
 
 // Kinds of the group scheduling.k8s.io.
 var (
-	PodGroups = Names{"scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", "podgroups"}
-	Workloads = Names{"scheduling.k8s.io", "v1alpha2", "workloads", "Workload", "workloads"}
+	PodGroups = Names{"scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", "podgroups"}
+	Workloads = Names{"scheduling.k8s.io", "v1beta1", "workloads", "Workload", "workloads"}
 )
 
 // Kinds of the group storage.k8s.io.

@@ -1,6 +1,9 @@
 package resource
 
 import (
+	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,14 +17,16 @@ import (
 )
 
 func deviceTaintRuleKind() rule.Kind {
-	return rule.Of[resourcev1beta2.DeviceTaintRule](rule.Kind{
-		Group: resourceV1beta2, Kind: "DeviceTaintRule", Plural: "devicetaintrules",
-		ClusterScoped: true, Status: true, StatusOnly: true, Generation: true, OnDemand: true, ReturnsDeleted: true,
-		Also: rule.OnDemand[resourcev1alpha3.DeviceTaintRule](resourceV1alpha3),
+	return rule.Of[resourcev1.DeviceTaintRule](rule.Kind{
+		Group: resourceV1, Kind: "DeviceTaintRule", Plural: "devicetaintrules",
+		ClusterScoped: true, Status: true, StatusOnly: true, Generation: true,
+		Also: lenient(slices.Concat(rule.OnDemand[resourcev1beta2.DeviceTaintRule](resourceV1beta2),
+			rule.OnDemand[resourcev1alpha3.DeviceTaintRule](resourceV1alpha3))),
+		Form: rule.StoredAs("resource.k8s.io", "v1", "v1beta2"),
 		Strategy: &catalog.Strategy{
-			Cells: rule.Printed(deviceTaintRuleCells), UnconditionalUpdate: true,
+			Cells: rule.Printed(deviceTaintRuleCells),
 			PrepareCreate: func(obj object.Object, e catalog.Env) {
-				rule.ResetStatus[resourcev1beta2.DeviceTaintRule](obj)
+				rule.ResetStatus[resourcev1.DeviceTaintRule](obj)
 				dateTaint(obj, e)
 			},
 			PrepareUpdate: prepareTaintRuleUpdate,
@@ -29,7 +34,15 @@ func deviceTaintRuleKind() rule.Kind {
 	})
 }
 
-func deviceTaintRuleCells(r *resourcev1beta2.DeviceTaintRule, e catalog.Env) []any {
+// lenient makes the older versions of rules lenient.
+func lenient(versions []*rule.Version) []*rule.Version {
+	for _, v := range versions {
+		v.Lenient = true
+	}
+	return versions
+}
+
+func deviceTaintRuleCells(r *resourcev1.DeviceTaintRule, e catalog.Env) []any {
 	added := ""
 	if at := r.Spec.Taint.TimeAdded; at != nil {
 		added = rule.Ago(*at, e)

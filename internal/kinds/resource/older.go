@@ -75,7 +75,7 @@ func betweenVersions(upgrade, downgrade func(object.Object)) func(from, to *cata
 
 // exactFields are the fields of a request for one kind of device, which v1 has below exactly.
 var exactFields = []string{"deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations",
-	"capacity"}
+	"capacity", "derivedAttributes"}
 
 func upgradeClaim(spec object.Object) {
 	for _, request := range object.Objects(object.Map(spec, "devices")["requests"]) {

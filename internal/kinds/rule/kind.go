@@ -85,6 +85,9 @@ type Version struct {
 	// Default sets the defaults of this version beyond the storage version's. nil does nothing, and it is not called if
 	// the version has a Strategy of its own.
 	Default func(object.Object)
+	// Lenient is true for a version that returns deleted objects and allows a PUT without resourceVersion, although the
+	// storage version does not.
+	Lenient bool
 	// OtherFields is true if Kind.Convert has to convert the objects of this version to the storage version before the
 	// rules can read them. Default then sets all of its defaults.
 	OtherFields bool
@@ -121,12 +124,11 @@ func (k Kind) Resource() *catalog.Resource {
 		Form:          k.Form,
 		GroupPriority: k.Group.Priority,
 		NoGeneration:  !k.Generation,
-
-		ReturnsDeleted: k.ReturnsDeleted,
 	}
 	for _, also := range k.Also {
 		v := k.served(also.Name, also.Rank, also.New)
 		v.Served, v.Strategy = !also.onDemand, also.Strategy
+		v.ReturnsDeleted = v.ReturnsDeleted || also.Lenient
 		if also.Strategy == nil {
 			v.Strategy = k.rulesOf(also)
 		}
@@ -162,11 +164,14 @@ func (k Kind) served(name string, rank int, newObject func() any) *catalog.Versi
 		Status:      k.Status,
 		ResetFields: k.resetFields(),
 		Scale:       k.Scale,
-		Priority:    rank,
-		New:         newObject,
-		Source:      func() (*apiextensionsv1.JSONSchemaProps, error) { return schemas.Expanded(root) },
-		Model:       root,
-		Models:      schemas.Definition,
+
+		ReturnsDeleted: k.ReturnsDeleted,
+
+		Priority: rank,
+		New:      newObject,
+		Source:   func() (*apiextensionsv1.JSONSchemaProps, error) { return schemas.Expanded(root) },
+		Model:    root,
+		Models:   schemas.Definition,
 	}
 }
 

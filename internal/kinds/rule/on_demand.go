@@ -23,6 +23,13 @@ func OnDemand[T any](g Group) []*Version {
 	}
 }
 
+// Newer returns the version of a kind in g, of Go type T, that is served by default although it is not stored yet.
+func Newer[T any](g Group) []*Version {
+	v := OnDemand[T](g)
+	v[0].onDemand = false
+	return v
+}
+
 // sameFields converts between versions that differ only in their names.
 func sameFields(_, _ *catalog.Version, _ object.Object) error { return nil }
 
@@ -31,6 +38,7 @@ func sameFields(_, _ *catalog.Version, _ object.Object) error { return nil }
 func (k Kind) rulesOf(v *Version) *catalog.Strategy {
 	own := *k.Strategy
 	own.Decode = v.decode
+	own.UnconditionalUpdate = own.UnconditionalUpdate || v.Lenient
 	switch {
 	case v.OtherFields:
 		own = *k.converted(v)
@@ -48,7 +56,7 @@ func (k Kind) rulesOf(v *Version) *catalog.Strategy {
 }
 
 // minor is the minor version of the served API, Kubernetes 1.x.
-const minor = 36
+const minor = 37
 
 // Outdated returns the deprecation warning about a version and the release of its removal, from the lifecycle methods
 // of its Go type; both are "" if it is not deprecated yet.

@@ -2,7 +2,10 @@ package scheduling
 
 import (
 	"slices"
+	"strings"
 
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,26 +15,29 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
-	schedulingv1alpha2 "github.com/bowsprit/bowsprit/internal/kinds/scheduling/v1alpha2"
 )
 
 func podGroupKind() rule.Kind {
-	return rule.Of[schedulingv1alpha2.PodGroup](rule.Kind{
-		Group: schedulingV1alpha2, Kind: "PodGroup", Plural: "podgroups",
+	return rule.Of[schedulingv1beta1.PodGroup](rule.Kind{
+		Group: schedulingV1beta1, Kind: "PodGroup", Plural: "podgroups",
 		Status: true, StatusOnly: true, OnDemand: true,
-		Strategy: &catalog.Strategy{Cells: rule.Printed(podGroupCells), UnconditionalUpdate: true},
+		Also:     rule.OnDemand[schedulingv1alpha3.PodGroup](schedulingV1alpha3),
+		Strategy: &catalog.Strategy{Cells: rule.Printed(podGroupCells)},
 	})
 }
 
-var schedulingV1alpha2 = rule.Group{Name: "scheduling.k8s.io", Version: "v1alpha2", Priority: 16600, Rank: 2}
+var (
+	schedulingV1beta1  = rule.Group{Name: "scheduling.k8s.io", Version: "v1beta1", Priority: 16600, Rank: 9}
+	schedulingV1alpha3 = rule.Group{Name: "scheduling.k8s.io", Version: "v1alpha3", Priority: 16600, Rank: 3}
+)
 
-func podGroupCells(g *schedulingv1alpha2.PodGroup, e catalog.Env) []any {
+func podGroupCells(g *schedulingv1beta1.PodGroup, e catalog.Env) []any {
 	policy, workload := "Basic", rule.None
 	if g.Spec.SchedulingPolicy.Gang != nil {
 		policy = "Gang"
 	}
-	if ref := g.Spec.PodGroupTemplateRef; ref != nil && ref.Workload != nil {
-		workload = ref.Workload.WorkloadName
+	if ref := g.Spec.WorkloadRef; ref != nil {
+		workload = ref.WorkloadName
 	}
 	return []any{g.Name, policy, workload, podGroupStatus(g.Status.Conditions), rule.Ago(g.CreationTimestamp, e)}
 }
@@ -41,9 +47,9 @@ func podGroupStatus(conditions []metav1.Condition) string {
 	status, disrupted := "Pending", (*string)(nil)
 	for i, c := range conditions {
 		switch {
-		case c.Type == schedulingv1alpha2.DisruptionTarget:
+		case c.Type == schedulingv1beta1.DisruptionTarget:
 			disrupted = &conditions[i].Reason
-		case c.Type != schedulingv1alpha2.PodGroupScheduled:
+		case c.Type != schedulingv1beta1.PodGroupInitiallyScheduled:
 		case c.Status == metav1.ConditionTrue:
 			status = "Scheduled"
 		default:
@@ -57,42 +63,36 @@ func podGroupStatus(conditions []metav1.Condition) string {
 }
 
 // validatePodGroup validates a new group.
-func validatePodGroup(g *schedulingv1alpha2.PodGroup) (errs field.ErrorList) {
+func validatePodGroup(g *schedulingv1beta1.PodGroup) (errs field.ErrorList) {
 	path, s := field.NewPath("spec"), &g.Spec
-	if ref := s.PodGroupTemplateRef; ref != nil {
-		errs = validateTemplateRef(ref, path.Child("podGroupTemplateRef"))
+	if ref := s.WorkloadRef; ref != nil {
+		at := path.Child("workloadRef")
+		errs = validateName(ref.WorkloadName, at.Child("workloadName"), content.IsDNS1123Subdomain)
+		errs = append(errs, validateName(ref.TemplateName, at.Child("templateName"), content.IsDNS1123Label)...)
 	}
-	// A template has the same fields but for its name and the reference to a template.
-	return append(errs, validateTemplateFields(&schedulingv1alpha2.PodGroupTemplate{
-		SchedulingPolicy: s.SchedulingPolicy, SchedulingConstraints: s.SchedulingConstraints,
-		ResourceClaims: s.ResourceClaims, DisruptionMode: s.DisruptionMode,
-		PriorityClassName: s.PriorityClassName, Priority: s.Priority,
-	}, path)...)
+	return append(errs, validateTemplateFields(templateOf(s), path)...)
 }
 
-func validateTemplateRef(ref *schedulingv1alpha2.PodGroupTemplateReference, path *field.Path) field.ErrorList {
-	if ref.Workload == nil {
-		return field.ErrorList{field.Invalid(path, "", "must specify one of: `workload`")}
+// templateOf returns the common fields of a group and a template.
+func templateOf(s *schedulingv1beta1.PodGroupSpec) *schedulingv1beta1.PodGroupTemplate {
+	return &schedulingv1beta1.PodGroupTemplate{
+		SchedulingPolicy: s.SchedulingPolicy, SchedulingConstraints: s.SchedulingConstraints,
+		ResourceClaims: s.ResourceClaims, DisruptionMode: s.DisruptionMode,
+		PriorityClassName: s.PriorityClassName, Priority: s.Priority, PreemptionPolicy: s.PreemptionPolicy,
 	}
-	path = path.Child("workload")
-	errs := validateName(ref.Workload.WorkloadName, path.Child("workloadName"), content.IsDNS1123Subdomain)
-	return append(errs, validateName(ref.Workload.PodGroupTemplateName, path.Child("podGroupTemplateName"),
-		content.IsDNS1123Label)...)
 }
 
 // validateTemplateFields validates the common fields of a group and a group template.
-func validateTemplateFields(t *schedulingv1alpha2.PodGroupTemplate, path *field.Path) field.ErrorList {
+func validateTemplateFields(t *schedulingv1beta1.PodGroupTemplate, path *field.Path) field.ErrorList {
 	errs := validatePolicy(&t.SchedulingPolicy, path.Child("schedulingPolicy"))
 	if t.SchedulingConstraints != nil {
 		errs = append(errs, validateTopology(t.SchedulingConstraints.Topology,
 			path.Child("schedulingConstraints", "topology"))...)
 	}
 	errs = append(errs, validateGroupClaims(t.ResourceClaims, path.Child("resourceClaims"))...)
-	modes := []schedulingv1alpha2.DisruptionMode{
-		schedulingv1alpha2.DisruptionModePod, schedulingv1alpha2.DisruptionModePodGroup,
-	}
-	if mode := t.DisruptionMode; mode != nil && !slices.Contains(modes, *mode) {
-		errs = append(errs, field.NotSupported(path.Child("disruptionMode"), *mode, modes))
+	if mode := t.DisruptionMode; mode != nil {
+		errs = append(errs, exactlyOne(path.Child("disruptionMode"),
+			member{"single", mode.Single != nil}, member{"all", mode.All != nil})...)
 	}
 	if t.PriorityClassName != "" {
 		errs = append(errs, validateName(t.PriorityClassName, path.Child("priorityClassName"),
@@ -101,29 +101,80 @@ func validateTemplateFields(t *schedulingv1alpha2.PodGroupTemplate, path *field.
 	if p := t.Priority; p != nil && *p > highestPriority {
 		errs = append(errs, field.Invalid(path.Child("priority"), *p, content.MaxError(highestPriority)))
 	}
+	policies := []schedulingv1beta1.PreemptionPolicy{
+		schedulingv1beta1.PreemptNever, schedulingv1beta1.PreemptLowerPriority,
+	}
+	if p := t.PreemptionPolicy; p != nil && !slices.Contains(policies, *p) {
+		errs = append(errs, field.NotSupported(path.Child("preemptionPolicy"), *p, policies))
+	}
 	return errs
 }
 
-func validatePolicy(p *schedulingv1alpha2.PodGroupSchedulingPolicy, path *field.Path) (errs field.ErrorList) {
-	switch {
-	case p.Basic != nil && p.Gang != nil:
-		errs = append(errs, field.Invalid(path, "{basic, gang}", "must specify exactly one of: `basic`, `gang`"))
-	case p.Basic == nil && p.Gang == nil:
-		errs = append(errs, field.Invalid(path, "", "must specify one of: `basic`, `gang`"))
+// member is a field of a union, and whether it is set.
+type member struct {
+	name string
+	set  bool
+}
+
+// exactlyOne returns an error unless one member of a union is set.
+func exactlyOne(path *field.Path, members ...member) field.ErrorList {
+	var all, set []string
+	for _, m := range members {
+		all = append(all, "`"+m.name+"`")
+		if m.set {
+			set = append(set, m.name)
+		}
 	}
+	switch names := strings.Join(all, ", "); len(set) {
+	case 0:
+		return field.ErrorList{field.Invalid(path, "", "must specify one of: "+names)}
+	case 1:
+		return nil
+	default:
+		return field.ErrorList{field.Invalid(path, "{"+strings.Join(set, ", ")+"}",
+			"must specify exactly one of: "+names)}
+	}
+}
+
+func validatePolicy(p *schedulingv1beta1.PodGroupSchedulingPolicy, path *field.Path) field.ErrorList {
+	errs := exactlyOne(path, member{"basic", p.Basic != nil}, member{"gang", p.Gang != nil})
 	if p.Gang == nil {
 		return errs
 	}
-	switch count, at := p.Gang.MinCount, path.Child("gang", "minCount"); {
+	return append(errs, validateCount(p.Gang.MinCount, path.Child("gang", "minCount"))...)
+}
+
+// validateCount validates the number of pods of a gang.
+func validateCount(count int32, path *field.Path) field.ErrorList {
+	switch {
 	case count == 0:
-		errs = append(errs, field.Required(at, ""))
+		return field.ErrorList{field.Required(path, "")}
 	case count < 1:
-		errs = append(errs, field.Invalid(at, count, content.MinError(1)))
+		return field.ErrorList{field.Invalid(path, count, content.MinError(1))}
+	}
+	return nil
+}
+
+// validatePolicyUpdate validates a changed policy: only the number of pods of a gang may change.
+func validatePolicyUpdate(now, was *schedulingv1beta1.PodGroupSchedulingPolicy, path *field.Path) (errs field.ErrorList) {
+	if (now.Basic != nil) != (was.Basic != nil) || (now.Gang != nil) != (was.Gang != nil) {
+		errs = exactlyOne(path, member{"basic", now.Basic != nil}, member{"gang", now.Gang != nil})
+	}
+	if (now.Basic != nil) != (was.Basic != nil) {
+		errs = append(errs, immutable(path.Child("basic")))
+	}
+	switch at := path.Child("gang"); {
+	case was.Gang == nil && now.Gang != nil:
+		errs = append(errs, field.Invalid(at, nil, "field cannot be set once created"))
+	case was.Gang != nil && now.Gang == nil:
+		errs = append(errs, field.Invalid(at, nil, "field cannot be cleared once set"))
+	case now.Gang != nil && now.Gang.MinCount != was.Gang.MinCount:
+		errs = append(errs, validateCount(now.Gang.MinCount, at.Child("minCount"))...)
 	}
 	return errs
 }
 
-func validateTopology(topology []schedulingv1alpha2.TopologyConstraint, path *field.Path) (errs field.ErrorList) {
+func validateTopology(topology []schedulingv1beta1.TopologyConstraint, path *field.Path) (errs field.ErrorList) {
 	if len(topology) > 1 {
 		return field.ErrorList{field.TooMany(path, len(topology), 1)}
 	}
@@ -133,21 +184,15 @@ func validateTopology(topology []schedulingv1alpha2.TopologyConstraint, path *fi
 	return errs
 }
 
-func validateGroupClaims(claims []schedulingv1alpha2.PodGroupResourceClaim, path *field.Path) (errs field.ErrorList) {
-	if len(claims) > schedulingv1alpha2.MaxPodGroupResourceClaims {
-		return field.ErrorList{field.TooMany(path, len(claims), schedulingv1alpha2.MaxPodGroupResourceClaims)}
+func validateGroupClaims(claims []schedulingv1beta1.PodGroupResourceClaim, path *field.Path) (errs field.ErrorList) {
+	if len(claims) > schedulingv1beta1.MaxPodGroupResourceClaims {
+		return field.ErrorList{field.TooMany(path, len(claims), schedulingv1beta1.MaxPodGroupResourceClaims)}
 	}
-	errs = duplicates(claims, path, func(c schedulingv1alpha2.PodGroupResourceClaim) string { return c.Name })
+	errs = duplicates(claims, path, func(c schedulingv1beta1.PodGroupResourceClaim) string { return c.Name })
 	for i, c := range claims {
 		at := path.Index(i)
-		const which = "`resourceClaimName`, `resourceClaimTemplateName`"
-		switch {
-		case c.ResourceClaimName != nil && c.ResourceClaimTemplateName != nil:
-			errs = append(errs, field.Invalid(at, "{resourceClaimName, resourceClaimTemplateName}",
-				"must specify exactly one of: "+which))
-		case c.ResourceClaimName == nil && c.ResourceClaimTemplateName == nil:
-			errs = append(errs, field.Invalid(at, "", "must specify one of: "+which))
-		}
+		errs = append(errs, exactlyOne(at, member{"resourceClaimName", c.ResourceClaimName != nil},
+			member{"resourceClaimTemplateName", c.ResourceClaimTemplateName != nil})...)
 		errs = append(errs, validateName(c.Name, at.Child("name"), content.IsDNS1123Label)...)
 		errs = append(errs, validateOptionalName(c.ResourceClaimName, at.Child("resourceClaimName"))...)
 		errs = append(errs, validateOptionalName(c.ResourceClaimTemplateName, at.Child("resourceClaimTemplateName"))...)
@@ -189,29 +234,37 @@ func duplicates[T any](items []T, path *field.Path, name func(T) string) (errs f
 	return errs
 }
 
-// validatePodGroupUpdate validates a change: only the status may change.
-func validatePodGroupUpdate(g, old *schedulingv1alpha2.PodGroup, subresource string) (errs field.ErrorList) {
+// validatePodGroupUpdate validates a change: only the status and the number of pods of a gang may change.
+func validatePodGroupUpdate(g, old *schedulingv1beta1.PodGroup, subresource string) (errs field.ErrorList) {
 	if subresource == "status" {
 		return validateGroupStatus(g, old)
 	}
-	path, now, was := field.NewPath("spec"), &g.Spec, &old.Spec
+	path := field.NewPath("spec")
+	if !equality.Semantic.DeepEqual(g.Spec.WorkloadRef, old.Spec.WorkloadRef) {
+		errs = append(errs, immutable(path.Child("workloadRef")))
+	}
+	return append(errs, validateTemplateUpdate(templateOf(&g.Spec), templateOf(&old.Spec), path)...)
+}
+
+// validateTemplateUpdate validates a change of the common fields of a group and a group template.
+func validateTemplateUpdate(now, was *schedulingv1beta1.PodGroupTemplate, path *field.Path) field.ErrorList {
+	errs := validatePolicyUpdate(&now.SchedulingPolicy, &was.SchedulingPolicy, path.Child("schedulingPolicy"))
 	for _, f := range []struct {
 		name     string
 		now, was any
 	}{
-		{"podGroupTemplateRef", now.PodGroupTemplateRef, was.PodGroupTemplateRef},
-		{"schedulingPolicy", now.SchedulingPolicy, was.SchedulingPolicy},
 		{"schedulingConstraints", now.SchedulingConstraints, was.SchedulingConstraints},
 		{"resourceClaims", now.ResourceClaims, was.ResourceClaims},
 		{"disruptionMode", now.DisruptionMode, was.DisruptionMode},
 		{"priorityClassName", now.PriorityClassName, was.PriorityClassName},
 		{"priority", now.Priority, was.Priority},
+		{"preemptionPolicy", now.PreemptionPolicy, was.PreemptionPolicy},
 	} {
 		if equality.Semantic.DeepEqual(f.now, f.was) {
 			continue
 		}
 		errs = append(errs, immutable(path.Child(f.name)))
-		const most = schedulingv1alpha2.MaxPodGroupResourceClaims
+		const most = schedulingv1beta1.MaxPodGroupResourceClaims
 		if n := len(now.ResourceClaims); f.name == "resourceClaims" && n > most {
 			errs = append(errs, field.TooMany(path.Child(f.name), n, most))
 		}
@@ -221,7 +274,7 @@ func validatePodGroupUpdate(g, old *schedulingv1alpha2.PodGroup, subresource str
 
 func immutable(path *field.Path) *field.Error { return field.Invalid(path, nil, "field is immutable") }
 
-func validateGroupStatus(g, old *schedulingv1alpha2.PodGroup) field.ErrorList {
+func validateGroupStatus(g, old *schedulingv1beta1.PodGroup) field.ErrorList {
 	path := field.NewPath("status")
 	errs := metav1validation.ValidateConditions(g.Status.Conditions, path.Child("conditions"))
 	path = path.Child("resourceClaimStatuses")
@@ -239,13 +292,13 @@ func validateGroupStatus(g, old *schedulingv1alpha2.PodGroup) field.ErrorList {
 	if equality.Semantic.DeepEqual(statuses, before) {
 		return errs
 	}
-	if len(statuses) > schedulingv1alpha2.MaxPodGroupResourceClaims {
-		return append(errs, field.TooMany(path, len(statuses), schedulingv1alpha2.MaxPodGroupResourceClaims))
+	if len(statuses) > schedulingv1beta1.MaxPodGroupResourceClaims {
+		return append(errs, field.TooMany(path, len(statuses), schedulingv1beta1.MaxPodGroupResourceClaims))
 	}
 	errs = append(errs, duplicates(statuses, path,
-		func(s schedulingv1alpha2.PodGroupResourceClaimStatus) string { return s.Name })...)
+		func(s schedulingv1beta1.PodGroupResourceClaimStatus) string { return s.Name })...)
 	for i, s := range statuses {
-		kept := slices.ContainsFunc(before, func(b schedulingv1alpha2.PodGroupResourceClaimStatus) bool {
+		kept := slices.ContainsFunc(before, func(b schedulingv1beta1.PodGroupResourceClaimStatus) bool {
 			return equality.Semantic.DeepEqual(s, b)
 		})
 		if !kept {

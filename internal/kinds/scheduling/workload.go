@@ -1,29 +1,39 @@
 package scheduling
 
 import (
+	"slices"
+
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
-	schedulingv1alpha2 "github.com/bowsprit/bowsprit/internal/kinds/scheduling/v1alpha2"
 )
 
 func workloadKind() rule.Kind {
-	return rule.Of[schedulingv1alpha2.Workload](rule.Kind{
-		Group: schedulingV1alpha2, Kind: "Workload", Plural: "workloads", OnDemand: true,
-		Strategy: &catalog.Strategy{Cells: rule.Printed(workloadCells), UnconditionalUpdate: true},
+	return rule.Of[schedulingv1beta1.Workload](rule.Kind{
+		Group: schedulingV1beta1, Kind: "Workload", Plural: "workloads", OnDemand: true,
+		Also:     rule.OnDemand[schedulingv1alpha3.Workload](schedulingV1alpha3),
+		Strategy: &catalog.Strategy{Cells: rule.Printed(workloadCells)},
 	})
 }
 
-func workloadCells(w *schedulingv1alpha2.Workload, e catalog.Env) []any {
+func workloadCells(w *schedulingv1beta1.Workload, e catalog.Env) []any {
 	return []any{w.Name, rule.Ago(w.CreationTimestamp, e)}
 }
 
 // validateWorkload validates a new workload.
-func validateWorkload(w *schedulingv1alpha2.Workload) (errs field.ErrorList) {
+func validateWorkload(w *schedulingv1beta1.Workload) field.ErrorList {
 	path := field.NewPath("spec")
+	errs := samePriority(&w.Spec, path)
+	templates := w.Spec.PodGroupTemplates
+	if len(templates) == 0 {
+		errs = append(errs, field.Invalid(path, "",
+			"must specify one of: `podGroupTemplates`, `compositePodGroupTemplates`"))
+	}
 	if ref := w.Spec.ControllerRef; ref != nil {
 		at := path.Child("controllerRef")
 		if ref.APIGroup != "" {
@@ -33,12 +43,11 @@ func validateWorkload(w *schedulingv1alpha2.Workload) (errs field.ErrorList) {
 		errs = append(errs, validateName(ref.Name, at.Child("name"), content.IsPathSegmentName)...)
 	}
 	path = path.Child("podGroupTemplates")
-	templates := w.Spec.PodGroupTemplates
-	if wrong := countTemplates(templates, path); wrong != nil {
-		return append(errs, wrong)
+	if n := len(templates); n > schedulingv1beta1.WorkloadMaxPodGroupTemplates {
+		return append(errs, field.TooMany(path, n, schedulingv1beta1.WorkloadMaxPodGroupTemplates))
 	}
 	errs = append(errs, duplicates(templates, path,
-		func(t schedulingv1alpha2.PodGroupTemplate) string { return t.Name })...)
+		func(t schedulingv1beta1.PodGroupTemplate) string { return t.Name })...)
 	for i := range templates {
 		at := path.Index(i)
 		errs = append(errs, validateName(templates[i].Name, at.Child("name"), content.IsDNS1123Label)...)
@@ -47,29 +56,63 @@ func validateWorkload(w *schedulingv1alpha2.Workload) (errs field.ErrorList) {
 	return errs
 }
 
-// countTemplates returns the error in the number of templates, or nil.
-func countTemplates(templates []schedulingv1alpha2.PodGroupTemplate, path *field.Path) *field.Error {
-	switch n := len(templates); {
-	case n > schedulingv1alpha2.WorkloadMaxPodGroupTemplates:
-		return field.TooMany(path, n, schedulingv1alpha2.WorkloadMaxPodGroupTemplates)
-	case n == 0:
-		return field.Required(path, "")
+// samePriority returns an error if the templates of a workload differ in their priorities or classes.
+func samePriority(s *schedulingv1beta1.WorkloadSpec, path *field.Path) field.ErrorList {
+	for i := range s.PodGroupTemplates {
+		first, t := &s.PodGroupTemplates[0], &s.PodGroupTemplates[i]
+		if t.PriorityClassName != first.PriorityClassName || !equality.Semantic.DeepEqual(t.Priority, first.Priority) {
+			return field.ErrorList{field.Invalid(path, nil, "detected multiple priority configurations")}
+		}
 	}
 	return nil
 }
 
-// validateWorkloadUpdate validates that the spec of a workload does not change.
-func validateWorkloadUpdate(w, old *schedulingv1alpha2.Workload, _ string) (errs field.ErrorList) {
+// validateWorkloadUpdate validates a change: only the number of pods of gangs may change.
+func validateWorkloadUpdate(w, old *schedulingv1beta1.Workload, _ string) field.ErrorList {
 	path := field.NewPath("spec")
+	errs := samePriority(&w.Spec, path)
+	if now := len(w.Spec.PodGroupTemplates); now == 0 && len(old.Spec.PodGroupTemplates) > 0 {
+		errs = append(errs, field.Invalid(path, "",
+			"must specify one of: `podGroupTemplates`, `compositePodGroupTemplates`"))
+	}
 	if !equality.Semantic.DeepEqual(w.Spec.ControllerRef, old.Spec.ControllerRef) {
 		errs = append(errs, immutable(path.Child("controllerRef")))
 	}
-	if templates := w.Spec.PodGroupTemplates; !equality.Semantic.DeepEqual(templates, old.Spec.PodGroupTemplates) {
-		path = path.Child("podGroupTemplates")
-		errs = append(errs, immutable(path))
-		if wrong := countTemplates(templates, path); wrong != nil {
-			errs = append(errs, wrong)
+	return append(errs, validateTemplatesUpdate(w.Spec.PodGroupTemplates, old.Spec.PodGroupTemplates,
+		path.Child("podGroupTemplates"))...)
+}
+
+// validateTemplatesUpdate validates changed templates: none may be added or removed.
+func validateTemplatesUpdate(now, was []schedulingv1beta1.PodGroupTemplate, path *field.Path) (errs field.ErrorList) {
+	if equality.Semantic.DeepEqual(now, was) {
+		return nil
+	}
+	at := func(in []schedulingv1beta1.PodGroupTemplate, name string) int {
+		return slices.IndexFunc(in, func(t schedulingv1beta1.PodGroupTemplate) bool { return t.Name == name })
+	}
+	if n := len(now); n > schedulingv1beta1.WorkloadMaxPodGroupTemplates {
+		errs = append(errs, field.TooMany(path, n, schedulingv1beta1.WorkloadMaxPodGroupTemplates))
+	}
+	if len(now) == 0 {
+		return errs
+	}
+	for i := range now {
+		if at(was, now[i].Name) < 0 {
+			errs = append(errs, field.Forbidden(path.Index(i), "item may not be added"))
 		}
+	}
+	for i := range was {
+		if at(now, was[i].Name) < 0 {
+			errs = append(errs, field.Forbidden(path, "item may not be removed"))
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	errs = duplicates(now, path, func(t schedulingv1beta1.PodGroupTemplate) string { return t.Name })
+	for i := range now {
+		before := &was[at(was, now[i].Name)]
+		errs = append(errs, validateTemplateUpdate(&now[i], before, path.Index(i))...)
 	}
 	return errs
 }

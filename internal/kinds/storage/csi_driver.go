@@ -14,7 +14,7 @@ func csiDriverKind() rule.Kind {
 	return rule.Of[storagev1.CSIDriver](rule.Kind{
 		Group: storageV1, Kind: "CSIDriver", Plural: "csidrivers", ClusterScoped: true, ReturnsDeleted: true,
 		Strategy: &catalog.Strategy{
-			Cells: rule.Printed(csiDriverCells), PrepareCreate: prepareDriverCreate, PrepareUpdate: prepareDriverUpdate,
+			Cells: rule.Printed(csiDriverCells), PrepareUpdate: prepareDriverUpdate,
 		},
 		Warn: warnCsiDriver,
 	})
@@ -41,16 +41,8 @@ func csiDriverCells(d *storagev1.CSIDriver, e catalog.Env) []any {
 	}
 }
 
-// prepareDriverCreate drops a field behind a feature gate of Kubernetes.
-func prepareDriverCreate(obj object.Object, _ catalog.Env) {
-	delete(object.Child(obj, "spec"), "preventPodSchedulingIfMissing")
-}
-
 // prepareDriverUpdate counts changes of spec; a new driver has no generation.
 func prepareDriverUpdate(obj, old object.Object, _ string, _ catalog.Env) {
-	if object.Map(old, "spec")["preventPodSchedulingIfMissing"] == nil {
-		delete(object.Child(obj, "spec"), "preventPodSchedulingIfMissing")
-	}
 	rule.CountChange(obj, old)
 }
 

@@ -10,6 +10,7 @@ import (
 func csiNodeKind() rule.Kind {
 	return rule.Of[storagev1.CSINode](rule.Kind{
 		Group: storageV1, Kind: "CSINode", Plural: "csinodes", ClusterScoped: true, ReturnsDeleted: true,
+		Status: true, StatusOnly: true,
 		Strategy: &catalog.Strategy{Cells: rule.Printed(csiNodeCells)},
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	migrationv1 "k8s.io/api/storagemigration/v1"
 	migrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -18,22 +19,24 @@ import (
 )
 
 func storageVersionMigrationKind() rule.Kind {
-	return rule.Of[migrationv1beta1.StorageVersionMigration](rule.Kind{
-		Group: storagemigrationV1beta1, Kind: "StorageVersionMigration", AnyFinalizer: true,
+	return rule.Of[migrationv1.StorageVersionMigration](rule.Kind{
+		Group: storagemigrationV1, Kind: "StorageVersionMigration", AnyFinalizer: true,
 		Plural:        "storageversionmigrations",
 		ClusterScoped: true, Status: true, StatusOnly: true,
+		Also: rule.OnDemand[migrationv1beta1.StorageVersionMigration](storagemigrationV1beta1),
+		Form: rule.StoredAs("storagemigration.k8s.io", "v1", "v1beta1"),
 		Strategy: &catalog.Strategy{
 			Cells: rule.Printed(migrationCells),
 		},
 	})
 }
 
-func migrationCells(m *migrationv1beta1.StorageVersionMigration, _ catalog.Env) []any {
+func migrationCells(m *migrationv1.StorageVersionMigration, _ catalog.Env) []any {
 	state := "Unknown"
 	for _, c := range m.Status.Conditions {
-		switch migrationv1beta1.MigrationConditionType(c.Type) {
-		case migrationv1beta1.MigrationRunning, migrationv1beta1.MigrationFailed,
-			migrationv1beta1.MigrationSucceeded:
+		switch migrationv1.MigrationConditionType(c.Type) {
+		case migrationv1.MigrationRunning, migrationv1.MigrationFailed,
+			migrationv1.MigrationSucceeded:
 			if c.Status == metav1.ConditionTrue {
 				state = c.Type
 			}
@@ -43,9 +46,12 @@ func migrationCells(m *migrationv1beta1.StorageVersionMigration, _ catalog.Env) 
 	return []any{m.Name, gr.String(), state}
 }
 
-var storagemigrationV1beta1 = rule.Group{Name: "storagemigration.k8s.io", Version: "v1beta1", Priority: 15800, Rank: 9}
+var (
+	storagemigrationV1      = rule.Group{Name: "storagemigration.k8s.io", Version: "v1", Priority: 15800, Rank: 15}
+	storagemigrationV1beta1 = rule.Group{Name: "storagemigration.k8s.io", Version: "v1beta1", Priority: 15800, Rank: 9}
+)
 
-func validateMigration(m *migrationv1beta1.StorageVersionMigration) (errs field.ErrorList) {
+func validateMigration(m *migrationv1.StorageVersionMigration) (errs field.ErrorList) {
 	path := field.NewPath("spec", "resource")
 	if name := m.Spec.Resource.Resource; name == "" {
 		errs = append(errs, field.Required(path.Child("resource"), "resource is required to be set"))
@@ -60,7 +66,7 @@ func validateMigration(m *migrationv1beta1.StorageVersionMigration) (errs field.
 	return errs
 }
 
-func validateMigrationUpdate(m, old *migrationv1beta1.StorageVersionMigration, subresource string) field.ErrorList {
+func validateMigrationUpdate(m, old *migrationv1.StorageVersionMigration, subresource string) field.ErrorList {
 	if subresource != "status" {
 		return append(validateMigration(m),
 			apivalidation.ValidateImmutableField(m.Spec, old.Spec, field.NewPath("spec"))...)
@@ -78,20 +84,20 @@ func validateMigrationUpdate(m, old *migrationv1beta1.StorageVersionMigration, s
 	if before != "" && before != now {
 		errs = append(errs, field.Invalid(revision, now, "field is immutable"))
 	}
-	is := func(m *migrationv1beta1.StorageVersionMigration, kind migrationv1beta1.MigrationConditionType) bool {
+	is := func(m *migrationv1.StorageVersionMigration, kind migrationv1.MigrationConditionType) bool {
 		return meta.IsStatusConditionTrue(m.Status.Conditions, string(kind))
 	}
-	succeeded, failed := is(m, migrationv1beta1.MigrationSucceeded), is(m, migrationv1beta1.MigrationFailed)
+	succeeded, failed := is(m, migrationv1.MigrationSucceeded), is(m, migrationv1.MigrationFailed)
 	if succeeded && failed {
 		errs = append(errs,
 			field.Invalid(conditions, m.Status.Conditions,
 				"Both success and failed conditions cannot be true at the same time"))
 	}
-	if is(old, migrationv1beta1.MigrationSucceeded) && !succeeded {
+	if is(old, migrationv1.MigrationSucceeded) && !succeeded {
 		errs = append(errs,
 			field.Invalid(conditions, m.Status.Conditions, "Success condition cannot be set to false once it is true"))
 	}
-	if is(old, migrationv1beta1.MigrationFailed) && !failed {
+	if is(old, migrationv1.MigrationFailed) && !failed {
 		errs = append(errs,
 			field.Invalid(conditions, m.Status.Conditions, "Failed condition cannot be set to false once it is true"))
 	}

@@ -8,8 +8,8 @@ const admissionPlugins = `
 	NamespaceLifecycle LimitRanger ServiceAccount NodeRestriction TaintNodesByCondition PodSecurity Priority
 	DefaultTolerationSeconds DefaultStorageClass StorageObjectInUseProtection PodGroupProtection
 	PersistentVolumeClaimResize RuntimeClass CertificateApproval CertificateSigning ClusterTrustBundleAttest
-	CertificateSubjectRestriction DefaultIngressClass PodTopologyLabels PodGroupWorkloadExists
-	NodeDeclaredFeatureValidator JobValidation PodResizeValidator MutatingAdmissionPolicy MutatingAdmissionWebhook
+	CertificateSubjectRestriction DefaultIngressClass PodTopologyLabels
+	NodeDeclaredFeatureValidator PodResizeValidator MutatingAdmissionPolicy MutatingAdmissionWebhook
 	ValidatingAdmissionPolicy ValidatingAdmissionWebhook ResourceQuota`
 
 // AdmissionPlugins returns the valid names for Admission.Disabled, which are kube-apiserver's, in the order in

@@ -204,10 +204,12 @@ func (q kubeletRequest) lease() authz.Decision {
 
 func (q kubeletRequest) csiNode() authz.Decision {
 	switch {
-	case !q.owns():
-		return no("can only get, create, update, patch, or delete a CSINode")
+	case q.Subresource == "status":
+		return no("CSINode status access requires CSIVolumeHealth feature")
 	case q.Subresource != "":
 		return no("cannot authorize CSINode subresources")
+	case !q.owns():
+		return no("can only get, create, update, patch, or delete a CSINode")
 	case q.Verb != "create" && q.Name != q.node: // NodeRestriction checks the name of a new one
 		return no("can only access CSINode with the same name as the requesting node")
 	}

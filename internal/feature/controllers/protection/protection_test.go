@@ -22,7 +22,7 @@ var (
 	attributes = schema.GroupVersionResource{
 		Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses",
 	}
-	groups = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1alpha2", Resource: "podgroups"}
+	groups = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1beta1", Resource: "podgroups"}
 )
 
 func claim(name string) *unstructured.Unstructured {
@@ -146,10 +146,10 @@ func TestFinalizersOfOldClaims(t *testing.T) {
 func TestGroupsInUse(t *testing.T) {
 	c := controltest.Start(t, func(c *bowsprit.Config) {
 		c.API.Features = map[string]bool{"GenericWorkload": true}
-		c.API.RuntimeConfig = map[string]string{"scheduling.k8s.io/v1alpha2": "true"}
+		c.API.RuntimeConfig = map[string]string{"scheduling.k8s.io/v1beta1": "true"}
 	})
 	group := func(name string) *unstructured.Unstructured {
-		obj := controltest.Object("scheduling.k8s.io/v1alpha2", "PodGroup", "default", name)
+		obj := controltest.Object("scheduling.k8s.io/v1beta1", "PodGroup", "default", name)
 		obj.Object["spec"] = map[string]any{"schedulingPolicy": map[string]any{"basic": map[string]any{}}}
 		return obj
 	}
@@ -189,11 +189,11 @@ func TestGroupsInUse(t *testing.T) {
 func TestGroupsOfNoPlugin(t *testing.T) {
 	c := controltest.Start(t, func(c *bowsprit.Config) {
 		c.API.Features = map[string]bool{"GenericWorkload": true}
-		c.API.RuntimeConfig = map[string]string{"scheduling.k8s.io/v1alpha2": "true"}
+		c.API.RuntimeConfig = map[string]string{"scheduling.k8s.io/v1beta1": "true"}
 		c.Admission.Disabled = []string{"PodGroupProtection"}
 	})
 	for _, name := range []string{"first", "last"} {
-		obj := controltest.Object("scheduling.k8s.io/v1alpha2", "PodGroup", "default", name)
+		obj := controltest.Object("scheduling.k8s.io/v1beta1", "PodGroup", "default", name)
 		obj.Object["spec"] = map[string]any{"schedulingPolicy": map[string]any{"basic": map[string]any{}}}
 		if name == "last" { // once it is gone, the controller has checked the first one
 			obj.SetFinalizers([]string{"scheduling.k8s.io/podgroup-protection"})

@@ -3,14 +3,17 @@ package core
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
-	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
+	"github.com/bowsprit/bowsprit/internal/request"
 )
 
 // podCertificate lets a kubelet request certificates only for the pods on its node. If kubelet and view may be out of
@@ -22,7 +25,7 @@ func (n nodeLimits) podCertificate(ctx context.Context, node string, a *admit.At
 	case a.Subresource != "":
 		return refuse(a, "unexpected subresource %v", a.Subresource)
 	}
-	some, err := parts[certificatesv1beta1.PodCertificateRequest](a.Object, "spec")
+	some, err := parts[certificatesv1.PodCertificateRequest](a.Object, "spec")
 	if err != nil {
 		return err
 	}
@@ -49,7 +52,7 @@ func (n nodeLimits) podCertificate(ctx context.Context, node string, a *admit.At
 
 // ofPod checks the pod and the service account in a request.
 func (n nodeLimits) ofPod(
-	ctx context.Context, a *admit.Attributes, spec *certificatesv1beta1.PodCertificateRequestSpec,
+	ctx context.Context, a *admit.Attributes, spec *certificatesv1.PodCertificateRequestSpec,
 ) error {
 	name := a.Namespace + "/" + spec.PodName
 	pod, err := plugin.Lookup[corev1.Pod](ctx, n.view, ref.Pods.Prefix, a.Namespace, spec.PodName)
@@ -85,5 +88,33 @@ func (n nodeLimits) ofPod(
 		return fmt.Errorf("PodCertificateRequest for pod %q names service account UID %q, which differs from the "+
 			"running service account (%q)", name, spec.ServiceAccountUID, account.UID)
 	}
-	return nil
+	return n.signer(ctx, a, spec, pod)
+}
+
+// signer rejects a request to a signer that no volume of the pod names, unless the kubelet has the permission.
+func (n nodeLimits) signer(
+	ctx context.Context, a *admit.Attributes, spec *certificatesv1.PodCertificateRequestSpec, pod *corev1.Pod,
+) error {
+	for i := range pod.Spec.Volumes {
+		if v := pod.Spec.Volumes[i].Projected; v != nil && slices.ContainsFunc(v.Sources,
+			func(s corev1.VolumeProjection) bool {
+				return s.PodCertificate != nil && s.PodCertificate.SignerName == spec.SignerName
+			}) {
+			return nil
+		}
+	}
+	d, err := n.authz.Authorize(ctx, a.User, &request.Info{
+		IsResource: true, Verb: "request-serviceaccounts-podcertificate-signer", APIPrefix: "apis",
+		Group: certificatesv1.GroupName, Version: a.Version.Name, Namespace: a.Namespace,
+		Resource: strings.ReplaceAll(spec.SignerName, "/", ":"), Name: spec.ServiceAccountName,
+	})
+	switch {
+	case d.Allowed():
+		return nil
+	case err != nil:
+		return refuse(a, "error authorizing %s to request podcertificaterequests for signer %q: %w", a.User.GetName(),
+			spec.SignerName, err)
+	}
+	return refuse(a, "pod %q does not mount a podCertificate projected volume for signer %q",
+		a.Namespace+"/"+spec.PodName, spec.SignerName)
 }

@@ -83,11 +83,9 @@ func (n nodeLimits) audience(ctx context.Context, a *admit.Attributes, audiences
 	case d.Allowed():
 		return nil
 	case err != nil:
-		return fmt.Errorf("audience %q not found in pod spec volume, error authorizing %s to request tokens for this audience: %w",
-			wanted, a.User.GetName(), err)
+		return fmt.Errorf("error authorizing %s to request tokens for audience %q: %w", a.User.GetName(), wanted, err)
 	}
-	return fmt.Errorf("audience %q not found in pod spec volume, %s is not authorized to request tokens for this audience",
-		wanted, a.User.GetName())
+	return fmt.Errorf("%s is not authorized to request tokens for audience %q", a.User.GetName(), wanted)
 }
 
 // mounts reports whether a volume of the pod requests tokens for an audience. If one does, errors about earlier volumes

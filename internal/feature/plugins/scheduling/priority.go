@@ -35,7 +35,7 @@ func Priority(c plugin.Config) []plugin.Rule {
 		{Plural: "pods", Operations: plugin.Updates, Mutate: keepPriority},
 		{Group: "scheduling.k8s.io", Plural: "priorityclasses", Operations: plugin.Writes, Validate: p.checkDefault},
 	}
-	if c.Features["WorkloadAwarePreemption"] {
+	if c.Features["GenericWorkload"] {
 		rules = append(rules, plugin.Rule{
 			Group: "scheduling.k8s.io", Plural: "podgroups", Operations: plugin.Creates, Mutate: p.setGroup,
 		})

@@ -63,7 +63,7 @@ func CompatibilityVersion() *version.Version {
 }
 
 // newest is the newest release with an effect, the one before ours.
-const newest = 35
+const newest = 36
 
 // rolledBack is the number of releases from CompatibilityVersion to newest. It only grows: a feature forbidden for one
 // server of the process is forbidden for all.

@@ -1,4 +1,0 @@
-// Package batch holds the admission plugins for kinds of the group batch, one file each. testdata holds their
-// cases; test/oracle-builtins runs the same cases through Kubernetes' own plugins. Package plugin defines a plugin's
-// parts, and package plugins the order of the chain.
-package batch
