@@ -91,7 +91,7 @@ func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFla
 	if len(config.Etcd.Servers) == 0 {
 		return errors.New(`--etcd-servers must be specified; for an embedded etcd use "bowsprit serve"`)
 	}
-	config.API.RuntimeConfig = likeKubernetes(config.API.RuntimeConfig, config.Versions.MigratorRole)
+	config.API.RuntimeConfig = likeKubernetes(config.API.RuntimeConfig)
 	unused, err := flags.applyTo(&config)
 	if err != nil {
 		return err

@@ -35,28 +35,18 @@ func (c *runtimeConfig) String() string {
 // Type names the value in the help, as kube-apiserver's does.
 func (c *runtimeConfig) Type() string { return "mapStringString" }
 
-// oldDefinitions and migrations are the versions that Bowsprit serves by default and kube-apiserver does not.
-const oldDefinitions, migrations = "apiextensions.k8s.io/v1beta1", "storagemigration.k8s.io/v1beta1"
+// oldDefinitions is the version that Bowsprit serves by default and kube-apiserver does not.
+const oldDefinitions = "apiextensions.k8s.io/v1beta1"
 
-// likeKubernetes returns config with the versions switched off that kube-apiserver does not serve by default, unless
-// config names them. With migrator, the feature gate StorageVersionMigrator, the keys api/all and api/beta include
-// migrations.
-func likeKubernetes(config map[string]string, migrator bool) map[string]string {
+// likeKubernetes returns config with the version switched off that kube-apiserver does not serve by default, unless
+// config names it.
+func likeKubernetes(config map[string]string) map[string]string {
 	out := maps.Clone(config)
 	if out == nil {
 		out = map[string]string{}
 	}
-	for _, version := range []string{oldDefinitions, migrations} {
-		_, named := out[version]
-		if !named && !(version == migrations && migrator && (enables(out, "api/all") || enables(out, "api/beta"))) {
-			out[version] = "false"
-		}
+	if _, named := out[oldDefinitions]; !named {
+		out[oldDefinitions] = "false"
 	}
 	return out
-}
-
-// enables reports whether config has the key with another value than false.
-func enables(config map[string]string, key string) bool {
-	value, named := config[key]
-	return named && value != "false"
 }

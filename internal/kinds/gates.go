@@ -9,13 +9,13 @@ import (
 // genericWorkload is the feature for groups of pods.
 const genericWorkload = "GenericWorkload"
 
-// gates are the feature gates without which Kubernetes does not serve a kind, whatever the runtime configuration. All
-// are off by default.
+// gates are the feature gates without which Kubernetes does not serve a kind, whatever the runtime configuration.
 var gates = map[catalog.GroupResource]string{
-	{Group: "certificates.k8s.io", Resource: "clustertrustbundles"}:    "ClusterTrustBundle",
-	{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}: "PodCertificateRequest",
-	{Group: "scheduling.k8s.io", Resource: "podgroups"}:                genericWorkload,
-	{Group: "scheduling.k8s.io", Resource: "workloads"}:                genericWorkload,
+	{Group: "certificates.k8s.io", Resource: "clustertrustbundles"}:          "ClusterTrustBundle",
+	{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}:       "PodCertificateRequest",
+	{Group: "scheduling.k8s.io", Resource: "podgroups"}:                      genericWorkload,
+	{Group: "storagemigration.k8s.io", Resource: "storageversionmigrations"}: "StorageVersionMigrator",
+	{Group: "scheduling.k8s.io", Resource: "workloads"}:                      genericWorkload,
 }
 
 // closeGates stops serving versions of kinds, in place, with a closed feature gate. It returns them as

@@ -38,7 +38,7 @@ func TestDisabledFeatures(t *testing.T) {
 			compareDropped(t, with, prepareRandom(t, kinds.Emulation{}, map[string]bool{name: false}))
 		})
 	}
-	for _, release := range []string{"1.33", "1.34", "1.35"} {
+	for _, release := range []string{"1.34", "1.35", "1.36"} {
 		t.Run(release, func(t *testing.T) {
 			featuregatetesting.SetFeatureGateEmulationVersionDuringTest(t, utilfeature.DefaultFeatureGate,
 				version.MustParse(release))

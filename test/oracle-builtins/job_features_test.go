@@ -27,8 +27,7 @@ func TestJobFeatures(t *testing.T) {
 		{"1.36", []string{"MutablePodResourcesForSuspendedJobs"}},
 		{"1.36", []string{"MutableSchedulingDirectivesForSuspendedJobs"}},
 		{"1.35", nil},
-		{"1.33", []string{"JobManagedBy"}},
-		{"1.33", []string{"JobManagedBy", "JobPodReplacementPolicy"}},
+		{"1.34", []string{"JobManagedBy"}},
 	} {
 		t.Run(fmt.Sprint(c.release, " without ", c.off), func(t *testing.T) {
 			featuregatetesting.SetFeatureGateEmulationVersionDuringTest(t, utilfeature.DefaultFeatureGate,

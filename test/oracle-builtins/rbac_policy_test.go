@@ -23,6 +23,16 @@ var roleGates = [][]featuregate.Feature{
 	{features.StorageVersionMigrator},
 }
 
+// defaultRoleGates are the gates among roleGates that are on by default.
+func defaultRoleGates() (names []string) {
+	for _, gates := range roleGates {
+		if utilfeature.DefaultFeatureGate.Enabled(gates[0]) {
+			names = append(names, string(gates[0]))
+		}
+	}
+	return names
+}
+
 // setRoleGates enables exactly these of roleGates.
 func setRoleGates(t *testing.T, on ...featuregate.Feature) {
 	t.Helper()

@@ -340,13 +340,13 @@ func TestRBACBootstrapPolicy(t *testing.T) {
 		updatePolicy(t)
 		return
 	}
-	comparePolicy(t)
+	comparePolicy(t, defaultRoleGates()...)
 }
 
 // TestRBACGatedPolicy does the same with each feature that adds to them. It is not parallel, because Kubernetes has one
 // set of gates for all.
 func TestRBACGatedPolicy(t *testing.T) {
-	for _, gates := range append(roleGates,
+	for _, gates := range append(roleGates, nil,
 		[]featuregate.Feature{features.ClusterTrustBundle, features.PodCertificateRequest}) {
 		t.Run(fmt.Sprint(gates), func(t *testing.T) {
 			setRoleGates(t, gates...)

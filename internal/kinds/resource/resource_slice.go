@@ -3,6 +3,7 @@ package resource
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -258,12 +259,17 @@ func attribute(val *rule.Validation, a object.Object, path *field.Path) {
 	}
 	switch values {
 	case 0:
-		val.Invalid(path, "", "exactly one value must be specified")
+		val.Invalid(path, "", "must specify one of: `"+strings.Join(attributeMembers, "`, `")+"`")
 	case 1:
 	default:
-		val.Invalid(path, rule.GoForm[resourcev1.DeviceAttribute](a), "exactly one value must be specified")
+		set := slices.DeleteFunc(slices.Clone(attributeMembers), func(name string) bool { return a[name] == nil })
+		val.Invalid(path, "{"+strings.Join(set, ", ")+"}",
+			"must specify exactly one of: `"+strings.Join(attributeMembers, "`, `")+"`")
 	}
 }
+
+// attributeMembers are the fields of an attribute, of which one is set.
+var attributeMembers = []string{"int", "bool", "string", "version", "ints", "bools", "strings", "versions"}
 
 // semantic is a version, by semver.org's grammar of 2.0.0.
 var semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +

@@ -93,9 +93,6 @@ func validateTemplatesUpdate(now, was []schedulingv1beta1.PodGroupTemplate, path
 	if n := len(now); n > schedulingv1beta1.WorkloadMaxPodGroupTemplates {
 		errs = append(errs, field.TooMany(path, n, schedulingv1beta1.WorkloadMaxPodGroupTemplates))
 	}
-	if len(now) == 0 {
-		return errs
-	}
 	for i := range now {
 		if at(was, now[i].Name) < 0 {
 			errs = append(errs, field.Forbidden(path.Index(i), "item may not be added"))

@@ -41,7 +41,6 @@ func (c *API) settings(command Command, all *Config) []Setting {
 	gates := map[string]any{
 		"CBORServingAndStorage": &c.CBOR, "CoordinatedLeaderElection": &c.CoordinatedLeaderElection,
 		"AllowUnsafeMalformedObjectDeletion": &c.UnsafeMalformedObjectDeletion, "KMSv1": &all.Encryption.KMSv1,
-		"StorageVersionMigrator":              &all.Versions.MigratorRole,
 		"UnknownVersionInteroperabilityProxy": &all.Aggregation.PeerProxy,
 	}
 	maps.Copy(gates, all.Authorization.gates())

@@ -13,9 +13,6 @@ type Versions struct {
 	// MigrateStorage rewrites the objects of a custom kind by itself when its storage version changes, with a
 	// StorageVersionMigration named after the definition and its generation.
 	MigrateStorage bool
-	// MigratorRole makes the role of kube-controller-manager's storage version migrator: Kubernetes' feature gate
-	// StorageVersionMigrator, which is off by default there too. The server's own migrator needs no role.
-	MigratorRole bool
 	// Conversions convert objects of custom kinds between their versions inside this program. They override the
 	// conversion of the kinds' definitions.
 	Conversions map[schema.GroupKind]Conversion
@@ -36,7 +33,7 @@ func (c *Versions) settings() []Setting {
 
 // migrations are the objects that request storage migrations. The server serves them by default.
 var migrations = schema.GroupVersionResource{
-	Group: "storagemigration.k8s.io", Version: "v1beta1", Resource: "storageversionmigrations",
+	Group: "storagemigration.k8s.io", Version: "v1", Resource: "storageversionmigrations",
 }
 
 // storageMigration is the name of the controller that migrates objects.

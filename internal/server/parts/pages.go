@@ -37,12 +37,13 @@ func serverMetrics(c *config.Config) part.Part {
 
 // gates returns the feature gates of Kubernetes that the configuration can switch.
 func gates(c *config.Config) []figures.Gate {
+	has := func(feature string) bool { return config.Emulated(&c.Emulation).Has(feature, c.API.Features) }
 	return []figures.Gate{
 		{Name: "AllowUnsafeMalformedObjectDeletion", Stage: "ALPHA", Enabled: c.API.UnsafeMalformedObjectDeletion},
 		{Name: "CBORServingAndStorage", Stage: "ALPHA", Enabled: c.API.CBOR},
-		{Name: "ClusterTrustBundle", Stage: "BETA", Enabled: c.API.Features["ClusterTrustBundle"]},
+		{Name: "ClusterTrustBundle", Stage: "BETA", Enabled: has("ClusterTrustBundle")},
 		{Name: "CoordinatedLeaderElection", Stage: "BETA", Enabled: c.API.CoordinatedLeaderElection},
-		{Name: "PodCertificateRequest", Stage: "BETA", Enabled: c.API.Features["PodCertificateRequest"]},
+		{Name: "PodCertificateRequest", Stage: "BETA", Enabled: has("PodCertificateRequest")},
 	}
 }
 

@@ -26,7 +26,7 @@ const accountPatience = 10 * time.Second
 
 // openGates returns the enabled gates that kinds or roles depend on.
 func openGates(c *config.Config) []string {
-	gates := map[string]bool{"StorageVersionMigrator": c.Versions.MigratorRole}
+	gates := map[string]bool{}
 	emulated := config.Emulated(&c.Emulation)
 	for _, name := range kinds.Features() {
 		gates[name] = emulated.Has(name, c.API.Features)

@@ -72,6 +72,7 @@ type fixedClaimStatus struct {
 	Capacity, Conditions, AllocatedResources, AllocatedResourceStatuses *struct{} // always nil
 	CurrentVolumeAttributesClassName                                    *string
 	ModifyVolumeStatus                                                  *volumeModification
+	HealthStatus                                                        *struct{} // always nil
 }
 
 type volumeModification struct {
