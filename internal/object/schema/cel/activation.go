@@ -1,6 +1,9 @@
 package cel
 
 import (
+	"context"
+	"time"
+
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
@@ -10,28 +13,40 @@ import (
 type activation struct {
 	self, old ref.Val // old is nil if there is none
 
-	done  <-chan struct{} // ends loops; nil never does
-	looks uint            // elements that loops have visited
+	done <-chan struct{} // ends loops; nil never does
 }
 
-// lookEvery is the number of elements between two looks at done.
+// lookEvery is the number of elements that a loop visits between two looks at done.
 const lookEvery = 64
 
-// interrupted is the name that cel-go resolves after each element of a loop.
-const interrupted = "#interrupted"
-
-// ended reports, once in lookEvery calls, whether done is closed.
-func (a *activation) ended() bool {
-	if a.looks++; a.looks%lookEvery != 0 {
-		return false
+// frame returns the frame of an evaluation. Close it after the evaluation.
+func (a *activation) frame() (*interpreter.ExecutionFrame, error) {
+	f, err := interpreter.NewExecutionFrame(a)
+	if err == nil && a.done != nil {
+		err = f.SetContext(endsWith(a.done), lookEvery)
 	}
+	return f, err
+}
+
+// endsWith is a context that ends when the channel is closed. cel-go only looks at the channel.
+type endsWith <-chan struct{}
+
+func (endsWith) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+func (e endsWith) Done() <-chan struct{}                 { return e }
+func (endsWith) Value(any) any                           { return nil }
+
+func (e endsWith) Err() error {
 	select {
-	case <-a.done:
-		return true
+	case <-e:
+		return context.Canceled
 	default:
-		return false
+		return nil
 	}
 }
+
+// AfterFunc keeps context.WithCancel, which cel-go calls for functions that wait, from starting a goroutine. No
+// function of an expression waits.
+func (endsWith) AfterFunc(func()) (stop func() bool) { return func() bool { return true } }
 
 var _ interpreter.Activation = (*activation)(nil)
 
@@ -41,8 +56,6 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return a.self, true
 	case oldSelfName:
 		return a.old, a.old != nil
-	case interrupted:
-		return a.ended(), true
 	}
 	return nil, false
 }

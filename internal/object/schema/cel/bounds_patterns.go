@@ -43,8 +43,8 @@ func literalPatterns() (out []*interpreter.RegexOptimization) {
 						return nil, err
 					}
 					l := &literal{re, format.PatternSize(text)}
-					return &boundedCall{call, false, func(vars interpreter.Activation, args []ref.Val) ref.Val {
-						return search(func() bool { return isInterrupted(vars) }, l, args)
+					return &boundedCall{call, false, func(frame *interpreter.ExecutionFrame, args []ref.Val) ref.Val {
+						return search(func() bool { return isInterrupted(frame) }, l, args)
 					}}, nil
 				},
 			})

@@ -129,8 +129,15 @@ func TestMatchesEnd(t *testing.T) {
 	}
 	closed := make(chan struct{})
 	close(closed)
-	if !isInterrupted(&activation{done: closed}) || isInterrupted(&activation{}) {
-		t.Error("the evaluation of a rule does not end with its request")
+	for _, done := range []chan struct{}{closed, nil} {
+		frame, err := (&activation{done: done}).frame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if isInterrupted(frame) != (done != nil) {
+			t.Error("the evaluation of a rule does not end with its request")
+		}
+		frame.Close()
 	}
 }
 

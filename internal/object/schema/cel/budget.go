@@ -165,14 +165,24 @@ func (e *evaluation) evaluate(x *evaluable, vars *activation) (ref.Val, error) {
 // run evaluates a program that does not count.
 func run(p interpreter.Interpretable, vars *activation) (out ref.Val, err error) {
 	defer recoverTo(&err)
-	return result(p.Eval(vars))
+	frame, err := vars.frame()
+	if err != nil {
+		return nil, err
+	}
+	defer frame.Close()
+	return result(p.Eval(frame))
 }
 
 // observe evaluates a program that counts its costs into tracker. tracker is set even if evaluation ends early.
 func observe(p *interpreter.ObservableInterpretable, vars *activation, tracker **interpreter.CostTracker) (out ref.Val,
 	err error) {
 	defer recoverTo(&err)
-	return result(p.ObserveEval(vars, func(state any) {
+	frame, err := vars.frame()
+	if err != nil {
+		return nil, err
+	}
+	defer frame.Close()
+	return result(p.ObserveEval(frame, func(state any) {
 		if t, ok := state.(*interpreter.CostTracker); ok {
 			*tracker = t
 		}
