@@ -3,12 +3,10 @@ package cel
 import (
 	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
-	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
 // list is an atomic list.
@@ -17,11 +15,7 @@ type list struct {
 	item     typedNode
 }
 
-var (
-	_ traits.Lister = (*list)(nil)
-	_ traits.Lister = (*setList)(nil)
-	_ traits.Lister = (*mapList)(nil)
-)
+var _ traits.Lister = (*list)(nil)
 
 func (l *list) Get(index ref.Val) ref.Val {
 	i, ok := index.(types.Int)
@@ -92,11 +86,26 @@ func (l *list) Add(other ref.Val) ref.Val {
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(other)
 	}
-	elements := slices.Clip(l.elements)
+	elements := l.values()
 	for it := o.Iterator(); it.HasNext() == types.True; {
-		elements = append(elements, it.Next().Value())
+		elements = append(elements, it.Next())
 	}
-	return &list{elements, l.item}
+	return listOfValues(elements)
+}
+
+// values returns the elements as values of expressions.
+func (l *list) values() []ref.Val {
+	out := make([]ref.Val, len(l.elements))
+	for i, e := range l.elements {
+		out[i] = valueOf(e, l.item)
+	}
+	return out
+}
+
+// listOfValues returns an atomic list. A sum is a list of values: the elements of the second list may have another
+// schema than the elements of the first.
+func listOfValues(elements []ref.Val) traits.Lister {
+	return types.NewRefValList(types.DefaultTypeAdapter, elements)
 }
 
 func (l *list) ConvertToNative(t reflect.Type) (any, error) {
@@ -130,144 +139,3 @@ func (l *list) ConvertToType(t ref.Type) ref.Val {
 
 func (l *list) Type() ref.Type { return types.ListType }
 func (l *list) Value() any     { return l.elements }
-
-// setList is a list of type set: order does not matter for equality, and + is the union.
-type setList struct {
-	list
-	members map[any]struct{} // made on first use
-}
-
-// set returns the members. Elements of sets are scalars or atomic; like Kubernetes, it fails on elements that are not
-// scalars.
-func (l *setList) set() map[any]struct{} {
-	if l.members == nil {
-		l.members = make(map[any]struct{}, len(l.elements))
-		for _, e := range l.elements {
-			l.members[e] = struct{}{}
-		}
-	}
-	return l.members
-}
-
-func (l *setList) Equal(other ref.Val) ref.Val {
-	o, ok := other.(traits.Lister)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(other)
-	}
-	if l.Size() != o.Size() {
-		return types.False
-	}
-	set := l.set()
-	for it := o.Iterator(); it.HasNext() == types.True; {
-		if _, ok := set[it.Next().Value()]; !ok {
-			return types.False
-		}
-	}
-	return types.True
-}
-
-func (l *setList) Add(other ref.Val) ref.Val {
-	o, ok := other.(traits.Lister)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(other)
-	}
-	sum := &setList{list: list{slices.Clip(l.elements), l.item}}
-	// The sum gets its own members: Kubernetes adds to those of l, which breaks later comparisons of l.
-	set := sum.set()
-	for it := o.Iterator(); it.HasNext() == types.True; {
-		v := it.Next().Value()
-		if _, ok := set[v]; !ok {
-			set[v] = struct{}{}
-			sum.elements = append(sum.elements, v)
-		}
-	}
-	return sum
-}
-
-// mapList is a list of type map: order does not matter for equality, and + replaces elements with the same keys.
-type mapList struct {
-	list
-	keys  []string
-	byKey map[any]any // made on first use
-}
-
-func (l *mapList) index() map[any]any {
-	if l.byKey == nil {
-		l.byKey = make(map[any]any, len(l.elements))
-		for _, e := range l.elements {
-			l.byKey[l.keyOf(e)] = e
-		}
-	}
-	return l.byKey
-}
-
-// keyOf returns the identity of an element. As in Kubernetes, keys are looked up by their escaped names.
-func (l *mapList) keyOf(element any) any {
-	e, ok := element.(map[string]any)
-	if !ok {
-		return types.NewErr("unexpected data format for element of array with x-kubernetes-list-type=map: %T", element)
-	}
-	switch len(l.keys) {
-	case 1:
-		return e[escapedKey(l.keys[0])]
-	case 2:
-		return [2]any{e[escapedKey(l.keys[0])], e[escapedKey(l.keys[1])]}
-	case 3:
-		return [3]any{e[escapedKey(l.keys[0])], e[escapedKey(l.keys[1])], e[escapedKey(l.keys[2])]}
-	}
-	key := make([]any, len(l.keys))
-	for i, k := range l.keys {
-		key[i] = e[escapedKey(k)]
-	}
-	return fmt.Sprintf("%v", key)
-}
-
-func escapedKey(name string) string {
-	if escaped, ok := apiservercel.Escape(name); ok {
-		return escaped
-	}
-	return name
-}
-
-func (l *mapList) Equal(other ref.Val) ref.Val {
-	o, ok := other.(traits.Lister)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(other)
-	}
-	if l.Size() != o.Size() {
-		return types.False
-	}
-	index := l.index()
-	for it := o.Iterator(); it.HasNext() == types.True; {
-		v := it.Next()
-		mine, ok := index[l.keyOf(v.Value())]
-		if !ok {
-			return types.False
-		}
-		if eq := valueOf(mine, l.item).Equal(v); eq != types.True {
-			return eq // false or an error
-		}
-	}
-	return types.True
-}
-
-func (l *mapList) Add(other ref.Val) ref.Val {
-	o, ok := other.(traits.Lister)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(other)
-	}
-	elements := slices.Clone(l.elements)
-	at := make(map[any]int, len(elements))
-	for i, e := range elements {
-		at[l.keyOf(e)] = i
-	}
-	for it := o.Iterator(); it.HasNext() == types.True; {
-		v := it.Next().Value()
-		if i, ok := at[l.keyOf(v)]; ok {
-			elements[i] = v
-		} else {
-			elements = append(elements, v)
-		}
-	}
-	return &mapList{list: list{elements, l.item}, keys: l.keys}
-}

@@ -2,6 +2,7 @@ package cel
 
 import (
 	"github.com/google/cel-go/common/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
@@ -18,16 +19,43 @@ type typedNode struct {
 // The fields of a resource that every rule may use.
 var (
 	stringNode   = &schema.Node{Type: "string"}
-	metadataNode = &schema.Node{
-		Type: "object", Properties: map[string]*schema.Node{"name": stringNode, "generateName": stringNode},
-	}
+	metadataNode = metadataUpTo(longestName, longestPrefix)
 )
+
+// The longest metadata.name, and the longest metadata.generateName, to which the server appends at least a character.
+const longestName, longestPrefix = int64(validation.DNS1123SubdomainMaxLength), longestName - 1
+
+// metadataUpTo returns the metadata that rules may use, with the maximum lengths of its fields.
+func metadataUpTo(name, generateName int64) *schema.Node {
+	return &schema.Node{Type: "object", Properties: map[string]*schema.Node{
+		"name":         {Type: "string", MaxLength: &name},
+		"generateName": {Type: "string", MaxLength: &generateName},
+	}}
+}
+
+// metadataOf returns the metadata that rules may use of a resource whose schema declares metadata, or not (nil). A
+// declared maximum length counts if it is shorter.
+func metadataOf(declared *schema.Node) *schema.Node {
+	if declared == nil {
+		return metadataNode
+	}
+	name, generateName := longestName, longestPrefix
+	for field, longest := range map[string]*int64{"name": &name, "generateName": &generateName} {
+		if n := declared.Properties[field]; n != nil && n.MaxLength != nil {
+			*longest = min(*longest, *n.MaxLength)
+		}
+	}
+	if name == longestName && generateName == longestPrefix {
+		return metadataNode
+	}
+	return metadataUpTo(name, generateName)
+}
 
 // property returns the node of a property, by its name in the object, or nil.
 func (p typedNode) property(name string) *schema.Node {
 	if p.resource && (name == "metadata" || name == "kind" || name == "apiVersion") && !declaresMetadata(p.node) {
 		if name == "metadata" {
-			return metadataNode
+			return metadataOf(p.node.Properties["metadata"])
 		}
 		return stringNode
 	}
