@@ -102,18 +102,15 @@ func isMultiple(f, factor float64) bool {
 	return isInteger(f / factor)
 }
 
-// isInteger reports whether f is an integer that floats represent exactly. As in Kubernetes, a float above one that
-// exceeds an integer by less than a part in a billion passes, too.
+// isInteger reports whether f is an integer that floats represent exactly. As in Kubernetes, a float that differs from
+// an integer other than 0 by less than a part in a billion passes, too.
 func isInteger(f float64) bool {
 	const limit = 1<<53 - 1
 	if math.IsNaN(f) || f < -limit || f > limit {
 		return false
 	}
-	whole := math.Trunc(f)
-	if f == whole {
-		return true
-	}
-	return whole >= 1 && (f-whole)/(f+whole) < 1e-9
+	near := math.Round(f)
+	return f == near || near != 0 && math.Abs(f-near) < 1e-9*math.Abs(near)
 }
 
 // explainNumber reports all errors of the number v, an int64 or a float64.
