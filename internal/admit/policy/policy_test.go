@@ -104,6 +104,18 @@ func TestValidating(t *testing.T) {
 				"p/k": "v3",
 				"validation.policy.admission.k8s.io/validation_failure": `[{"message":"hm","policy":"p","binding":"b","expressionIndex":0,"validationActions":["Warn","Audit"]}]`,
 			}},
+		{name: "audit of several failures", stored: map[string]string{
+			p +
+				"p": policyObject("p",
+				`"validations":[{"expression":"false","message":"hm"},{"expression":"true"},{"expression":"false","message":"oh"}]`),
+			p + "q": policyObject("q", `"validations":[{"expression":"false","message":"no"}]`),
+			b + "b": bindingObject("b", "p", `,"validationActions":["Audit"]`),
+			b + "c": bindingObject("c", "q", `,"validationActions":["Audit"]`),
+		}, annotations: map[string]string{
+			"validation.policy.admission.k8s.io/validation_failure": `[{"message":"hm","policy":"p","binding":"b","expressionIndex":0,"validationActions":["Audit"]},` +
+				`{"message":"oh","policy":"p","binding":"b","expressionIndex":2,"validationActions":["Audit"]},` +
+				`{"message":"no","policy":"q","binding":"c","expressionIndex":0,"validationActions":["Audit"]}]`,
+		}},
 		{name: "authorizer and namespace", stored: map[string]string{
 			p +
 				"p": policyObject("p",

@@ -52,6 +52,7 @@ func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
 			return err
 		}
 	}
+	v.annotate()
 	return v.refusal()
 }
 
@@ -61,7 +62,21 @@ type verdict struct {
 	a      *admit.Attributes
 	seen   *seen // nil until a policy matches
 	denial *denial
+	// failures are for the audit log.
+	failures []failure
 }
+
+// failure is a failed validation in the audit log.
+type failure struct {
+	Message           string                                     `json:"message"`
+	Policy            string                                     `json:"policy"`
+	Binding           string                                     `json:"binding"`
+	ExpressionIndex   int                                        `json:"expressionIndex"`
+	ValidationActions []admissionregistrationv1.ValidationAction `json:"validationActions"`
+}
+
+// mostFailures is the number of failures in the audit annotation of a request, as in Kubernetes.
+const mostFailures = 50
 
 // denial is the first reason to refuse.
 type denial struct {
@@ -159,7 +174,7 @@ func (v *verdict) add(p *validating, b *binding, answer answer, notes *annotatio
 					p.name, b.name, d.message))
 				v.config.Metrics.PolicyDecided(p.name, b.name, d.message, "warn", d.took)
 			case admissionregistrationv1.Audit:
-				v.annotateFailure(b, i, d)
+				v.failures = append(v.failures, failure{d.message, b.policy, b.name, i, b.actions})
 				v.config.Metrics.PolicyDecided(p.name, b.name, d.message, "audit", d.took)
 			}
 		}
@@ -174,16 +189,12 @@ func (v *verdict) add(p *validating, b *binding, answer answer, notes *annotatio
 	}
 }
 
-// annotateFailure records a failure in the audit log. As in Kubernetes, the value is a list, which may have more
-// elements in future.
-func (v *verdict) annotateFailure(b *binding, index int, d decision) {
-	value, err := json.Marshal([]struct {
-		Message           string                                     `json:"message"`
-		Policy            string                                     `json:"policy"`
-		Binding           string                                     `json:"binding"`
-		ExpressionIndex   int                                        `json:"expressionIndex"`
-		ValidationActions []admissionregistrationv1.ValidationAction `json:"validationActions"`
-	}{{d.message, b.policy, b.name, index, b.actions}})
+// annotate records the failures of all policies in the audit log, in one annotation.
+func (v *verdict) annotate() {
+	if len(v.failures) == 0 {
+		return
+	}
+	value, err := json.Marshal(v.failures[:min(len(v.failures), mostFailures)])
 	if err == nil {
 		v.a.Annotate("validation.policy.admission.k8s.io/validation_failure", string(value))
 	}
