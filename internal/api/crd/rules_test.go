@@ -133,6 +133,33 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestSetWarnings checks the warnings about sets of other values than scalars: an update returns the new ones.
+func TestSetWarnings(t *testing.T) {
+	with := func(fields string) map[string]any {
+		return create(t, fromYAML(t, strings.ReplaceAll(cronTab, "old: {type: string}", "old: {type: string}, "+fields)), nil)
+	}
+	const (
+		text    = "x-kubernetes-list-type: set for items of type %q is not supported by server-side apply or CEL validation rules"
+		objects = "o: {type: array, x-kubernetes-list-type: set, items: {type: object, x-kubernetes-map-type: atomic}}"
+		lists   = "l: {type: array, x-kubernetes-list-type: set, items: {type: array, x-kubernetes-list-type: atomic, items: {type: string}}}"
+		scalars = "s: {type: array, x-kubernetes-list-type: set, items: {type: string}}"
+	)
+	aboutObjects, aboutLists := fmt.Sprintf(text, "object"), fmt.Sprintf(text, "array")
+	for _, test := range []struct {
+		obj, old map[string]any
+		want     []string
+	}{
+		{with(scalars), nil, nil},
+		{with(lists + ", " + objects), nil, []string{aboutLists, aboutObjects}},
+		{with(lists + ", " + objects), with(objects), []string{aboutLists}},
+		{with(objects), with(lists + ", " + objects), nil},
+	} {
+		if got := Rules().Warnings(test.obj, test.old, ""); !slices.Equal(got, test.want) {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+}
+
 func TestUpdate(t *testing.T) {
 	old := create(t, fromYAML(t, cronTab), nil)
 	same := clone(old).(map[string]any)
