@@ -24,7 +24,7 @@ var text string
 // Expanded returns the schema of a kind in the form of a definition: without references, and with empty metadata, which
 // is the same for all kinds. It decodes the text at each call; callers keep the compiled schema.
 func Expanded(root string) (*apiextensionsv1.JSONSchemaProps, error) {
-	e := expander{}
+	e := expander{level: map[string]int{}}
 	s, err := e.lookup(root)
 	if err != nil {
 		return nil, err
@@ -36,8 +36,14 @@ func Expanded(root string) (*apiextensionsv1.JSONSchemaProps, error) {
 	return &s, e.expand(&s)
 }
 
-// expander replaces references by the referenced schemas. The types of the files are not recursive.
-type expander struct{}
+// mostLevels is the number of times that a type is expanded inside itself. The templates of groups of groups of a
+// Workload may have four levels; validation sees the fifth.
+const mostLevels = 5
+
+// expander replaces references by the referenced schemas.
+type expander struct {
+	level map[string]int // the number of schemas around the current one, by type
+}
 
 func (e expander) lookup(id string) (apiextensionsv1.JSONSchemaProps, error) {
 	var s apiextensionsv1.JSONSchemaProps
@@ -72,7 +78,17 @@ func Definition(id string) ([]byte, error) {
 
 func (e expander) expand(s *apiextensionsv1.JSONSchemaProps) error {
 	if s.Ref != nil {
-		to, err := e.lookup(*s.Ref)
+		id := *s.Ref
+		if e.level[id] == mostLevels {
+			preserve := true
+			*s = apiextensionsv1.JSONSchemaProps{
+				Description: s.Description, Type: "object", XPreserveUnknownFields: &preserve,
+			}
+			return nil
+		}
+		e.level[id]++
+		defer func() { e.level[id]-- }()
+		to, err := e.lookup(id)
 		if err != nil {
 			return err
 		}
