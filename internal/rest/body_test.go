@@ -70,7 +70,7 @@ spec:
 				"  line 20: key \"imagePullPolicy\" already set in map, unknown field \"metadata.unknownMeta\", unknown field \"spec.template.spec.containers[0].unknownNested\", unknown field \"spec.unknown1\", unknown field \"spec.unknownDupe\""},
 		{"apply", http.MethodPatch, path + "/a", "application/apply-patch+yaml", repeated,
 			[]string{`line 1: key "paused" already set in map`, `line 2: key "imagePullPolicy" already set in map`},
-			"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key \"paused\" already set in map\n  line 2: key \"imagePullPolicy\" already set in map"},
+			"error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key \"paused\" already set in map\n  line 2: key \"imagePullPolicy\" already set in map"},
 	} {
 		for _, mode := range []string{"", "Warn", "Ignore", "Strict"} {
 			scope := &request.Scope{}

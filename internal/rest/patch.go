@@ -50,10 +50,14 @@ func readPatch(
 		}
 		return media, nil
 	}, func(r *http.Request) (*metav1.PatchOptions, error) { return patchOptions(r, patchType) })
-	if err == nil && c.Audit != nil {
-		c.Audit.RequestBody(in.body.Data)
+	patch := decode.Patch{Type: patchType, Data: in.body.Data}
+	if err == nil {
+		err = patch.Check()
 	}
-	return in.media, decode.Patch{Type: patchType, Data: in.body.Data}, in.options, err
+	if err == nil && c.Audit != nil {
+		c.Audit.RequestBody(patch.Data)
+	}
+	return in.media, patch, in.options, err
 }
 
 // unknownPatchType is the 415 for an unsupported patch type. For built-in kinds it is the error that client-go derives

@@ -105,7 +105,7 @@ func (v *Verbs) merge(
 	}
 	if repeated != nil {
 		if validation == metav1.FieldValidationStrict {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", repeated))
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding patch: %v", repeated))
 		}
 		decode.Warn(ctx, []string{repeated.Error()})
 	}

@@ -42,7 +42,7 @@ func FromYAML(doc []byte) ([]byte, error) {
 // DecodeApply decodes the body of a server-side apply, YAML or JSON.
 //
 // strict also checks for duplicate keys; duplicates is then the error that lists them, and obj is still valid. Errors
-// have the texts that Kubernetes puts after "error decoding YAML: " and "error strict decoding YAML: ".
+// have the texts that Kubernetes puts after "error decoding patch: " and "error strict decoding patch: ".
 func DecodeApply(data []byte, strict bool) (obj map[string]any, duplicates, err error) {
 	// Clients usually send JSON; parsing it as YAML costs fifty times as much.
 	if v, repeated, err := decode(data); err == nil && !repeated {

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -38,6 +39,25 @@ func (p Patch) IsApply() bool {
 	return p.Type == types.ApplyYAMLPatchType || p.Type == types.ApplyCBORPatchType
 }
 
+// Check returns an error if the body is not a document of the patch's type.
+func (p Patch) Check() error {
+	switch {
+	case p.Type == types.ApplyCBORPatchType:
+		var doc any
+		if err := codec.UnmarshalCBOR(p.Data, &doc); err != nil {
+			return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+		}
+	case json.Valid(p.Data):
+	case p.Type == types.ApplyYAMLPatchType:
+		if _, err := codec.FromYAML(p.Data); err != nil {
+			return apierrors.NewBadRequest(fmt.Sprintf("error encoding patch: %v", err))
+		}
+	default:
+		return apierrors.NewBadRequest("invalid JSON patch")
+	}
+	return nil
+}
+
 // Applied decodes the body of an apply. repeated is the error about repeated keys, which are checked only if strict is
 // set.
 func (p Patch) Applied(strict bool) (applied object.Object, repeated, err error) {
@@ -50,7 +70,7 @@ func (p Patch) Applied(strict bool) (applied object.Object, repeated, err error)
 		applied, repeated, err = codec.DecodeApply(p.Data, strict)
 	}
 	if err != nil {
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
 	return applied, repeated, nil
 }
