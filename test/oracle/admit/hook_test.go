@@ -188,7 +188,7 @@ func TestMutatingWebhooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		upstream.SetAuthorizer(authorizerfactory.NewPrivilegedGroups("system:masters"))
+		upstream.SetUnconditionalAuthorizer(authorizerfactory.NewPrivilegedGroups("system:masters"))
 		ready(t, upstream, f)
 		config, kinds := hookConfig(t, objects)
 		counters, metrics := count(t)
@@ -248,7 +248,7 @@ func TestValidatingWebhooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		upstream.SetAuthorizer(authorizerfactory.NewPrivilegedGroups("system:masters"))
+		upstream.SetUnconditionalAuthorizer(authorizerfactory.NewPrivilegedGroups("system:masters"))
 		ready(t, upstream, f)
 		config, kinds := hookConfig(t, objects)
 		counters, metrics := count(t)

@@ -61,7 +61,7 @@ func (u *upstream) request(values apiservervalidation.SchemaValidator, obj, old 
 		errs = apiservervalidation.ValidateCustomResourceUpdate(nil, obj, old, values,
 			apiservervalidation.WithRatcheting(correlated))
 	}
-	errs = append(errs, objectmeta.Validate(nil, obj, u.structural, false)...)
+	errs = append(errs, objectmeta.Validate(context.Background(), nil, obj, u.structural, false)...)
 	if old == nil || len(listtype.ValidateListSetsAndMaps(nil, u.structural, old)) == 0 {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, u.structural, obj)...)
 	}

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"context"
+
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -80,7 +82,7 @@ func (u *upstream) validate(obj, old map[string]any) field.ErrorList {
 			validation.ValidateCustomResourceUpdate(nil, obj, old, u.validator,
 				validation.WithRatcheting(correlated))...)
 	}
-	errs = append(errs, objectmeta.Validate(nil, obj, u.structural, false)...)
+	errs = append(errs, objectmeta.Validate(context.Background(), nil, obj, u.structural, false)...)
 	if old == nil || len(listtype.ValidateListSetsAndMaps(nil, u.structural, old)) == 0 {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, u.structural, obj)...)
 	}
