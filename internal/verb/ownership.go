@@ -59,11 +59,10 @@ func (t *tracker) ownership(ctx context.Context, c *Call) (*apply.Ownership, err
 }
 
 // track records in obj's managedFields that the manager turned old into obj. An object with values that do not match
-// its schema cannot be tracked: it continues without managedFields to validation, which reports the problem.
+// its schema cannot be tracked: it continues with old's managedFields to validation, which reports the problem.
 func (t *tracker) track(own *apply.Ownership, old, obj object.Object, manager string) {
 	if err := own.Update(old, obj, manager, t.Now()); err != nil {
 		t.log.Debug("managed fields", "err", err)
-		delete(object.Meta(obj), "managedFields")
 	}
 }
 

@@ -172,8 +172,9 @@ func (e errNoVersion) Error() string { return "no version " + e.apiVersion }
 // other than apply. live, the object before, is read only; obj may share parts of its managedFields.
 //
 // managedFields in obj itself are used if they are valid (subresources ignore them). now becomes the entry's time if
-// the fields of name changed. After an error obj has no managedFields, as in Kubernetes. The error means that the
-// object does not match the types of its schema, which validation reports in better words.
+// the fields of name changed. After an error obj has the managedFields of live, as in Kubernetes. The error means that
+// the object does not match the types of its schema, which validation reports in better words, or that a webhook failed
+// to convert it.
 func (o *Ownership) Update(live, obj map[string]any, name string, now time.Time) error {
 	if o.updateShort(live, obj, name, now) {
 		return nil
@@ -184,14 +185,17 @@ func (o *Ownership) Update(live, obj map[string]any, name string, now time.Time)
 func (o *Ownership) updateLong(live, obj map[string]any, name string, now time.Time) error {
 	m := requested(live, obj, o.subresource)
 	setManagedFields(obj, nil)
-	if m, err := o.update(live, obj, m, name, now); err != nil {
-		return err
-	} else if entries, err := m.encode(); err != nil {
-		return err
-	} else {
-		setManagedFields(obj, entries)
+	m, err := o.update(live, obj, m, name, now)
+	var entries []any
+	if err == nil {
+		entries, err = m.encode()
 	}
-	return nil
+	if err != nil {
+		meta, _ := live["metadata"].(map[string]any)
+		entries, _ = meta["managedFields"].([]any)
+	}
+	setManagedFields(obj, entries)
+	return err
 }
 
 // update returns the managers after name has changed live to obj.
