@@ -208,7 +208,8 @@ func (e Emulation) applyTo(r *catalog.Resource, requested *enablement, gone map[
 	return nil
 }
 
-// storeAs sets the storage version of kinds to the most preferred version that MinCompatibility has, if it has one.
+// storeAs sets the storage version of kinds that MinCompatibility cannot read to the most preferred version that it can,
+// if there is one. Alpha versions do not count, since no release promises to read those of another one.
 func (e Emulation) storeAs(kinds []*catalog.Resource) {
 	if e.MinCompatibility == nil {
 		return
@@ -219,7 +220,7 @@ func (e Emulation) storeAs(kinds []*catalog.Resource) {
 			continue
 		}
 		for _, v := range r.Versions {
-			if !introduced(v).GreaterThan(e.MinCompatibility) {
+			if !strings.Contains(v.Name, "alpha") && !introduced(v).GreaterThan(e.MinCompatibility) {
 				r.Form = rule.StoredAs(r.Group, r.Storage.Name, v.Name).Over(r.Form)
 				break
 			}

@@ -11,30 +11,30 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestParseEmulation checks errors against kube-apiserver 1.36.3.
+// TestParseEmulation checks errors against kube-apiserver 1.37.2.
 func TestParseEmulation(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ emulated, compatible, want string }{
-		{"", "", "1.36 1.35"},
+		{"", "", "1.37 1.36"},
+		{"1.37", "", "1.37 1.36"},
 		{"1.36", "", "1.36 1.35"},
-		{"1.35", "", "1.35 1.34"},
-		{"1.33", "", "1.33 1.33"},
-		{"v1.33", "", "1.33 1.33"},
-		{" kube = v1.34 ", "", "1.34 1.33"},
-		{"1.35.0", "", "1.35 1.34"},
-		{"1.36", "1.36", "1.36 1.36"},
-		{"1.36", "kube=1.33", "1.36 1.33"},
-		{"", "1.33", "1.36 1.33"},
-		{"1.32", "", "[emulation version 1.32 is not between [1.33, 1.36.0], " +
-			"minCompatibilityVersion version 1.33 is not between [1.33, 1.32]]"},
-		{"1.37", "", "emulation version 1.37 is not between [1.33, 1.36.0]"},
-		{"1.33", "1.34", "minCompatibilityVersion version 1.34 is not between [1.33, 1.33]"},
-		{"1.36", "1.32", "minCompatibilityVersion version 1.32 is not between [1.33, 1.36]"},
+		{"1.34", "", "1.34 1.34"},
+		{"v1.34", "", "1.34 1.34"},
+		{" kube = v1.35 ", "", "1.35 1.34"},
+		{"1.36.0", "", "1.36 1.35"},
+		{"1.37", "1.37", "1.37 1.37"},
+		{"1.37", "kube=1.34", "1.37 1.34"},
+		{"", "1.34", "1.37 1.34"},
+		{"1.33", "", "[emulation version 1.33 is not between [1.34, 1.37.0], " +
+			"minCompatibilityVersion version 1.34 is not between [1.34, 1.33]]"},
+		{"1.38", "", "emulation version 1.38 is not between [1.34, 1.37.0]"},
+		{"1.34", "1.35", "minCompatibilityVersion version 1.35 is not between [1.34, 1.34]"},
+		{"1.37", "1.33", "minCompatibilityVersion version 1.33 is not between [1.34, 1.37]"},
 		{"abc", "", `could not parse "abc" as version`},
-		{"1.36", "abc", `could not parse "abc" as version`},
-		{"1.33.2", "", "patch version not allowed, got: kube=1.33.2"},
-		{"1.33,kube=1.34", "", "duplicate version flag, kube=1.33 and kube=1.34"},
-		{"foo=1.33", "", "component not registered: foo"},
+		{"1.37", "abc", `could not parse "abc" as version`},
+		{"1.34.2", "", "patch version not allowed, got: kube=1.34.2"},
+		{"1.34,kube=1.35", "", "duplicate version flag, kube=1.34 and kube=1.35"},
+		{"foo=1.34", "", "component not registered: foo"},
 	}
 	list := func(text string) []string {
 		if text == "" {
@@ -66,7 +66,7 @@ func changed(t *testing.T, config, release string, forward, runtimeForward bool)
 	}
 	e.ForwardCompatible, e.RuntimeConfigForwardCompatible = forward, runtimeForward
 	all := kinds.Resources()
-	_, err = parse(config).Apply(all, e)
+	_, err = parse(config).Apply(all, e, openGates(e)...)
 	before, now := served(kinds.Resources()), served(all)
 	var out []string
 	for _, name := range before {
@@ -79,30 +79,39 @@ func changed(t *testing.T, config, release string, forward, runtimeForward bool)
 			out = append(out, "+"+name)
 		}
 	}
-	return strings.NewReplacer("admissionregistration.k8s.io", "AR", "resource.k8s.io", "RE", "networking.k8s.io", "NE",
+	return strings.NewReplacer("admissionregistration.k8s.io", "AR", "certificates.k8s.io", "CE", "resource.k8s.io", "RE", "networking.k8s.io", "NE",
 		"coordination.k8s.io", "CO", "admissionpolic", "AP", "storagemigration.k8s.io", "SM", "storage.k8s.io", "ST").
 		Replace(strings.Join(out, " ")), err
 }
 
-// TestEmulation compares the served versions with the discovery of kube-apiserver 1.36.3 with the same flags, as far as
-// this server has them; storagemigration.k8s.io is on by default here.
+// openGates returns the feature gates that a release opens by default.
+func openGates(e kinds.Emulation) (open []string) {
+	for _, name := range kinds.Features() {
+		if e.Has(name, nil) {
+			open = append(open, name)
+		}
+	}
+	return open
+}
+
+// TestEmulation compares the served versions with the discovery of kube-apiserver 1.37.2 with the same flags, as far as
+// this server has them.
 func TestEmulation(t *testing.T) {
 	t.Parallel()
 	const (
 		noMutation = "-AR/v1/mutatingAPies -AR/v1/mutatingAPybindings"
-		noDevices  = "-RE/v1/deviceclasses -RE/v1/resourceclaims -RE/v1/resourceclaimtemplates -RE/v1/resourceslices"
-		noClasses  = "-ST/v1/volumeattributesclasses"
-		noMove     = "-SM/v1beta1/storageversionmigrations"
+		noNew      = "-CE/v1/clustertrustbundles -RE/v1/devicetaintrules -SM/v1/storageversionmigrations"
 		mutation   = "+AR/v1beta1/mutatingAPies +AR/v1beta1/mutatingAPybindings"
-		validation = "+AR/v1beta1/validatingAPies +AR/v1beta1/validatingAPybindings"
+		requests   = "+CE/v1/podcertificaterequests"
+		betas      = "+CE/v1beta1/clustertrustbundles +CE/v1beta1/podcertificaterequests"
 		candidates = "+CO/v1beta1/leasecandidates"
 		network    = "+NE/v1beta1/ipaddresses +NE/v1beta1/servicecidrs"
 		devices    = "+RE/v1beta1/deviceclasses +RE/v1beta1/resourceclaims +RE/v1beta1/resourceclaimtemplates +RE/v1beta1/resourceslices " +
 			"+RE/v1beta2/deviceclasses +RE/v1beta2/resourceclaims +RE/v1beta2/resourceclaimtemplates +RE/v1beta2/resourceslices"
 		withTaints = "+RE/v1beta1/deviceclasses +RE/v1beta1/resourceclaims +RE/v1beta1/resourceclaimtemplates +RE/v1beta1/resourceslices " +
 			"+RE/v1beta2/deviceclasses +RE/v1beta2/devicetaintrules +RE/v1beta2/resourceclaims +RE/v1beta2/resourceclaimtemplates +RE/v1beta2/resourceslices"
-		newer   = "+RE/v1beta2/deviceclasses +RE/v1beta2/resourceclaims +RE/v1beta2/resourceclaimtemplates +RE/v1beta2/resourceslices"
-		classes = "+ST/v1beta1/volumeattributesclasses"
+		migrations = "+SM/v1beta1/storageversionmigrations"
+		classes    = "+ST/v1beta1/volumeattributesclasses"
 	)
 	tests := []struct {
 		release, config         string
@@ -110,25 +119,26 @@ func TestEmulation(t *testing.T) {
 		want                    []string
 		err                     string
 	}{
-		{"1.36", "", false, false, nil, ""},
-		{"1.36", "api/beta=true", false, false, []string{mutation, candidates, network, withTaints, classes}, ""},
-		{"1.35", "", false, false, []string{noMutation}, ""},
-		{"1.34", "", false, false, []string{noMutation, noMove}, ""},
-		{"1.33", "", false, false, []string{noMutation, noDevices, noClasses, noMove}, ""},
+		{"1.37", "", false, false, []string{requests}, ""},
+		{"1.37", "api/beta=true", false, false,
+			[]string{mutation, requests, betas, candidates, withTaints, migrations}, ""},
+		{"1.36", "", false, false, []string{noNew}, ""},
+		{"1.36", "api/beta=true", false, false, []string{noNew, mutation, candidates, network, withTaints, classes}, ""},
+		{"1.35", "", false, false, []string{noMutation, noNew}, ""},
+		{"1.34", "", false, false, []string{noMutation, noNew}, ""},
 		{"1.34", "api/beta=true", false, false,
-			[]string{noMutation, noMove, mutation, candidates, network, devices, classes}, ""},
-		{"1.33", "api/beta=true", false, false,
-			[]string{noMutation, noDevices, noClasses, noMove, validation, candidates, network, devices, classes}, ""},
-		{"1.34", "api/beta=true", true, false, []string{noMove, mutation, candidates, network, devices, classes}, ""},
-		{"1.33", "storage.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true", true, false,
-			[]string{noMutation, noMove, newer, classes}, ""},
-		{"1.33", "resource.k8s.io/v1=true", false, true, []string{noMutation, noClasses, noMove}, ""},
-		{"1.33", "storage.k8s.io/v1/volumeattributesclasses=true", false, true, []string{noMutation, noDevices, noMove},
-			""},
-		{"1.33", "resource.k8s.io/v1=true", false, false, []string{noMutation, noDevices, noClasses, noMove},
-			"cannot enable version resource.k8s.io/v1 in runtime-config because all the resources have been introduced " +
-				"after the current version 1.33. Consider setting --runtime-config-emulation-forward-compatible=true"},
-		{"1.33", "storage.k8s.io/v1=true", false, false, []string{noMutation, noDevices, noClasses, noMove}, ""},
+			[]string{noMutation, noNew, mutation, candidates, network, devices, classes}, ""},
+		{"1.34", "api/beta=true", true, false, []string{noNew, mutation, candidates, network, devices, classes}, ""},
+		{"1.36", "resource.k8s.io/v1beta2=true", true, false, []string{"-CE/v1/clustertrustbundles " +
+			"-SM/v1/storageversionmigrations +RE/v1beta2/deviceclasses +RE/v1beta2/devicetaintrules " +
+			"+RE/v1beta2/resourceclaims +RE/v1beta2/resourceclaimtemplates +RE/v1beta2/resourceslices"}, ""},
+		{"1.36", "resource.k8s.io/v1=true", false, true,
+			[]string{"-CE/v1/clustertrustbundles -SM/v1/storageversionmigrations"}, ""},
+		{"1.36", "storagemigration.k8s.io/v1=true", false, false, []string{noNew},
+			"cannot enable version storagemigration.k8s.io/v1 in runtime-config because all the resources have been " +
+				"introduced after the current version 1.36. Consider setting " +
+				"--runtime-config-emulation-forward-compatible=true"},
+		{"1.36", "certificates.k8s.io/v1=true", false, false, []string{noNew}, ""},
 		{"1.35", "admissionregistration.k8s.io/v1/mutatingadmissionpolicies=true", false, false, nil,
 			"cannot enable resource admissionregistration.k8s.io/v1, Resource=mutatingadmissionpolicies in " +
 				"runtime-config because it is introduced at 1.36 after the current version 1.35. Consider setting " +
@@ -149,11 +159,8 @@ func TestEmulation(t *testing.T) {
 // Objects are stored as the oldest release that shares the store can read them.
 func TestEmulationStores(t *testing.T) {
 	t.Parallel()
-	for compatible, want := range map[string]string{
-		"1.36": "", "1.34": "devicetaintrules=v1alpha3",
-		"1.33": "deviceclasses=v1beta2 devicetaintrules=v1alpha3 resourceclaims=v1beta2 resourceclaimtemplates=v1beta2 resourceslices=v1beta2 " +
-			"volumeattributesclasses=v1beta1",
-	} {
+	const mutation = "mutatingadmissionpolicies=v1beta1 mutatingadmissionpolicybindings=v1beta1"
+	for compatible, want := range map[string]string{"1.37": "", "1.36": "", "1.35": mutation, "1.34": mutation} {
 		e, err := kinds.ParseEmulation(nil, []string{compatible})
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +169,7 @@ func TestEmulationStores(t *testing.T) {
 		for _, r := range all {
 			plain[r.Qualified()] = r.Form == nil || r.Form.Version == ""
 		}
-		if _, err := (kinds.RuntimeConfig{}).Apply(all, e); err != nil {
+		if _, err := (kinds.RuntimeConfig{}).Apply(all, e, openGates(e)...); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -189,15 +196,15 @@ func TestEmulationStores(t *testing.T) {
 func TestEmulationTexts(t *testing.T) {
 	t.Parallel()
 	migrations := schema.GroupVersionResource{
-		Group: "storagemigration.k8s.io", Version: "v1beta1", Resource: "storageversionmigrations",
+		Group: "storagemigration.k8s.io", Version: "v1", Resource: "storageversionmigrations",
 	}
-	for release, want := range map[string]bool{"1.34": false, "1.35": true} {
+	for _, release := range []string{"1.34", "1.36"} {
 		e, err := kinds.ParseEmulation([]string{release}, nil)
-		if err != nil || e.Serves(nil, migrations) != want || !e.Emulates() {
-			t.Errorf("%s: %v, migrations are served: %v", release, err, !want)
+		if err != nil || e.Serves(nil, migrations) || !e.Emulates() {
+			t.Errorf("%s: %v, migrations are served: %v", release, err, e.Serves(nil, migrations))
 		}
 		all := kinds.Resources()
-		if _, err := parse("api/alpha=true").Apply(all, e); err != nil {
+		if _, err := parse("api/alpha=true").Apply(all, e, openGates(e)...); err != nil {
 			t.Fatal(err)
 		}
 		const want = "admissionregistration.k8s.io/v1alpha1 coordination.k8s.io/v1alpha2 " +

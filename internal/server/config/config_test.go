@@ -18,25 +18,25 @@ func TestValidate(t *testing.T) {
 		{"ephemeral in a directory", Config{Ephemeral: true, DataDir: "x"}, ""},
 		{"migration without its kind", Config{
 			Ephemeral: true, Versions: Versions{MigrateStorage: true},
-			API: API{RuntimeConfig: map[string]string{"api/beta": "false"}},
+			API: API{RuntimeConfig: map[string]string{"storagemigration.k8s.io/v1": "false"}},
 		},
-			"--migrate-storage-versions needs storagemigration.k8s.io/v1beta1, which --runtime-config disables: remove one of the two"},
+			"--migrate-storage-versions needs storagemigration.k8s.io/v1, which --runtime-config disables: remove one of the two"},
 		{"migration in an older release", Config{
 			Ephemeral: true, Versions: Versions{MigrateStorage: true},
 			Emulation: Emulation{Version: []string{"1.34"}},
 		},
-			"--migrate-storage-versions needs storagemigration.k8s.io/v1beta1, which --emulated-version 1.34 does not have: remove one of the two"},
+			"--migrate-storage-versions needs storagemigration.k8s.io/v1, which --emulated-version 1.34 does not have: remove one of the two"},
 		{"older release", Config{
 			Ephemeral: true, Emulation: Emulation{
-				Version: []string{"1.33"}, MinCompatibility: []string{"1.33"}, ForwardCompatible: true,
+				Version: []string{"1.34"}, MinCompatibility: []string{"1.34"}, ForwardCompatible: true,
 			},
 			API: API{RuntimeConfig: map[string]string{"api/beta": "true"}},
 		}, ""},
 		{"too old a release", Config{
-			Ephemeral: true, Emulation: Emulation{Version: []string{"1.32"}, ForwardCompatible: true},
+			Ephemeral: true, Emulation: Emulation{Version: []string{"1.33"}, ForwardCompatible: true},
 		},
-			"--emulated-version, --min-compatibility-version: [emulation version 1.32 is not between [1.33, 1.36.0], " +
-				"minCompatibilityVersion version 1.33 is not between [1.33, 1.32]]"},
+			"--emulated-version, --min-compatibility-version: [emulation version 1.33 is not between [1.34, 1.37.0], " +
+				"minCompatibilityVersion version 1.34 is not between [1.34, 1.33]]"},
 		{"nothing emulated", Config{
 			Ephemeral: true,
 			Emulation: Emulation{ForwardCompatible: true, RuntimeConfigForwardCompatible: true},
@@ -44,16 +44,16 @@ func TestValidate(t *testing.T) {
 			"--emulation-forward-compatible cannot be set to true if the emulation version is the same as the binary version: leave it out; " +
 				"--runtime-config-emulation-forward-compatible cannot be set to true if the emulation version is the same as the binary version: leave it out"},
 		{"a version that came later", Config{
-			Ephemeral: true, Emulation: Emulation{Version: []string{"1.33"}},
-			API: API{RuntimeConfig: map[string]string{"resource.k8s.io/v1": "true"}},
+			Ephemeral: true, Emulation: Emulation{Version: []string{"1.36"}},
+			API: API{RuntimeConfig: map[string]string{"storagemigration.k8s.io/v1": "true"}},
 		},
-			"--emulated-version: cannot enable version resource.k8s.io/v1 in runtime-config because all the resources " +
-				"have been introduced after the current version 1.33. " +
+			"--emulated-version: cannot enable version storagemigration.k8s.io/v1 in runtime-config because all the " +
+				"resources have been introduced after the current version 1.36. " +
 				"Consider setting --runtime-config-emulation-forward-compatible=true"},
 		{"a version that came later, all the same", Config{
 			Ephemeral: true,
-			Emulation: Emulation{Version: []string{"1.33"}, RuntimeConfigForwardCompatible: true},
-			API:       API{RuntimeConfig: map[string]string{"resource.k8s.io/v1": "true"}},
+			Emulation: Emulation{Version: []string{"1.36"}, RuntimeConfigForwardCompatible: true},
+			API:       API{RuntimeConfig: map[string]string{"storagemigration.k8s.io/v1": "true"}},
 		}, ""},
 		{"migration without its controller", Config{
 			Ephemeral: true, Versions: Versions{MigrateStorage: true},

@@ -5,11 +5,11 @@ import "github.com/bowsprit/bowsprit/internal/kinds"
 // Emulation makes the server behave like an older release of Kubernetes, so that a control plane can move to this
 // one in two steps: first to the new server, and then, without a way back, to its kinds and stored versions.
 type Emulation struct {
-	// Version is the release with the kinds to serve, such as "1.35" or "kube=1.35"; at most one. The default is the
-	// server's own release; 1.33 is the oldest.
+	// Version is the release with the kinds to serve, such as "1.36" or "kube=1.36"; at most one. The default is the
+	// server's own release; 1.34 is the oldest.
 	Version []string
 	// MinCompatibility is the oldest release that must be able to read the stored objects, and to run their CEL
-	// expressions; at most one, no newer than Version. The default is the release before Version, or 1.33 if that is
+	// expressions; at most one, no newer than Version. The default is the release before Version, or 1.34 if that is
 	// newer. If several servers run in one process, the oldest release counts for expressions.
 	MinCompatibility []string
 	// ForwardCompatible also serves newer stable versions of the kinds of Version.
@@ -23,11 +23,11 @@ func (c *Emulation) settings() []Setting {
 	return []Setting{
 		{
 			Name: "emulated-version",
-			Help: "release of Kubernetes to behave like, 1.33 to 1.36: which built-in kinds are served (default 1.36)", Value: &c.Version,
+			Help: "release of Kubernetes to behave like, 1.34 to 1.37: which built-in kinds are served (default 1.37)", Value: &c.Version,
 		},
 		{
 			Name:  "min-compatibility-version",
-			Help:  "oldest release that must be able to read stored objects and run their expressions, 1.33 to --emulated-version (default the release before that)",
+			Help:  "oldest release that must be able to read stored objects and run their expressions, 1.34 to --emulated-version (default the release before that)",
 			Value: &c.MinCompatibility,
 		},
 		{

@@ -21,7 +21,7 @@ type Observability struct {
 	AllowMetricLabelsManifest string
 	// DisabledMetrics are names of metrics to hide.
 	DisabledMetrics []string
-	// ShowHiddenMetricsForVersion is the release of Kubernetes before this one ("1.35"), to show the metrics that this
+	// ShowHiddenMetricsForVersion is the release of Kubernetes before this one ("1.36"), to show the metrics that this
 	// release hides as deprecated; "" shows none of them.
 	ShowHiddenMetricsForVersion string
 	// TracingConfigFile is a TracingConfiguration of apiserver.config.k8s.io/v1, with the receiver of OpenTelemetry
@@ -53,7 +53,7 @@ func (c *Observability) settings() []Setting {
 		{Name: "disabled-metrics", Help: "names of metrics to hide", Value: &c.DisabledMetrics},
 		{
 			Name:  "show-hidden-metrics-for-version",
-			Help:  "previous release, such as 1.35, to show the deprecated metrics that this release hides",
+			Help:  "previous release, such as 1.36, to show the deprecated metrics that this release hides",
 			Value: &c.ShowHiddenMetricsForVersion,
 		},
 		{
@@ -81,7 +81,7 @@ var (
 )
 
 // previousRelease is the release whose hidden metrics can be shown.
-const previousRelease = "1.35"
+const previousRelease = "1.36"
 
 func (c *Observability) validate(p *problems) {
 	for _, name := range c.DisabledMetrics {

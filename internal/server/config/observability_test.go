@@ -21,8 +21,8 @@ func TestObservabilityConfig(t *testing.T) {
 		config Observability
 		want   string // in the error; "" means no error
 	}{
-		{Observability{ShowHiddenMetricsForVersion: "1.35"}, ""},
-		{Observability{ShowHiddenMetricsForVersion: "1.34"}, "only the previous minor version is allowed"},
+		{Observability{ShowHiddenMetricsForVersion: "1.36"}, ""},
+		{Observability{ShowHiddenMetricsForVersion: "1.35"}, "only the previous minor version is allowed"},
 		{Observability{DisabledMetrics: []string{"a_b"}}, ""},
 		{Observability{DisabledMetrics: []string{"a-b"}}, `"a-b" is not the name of a metric`},
 		{Observability{AllowMetricLabels: map[string]string{"a,b": "c"}}, ""},

@@ -18,7 +18,7 @@ func TestEmulationWithoutMutatingPolicies(t *testing.T) {
 	tests := []struct {
 		version, requested string
 		want               bool
-	}{{"1.36", "", true}, {"1.35", "", false}, {"1.35", beta, true}, {"1.33", beta, false}}
+	}{{"1.37", "", true}, {"1.36", "", true}, {"1.35", "", false}, {"1.35", beta, true}, {"1.34", beta, true}}
 	for _, test := range tests {
 		c := &config.Config{Emulation: config.Emulation{Version: []string{test.version}}}
 		if test.requested != "" {

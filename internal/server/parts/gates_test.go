@@ -18,6 +18,7 @@ func TestAuthorizationGates(t *testing.T) {
 		version                  string
 		constrained, claims, any bool
 	}{
+		{nil, "1.37", true, true, false},
 		{nil, "1.36", true, true, false},
 		{&no, "1.36", false, false, true},
 		{nil, "1.35", false, false, false},
