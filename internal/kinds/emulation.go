@@ -208,8 +208,8 @@ func (e Emulation) applyTo(r *catalog.Resource, requested *enablement, gone map[
 	return nil
 }
 
-// storeAs sets the storage version of kinds that MinCompatibility cannot read to the most preferred version that it can,
-// if there is one. Alpha versions do not count, since no release promises to read those of another one.
+// storeAs sets the storage version of kinds that MinCompatibility cannot read to the most preferred version that it
+// can, if there is one. Alpha versions do not count, since no release promises to read those of another one.
 func (e Emulation) storeAs(kinds []*catalog.Resource) {
 	if e.MinCompatibility == nil {
 		return

@@ -79,7 +79,8 @@ func changed(t *testing.T, config, release string, forward, runtimeForward bool)
 			out = append(out, "+"+name)
 		}
 	}
-	return strings.NewReplacer("admissionregistration.k8s.io", "AR", "certificates.k8s.io", "CE", "resource.k8s.io", "RE", "networking.k8s.io", "NE",
+	return strings.NewReplacer("admissionregistration.k8s.io", "AR", "certificates.k8s.io", "CE",
+		"resource.k8s.io", "RE", "networking.k8s.io", "NE",
 		"coordination.k8s.io", "CO", "admissionpolic", "AP", "storagemigration.k8s.io", "SM", "storage.k8s.io", "ST").
 		Replace(strings.Join(out, " ")), err
 }
@@ -123,7 +124,8 @@ func TestEmulation(t *testing.T) {
 		{"1.37", "api/beta=true", false, false,
 			[]string{mutation, requests, betas, candidates, withTaints, migrations}, ""},
 		{"1.36", "", false, false, []string{noNew}, ""},
-		{"1.36", "api/beta=true", false, false, []string{noNew, mutation, candidates, network, withTaints, classes}, ""},
+		{"1.36", "api/beta=true", false, false,
+			[]string{noNew, mutation, candidates, network, withTaints, classes}, ""},
 		{"1.35", "", false, false, []string{noMutation, noNew}, ""},
 		{"1.34", "", false, false, []string{noMutation, noNew}, ""},
 		{"1.34", "api/beta=true", false, false,

@@ -238,7 +238,8 @@ func (c *comparison) read(obj map[string]any) (ours map[string]any, theirs runti
 	return ours, theirs, true
 }
 
-// declared returns errs with the errors of the declarative validation, which Kubernetes' registry calls after a strategy.
+// declared returns errs with the errors of the declarative validation, which Kubernetes' registry calls after a
+// strategy.
 func declared(
 	ctx context.Context, strategy any, obj, old runtime.Object, errs field.ErrorList, of operation.Type,
 ) field.ErrorList {

@@ -136,7 +136,8 @@ func TestWarnings(t *testing.T) {
 // TestSetWarnings checks the warnings about sets of other values than scalars: an update returns the new ones.
 func TestSetWarnings(t *testing.T) {
 	with := func(fields string) map[string]any {
-		return create(t, fromYAML(t, strings.ReplaceAll(cronTab, "old: {type: string}", "old: {type: string}, "+fields)), nil)
+		text := strings.ReplaceAll(cronTab, "old: {type: string}", "old: {type: string}, "+fields)
+		return create(t, fromYAML(t, text), nil)
 	}
 	const (
 		text    = "x-kubernetes-list-type: set for items of type %q is not supported by server-side apply or CEL validation rules"

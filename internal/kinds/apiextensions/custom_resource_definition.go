@@ -65,11 +65,13 @@ func definitionCells(obj object.Object, e catalog.Env) []any {
 	slices.Sort(versions)
 	established := slices.ContainsFunc(object.Objects(object.Map(obj, "status")["conditions"]),
 		func(c object.Object) bool {
-			return c["type"] == string(apiextensionsv1.Established) && c["status"] == string(apiextensionsv1.ConditionTrue)
+			return c["type"] == string(apiextensionsv1.Established) &&
+				c["status"] == string(apiextensionsv1.ConditionTrue)
 		})
 	common := rule.NameAndCreation(obj, e)
 	return []any{
 		common[0], object.String(spec, "scope"), strings.Join(versions, ","), common[1], object.String(spec, "group"),
-		object.String(spec, "names", "kind"), strings.Join(object.Strings(spec, "names", "shortNames"), ","), established,
+		object.String(spec, "names", "kind"), strings.Join(object.Strings(spec, "names", "shortNames"), ","),
+		established,
 	}
 }

@@ -156,7 +156,9 @@ func validateCount(count int32, path *field.Path) field.ErrorList {
 }
 
 // validatePolicyUpdate validates a changed policy: only the number of pods of a gang may change.
-func validatePolicyUpdate(now, was *schedulingv1beta1.PodGroupSchedulingPolicy, path *field.Path) (errs field.ErrorList) {
+func validatePolicyUpdate(
+	now, was *schedulingv1beta1.PodGroupSchedulingPolicy, path *field.Path,
+) (errs field.ErrorList) {
 	if (now.Basic != nil) != (was.Basic != nil) || (now.Gang != nil) != (was.Gang != nil) {
 		errs = exactlyOne(path, member{"basic", now.Basic != nil}, member{"gang", now.Gang != nil})
 	}

@@ -20,7 +20,7 @@ type activation struct {
 const lookEvery = 64
 
 // frame returns the frame of an evaluation. Close it after the evaluation.
-func (a *activation) frame() (*interpreter.ExecutionFrame, error) {
+func (a *activation) frame() (*frame, error) {
 	f, err := interpreter.NewExecutionFrame(a)
 	if err == nil && a.done != nil {
 		err = f.SetContext(endsWith(a.done), lookEvery)

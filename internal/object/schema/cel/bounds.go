@@ -26,13 +26,13 @@ func boundCalls(i interpreter.Interpretable) (interpreter.Interpretable, error) 
 		return i, nil
 	}
 	if search := searches[call.Function()]; search != nil {
-		return &boundedCall{call, len(call.Args()) == 2, func(frame *interpreter.ExecutionFrame, args []ref.Val) ref.Val {
+		return &boundedCall{call, len(call.Args()) == 2, func(frame *frame, args []ref.Val) ref.Val {
 			return search(func() bool { return isInterrupted(frame) }, nil, args)
 		}}, nil
 	}
 	if position := positions[call.Function()]; position != nil {
 		if implementation := implementationOf(call); implementation != nil {
-			return &boundedCall{call, len(call.Args()) == 2, func(_ *interpreter.ExecutionFrame, args []ref.Val) ref.Val {
+			return &boundedCall{call, len(call.Args()) == 2, func(_ *frame, args []ref.Val) ref.Val {
 				if out := position(args); out != nil {
 					return out
 				}
@@ -42,7 +42,7 @@ func boundCalls(i interpreter.Interpretable) (interpreter.Interpretable, error) 
 	}
 	if check := checks[call.Function()]; check != nil {
 		if implementation := implementationOf(call); implementation != nil {
-			return &boundedCall{call, len(call.Args()) == 2, func(_ *interpreter.ExecutionFrame, args []ref.Val) ref.Val {
+			return &boundedCall{call, len(call.Args()) == 2, func(_ *frame, args []ref.Val) ref.Val {
 				if out := check(call, args); out != nil {
 					return out
 				}
@@ -53,13 +53,16 @@ func boundCalls(i interpreter.Interpretable) (interpreter.Interpretable, error) 
 	return i, nil
 }
 
+// frame is the state of an evaluation, with its variables.
+type frame = interpreter.ExecutionFrame
+
 // boundedCall is a call with another implementation, which receives the frame of the evaluation.
 type boundedCall struct {
 	interpreter.InterpretableCall
 	// both is true if an error of the first argument does not prevent the evaluation of the second, which counts its
 	// cost: cel-go has a form of its own for calls with two arguments, except those with a compiled pattern.
 	both           bool
-	implementation func(frame *interpreter.ExecutionFrame, args []ref.Val) ref.Val
+	implementation func(frame *frame, args []ref.Val) ref.Val
 }
 
 // Eval implements interpreter.Interpretable.
@@ -68,7 +71,7 @@ func (c *boundedCall) Eval(vars interpreter.Activation) ref.Val {
 }
 
 // Exec implements interpreter.InterpretableV2. cel-go calls it, not Eval.
-func (c *boundedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+func (c *boundedCall) Exec(frame *frame) ref.Val {
 	args := make([]ref.Val, len(c.Args()))
 	for i, arg := range c.Args() {
 		args[i] = arg.Exec(frame)
@@ -84,9 +87,9 @@ func (c *boundedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return types.LabelErrNode(c.ID(), c.implementation(frame, args))
 }
 
-// isInterrupted reports whether the context of an evaluation has ended. cel-go looks at it only at each hundredth check,
-// and we once in lookEvery.
-func isInterrupted(frame *interpreter.ExecutionFrame) bool {
+// isInterrupted reports whether the context of an evaluation has ended. cel-go looks at it only at each hundredth
+// check, and we once in lookEvery.
+func isInterrupted(frame *frame) bool {
 	for range 128 {
 		if frame.CheckInterrupt() {
 			return true

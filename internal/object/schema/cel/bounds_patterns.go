@@ -43,7 +43,7 @@ func literalPatterns() (out []*interpreter.RegexOptimization) {
 						return nil, err
 					}
 					l := &literal{re, format.PatternSize(text)}
-					return &boundedCall{call, false, func(frame *interpreter.ExecutionFrame, args []ref.Val) ref.Val {
+					return &boundedCall{call, false, func(frame *frame, args []ref.Val) ref.Val {
 						return search(func() bool { return isInterrupted(frame) }, l, args)
 					}}, nil
 				},

@@ -90,13 +90,7 @@ func (l *mapList) Equal(other ref.Val) ref.Val {
 	return types.Bool(len(seen) == len(index))
 }
 
-func (l *mapList) Add(other ref.Val) ref.Val {
-	o, ok := other.(traits.Lister)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(other)
-	}
-	return merged(l.values(), o, l.keys)
-}
+func (l *mapList) Add(other ref.Val) ref.Val { return merged(l.values(), other, l.keys) }
 
 // mapSum is the sum of lists of type map.
 type mapSum struct {
@@ -132,22 +126,20 @@ func (s mapSum) Equal(other ref.Val) ref.Val {
 	return types.Bool(len(seen) == len(index))
 }
 
-func (s mapSum) Add(other ref.Val) ref.Val {
+func (s mapSum) Add(other ref.Val) ref.Val { return merged(valuesOf(s), other, s.keys) }
+
+// merged returns elements, which it owns, with the elements of other: one with the keys of an element replaces it, the
+// others follow.
+func merged(elements []ref.Val, other ref.Val, keys []string) ref.Val {
 	o, ok := other.(traits.Lister)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(other)
 	}
-	return merged(valuesOf(s), o, s.keys)
-}
-
-// merged returns elements, which it owns, with the elements of other: one with the keys of an element replaces it, the
-// others follow.
-func merged(elements []ref.Val, other traits.Lister, keys []string) ref.Val {
 	at := make(map[any]int, len(elements))
 	for i, e := range elements {
 		at[identity(e, keys)] = i
 	}
-	for it := other.Iterator(); it.HasNext() == types.True; {
+	for it := o.Iterator(); it.HasNext() == types.True; {
 		v := it.Next()
 		if i, ok := at[identity(v, keys)]; ok {
 			elements[i] = v

@@ -2,6 +2,7 @@ package cel
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 
 	"github.com/google/cel-go/common/types"
@@ -32,54 +33,18 @@ func (l *setList) set() (map[any]struct{}, ref.Val) {
 	return l.members, nil
 }
 
-func (l *setList) Equal(other ref.Val) ref.Val {
-	o, ok := other.(traits.Lister)
-	switch {
-	case !ok:
-		return types.MaybeNoSuchOverloadErr(other)
-	case l.Size() != o.Size():
-		return types.False
-	}
-	mine, err := l.set()
-	if err != nil {
-		return err
-	}
-	return hasMembers(mine, o)
-}
+func (l *setList) Equal(other ref.Val) ref.Val { return equalSets(l, l.set, other) }
 
-func (l *setList) Add(other ref.Val) ref.Val {
-	o, ok := other.(traits.Lister)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(other)
-	}
-	return union(l.values(), o)
-}
+func (l *setList) Add(other ref.Val) ref.Val { return union(l.values(), other) }
 
 // setSum is the union of sets.
 type setSum struct{ traits.Lister }
 
 func (s setSum) Equal(other ref.Val) ref.Val {
-	o, ok := other.(traits.Lister)
-	switch {
-	case !ok:
-		return types.MaybeNoSuchOverloadErr(other)
-	case s.Size() != o.Size():
-		return types.False
-	}
-	mine, err := membersOf(s)
-	if err != nil {
-		return err
-	}
-	return hasMembers(mine, o)
+	return equalSets(s, func() (map[any]struct{}, ref.Val) { return membersOf(s) }, other)
 }
 
-func (s setSum) Add(other ref.Val) ref.Val {
-	o, ok := other.(traits.Lister)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(other)
-	}
-	return union(valuesOf(s), o)
-}
+func (s setSum) Add(other ref.Val) ref.Val { return union(valuesOf(s), other) }
 
 // valuesOf returns the elements of a list in a new slice.
 func valuesOf(l traits.Lister) (out []ref.Val) {
@@ -90,12 +55,16 @@ func valuesOf(l traits.Lister) (out []ref.Val) {
 }
 
 // union returns elements, which it owns, with the members of other that they lack.
-func union(elements []ref.Val, other traits.Lister) ref.Val {
+func union(elements []ref.Val, other ref.Val) ref.Val {
+	o, ok := other.(traits.Lister)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(other)
+	}
 	known, err := membersOf(listOfValues(elements))
 	if err != nil {
 		return err
 	}
-	for it := other.Iterator(); it.HasNext() == types.True; {
+	for it := o.Iterator(); it.HasNext() == types.True; {
 		v := it.Next()
 		key, err := member(v)
 		if err != nil {
@@ -109,20 +78,24 @@ func union(elements []ref.Val, other traits.Lister) ref.Val {
 	return setSum{listOfValues(elements)}
 }
 
-// hasMembers reports whether the list other consists of the members of a set.
-func hasMembers(set map[any]struct{}, other traits.Lister) ref.Val {
-	seen := make(map[any]struct{}, len(set))
-	for it := other.Iterator(); it.HasNext() == types.True; {
-		key, err := member(it.Next())
-		if err != nil {
-			return err
-		}
-		if _, ok := set[key]; !ok {
-			return types.False
-		}
-		seen[key] = struct{}{}
+// equalSets reports whether the list other consists of the members of l.
+func equalSets(l traits.Lister, members func() (map[any]struct{}, ref.Val), other ref.Val) ref.Val {
+	o, ok := other.(traits.Lister)
+	switch {
+	case !ok:
+		return types.MaybeNoSuchOverloadErr(other)
+	case l.Size() != o.Size():
+		return types.False
 	}
-	return types.Bool(len(seen) == len(set))
+	mine, err := members()
+	if err != nil {
+		return err
+	}
+	theirs, err := membersOf(o)
+	if err != nil {
+		return err
+	}
+	return types.Bool(maps.Equal(mine, theirs))
 }
 
 func membersOf(l traits.Lister) (map[any]struct{}, ref.Val) {
