@@ -45,7 +45,7 @@ var excused = []struct{ page, begins, why string }{
 	{"docs/envtest", "KUBEBUILDER_ASSETS=", "needs a suite; TestSimulatedAssets starts the servers of each line"},
 	{"docs/extension", "$ bowsprit extension init ", "the tutorial of extension servers runs it"},
 	{"docs/first-steps", "$ go install ", "fetches from the network"},
-	{"docs/following-kubernetes", "go test -modfile=", "hours; make libraries-all and oracle-builtins are its parts"},
+	{"docs/following-kubernetes", "make libraries-all LIBRARIES=", "hours; oracle-builtins is its other part"},
 	{"docs/konnectivity", "$ bowsprit konnectivity-server ", "names files of a cluster; the tutorial runs the server"},
 	{"docs/konnectivity", "$ bowsprit konnectivity-agent ", "names files of a pod; the tutorial runs the agent"},
 	{"docs/nodes", "bowsprit serve ", "make node starts its server with these flags"},

@@ -34,6 +34,9 @@ const ShardedListAndWatch = "ShardedListAndWatch"
 // AdmissionManifests is the feature for webhooks and policies in files. It reserves their names.
 const AdmissionManifests = "ManifestBasedAdmissionControlConfig"
 
+// ReviewsWithoutWebhooks is the feature that keeps reviews of authentication and authorization from admission webhooks.
+const ReviewsWithoutWebhooks = "ExcludeAdmissionWebhookVirtualResources"
+
 // feature is a line of features.txt.
 type feature struct {
 	name string

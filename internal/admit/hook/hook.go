@@ -46,6 +46,8 @@ type Config struct {
 	Client *webhook.Client
 	// Manifests are the webhooks in files, which are called before the stored ones; nil means none.
 	Manifests *manifest.Source[manifest.Webhooks]
+	// Reviews also sends reviews of authentication and authorization to webhooks, as releases before 1.37 do.
+	Reviews bool
 	// Credentials authenticate the server to webhooks; nil means none.
 	Credentials *webhook.Credentials
 	// NewUID returns a fresh identifier for each AdmissionReview.
@@ -154,7 +156,10 @@ func (s *hooks) concerned(c *Config, a *admit.Attributes) []*hook {
 		c.Metrics.KeepWebhooks(s.half, names)
 		return all
 	})
-	if len(all) > 0 && match.ExemptFromWebhooks(a.Resource) {
+	switch {
+	case len(all) == 0 || !c.Reviews && match.IsReview(a.Resource):
+		return nil
+	case match.ExemptFromWebhooks(a.Resource):
 		return manifests.Items
 	}
 	return all

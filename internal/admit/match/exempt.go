@@ -8,9 +8,9 @@ func ExemptFromPolicies(r *catalog.Resource) bool {
 	return r.Group == "admissionregistration.k8s.io" && isPolicy(r)
 }
 
-// ExemptFromAllPolicies reports whether policies in files do not apply to a resource either: reviews of authentication
-// and authorization, without which a cluster does not work.
-func ExemptFromAllPolicies(r *catalog.Resource) bool {
+// IsReview reports whether a resource is a review of authentication or authorization, without which a cluster does not
+// work. Policies do not apply to it, not even policies in files.
+func IsReview(r *catalog.Resource) bool {
 	return r.Virtual && (r.Group == "authentication.k8s.io" || r.Group == "authorization.k8s.io")
 }
 

@@ -160,7 +160,7 @@ func TestExempt(t *testing.T) {
 		{&catalog.Resource{Group: "authentication.k8s.io", Kind: "TokenReview", Virtual: true}, false, true, false},
 		{&catalog.Resource{Group: "example.com", Kind: "ValidatingAdmissionPolicy"}, false, false, false},
 	} {
-		p, all, w := match.ExemptFromPolicies(c.r), match.ExemptFromAllPolicies(c.r), match.ExemptFromWebhooks(c.r)
+		p, all, w := match.ExemptFromPolicies(c.r), match.IsReview(c.r), match.ExemptFromWebhooks(c.r)
 		if p != c.policies || all != c.all || w != c.webhooks {
 			t.Errorf("%s %s: stored policies %t, all policies %t, webhooks %t", c.r.Group, c.r.Kind, p, all, w)
 		}

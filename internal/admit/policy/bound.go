@@ -48,7 +48,7 @@ func (s *policies[M, P]) concerned(c *Config, manifests *source.List[M], a *admi
 		return all
 	})
 	switch {
-	case len(all) == 0 || match.ExemptFromAllPolicies(a.Resource):
+	case len(all) == 0 || match.IsReview(a.Resource):
 		return nil
 	case match.ExemptFromPolicies(a.Resource):
 		return files.Items

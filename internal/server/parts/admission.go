@@ -11,6 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit/manifest"
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/server/config"
@@ -78,12 +79,13 @@ func obeysMutatingPolicies(c *config.Config, h *part.Host) bool {
 }
 
 // admissionWebhooks adds the webhooks that are objects, or in files.
-func admissionWebhooks() part.Part {
-	config := func(h *part.Host, plugin string, configured configuration.Webhooks,
+func admissionWebhooks(settings *config.Config) part.Part {
+	reviews := !config.Emulated(&settings.Emulation).Has(kinds.ReviewsWithoutWebhooks, settings.API.Features)
+	configure := func(h *part.Host, plugin string, configured configuration.Webhooks,
 		open func(manifest.Config) (*manifest.Source[manifest.Webhooks], error)) (c hook.Config, err error) {
 		c = hook.Config{
 			View: h.View, Authz: h.Authorizer, Client: h.Webhooks, NewUID: uuid.NewString, Log: h.Log,
-			Metrics: h.AdmissionMetrics,
+			Metrics: h.AdmissionMetrics, Reviews: reviews,
 		}
 		if configured.Kubeconfig != "" {
 			if c.Credentials, err = webhook.ReadCredentials(configured.Kubeconfig); err != nil {
@@ -97,7 +99,7 @@ func admissionWebhooks() part.Part {
 		{
 			Name: (*hook.Mutating)(nil).Name(), At: part.Mutating,
 			New: func(h *part.Host) (admit.Plugin, error) {
-				c, err := config(h, (*hook.Mutating)(nil).Name(), h.Admission.MutatingWebhooks,
+				c, err := configure(h, (*hook.Mutating)(nil).Name(), h.Admission.MutatingWebhooks,
 					manifest.MutatingWebhooks)
 				return hook.NewMutating(c), err
 			},
@@ -105,7 +107,7 @@ func admissionWebhooks() part.Part {
 		{
 			Name: (*hook.Validating)(nil).Name(), At: part.Validating,
 			New: func(h *part.Host) (admit.Plugin, error) {
-				c, err := config(h, (*hook.Validating)(nil).Name(), h.Admission.ValidatingWebhooks,
+				c, err := configure(h, (*hook.Validating)(nil).Name(), h.Admission.ValidatingWebhooks,
 					manifest.ValidatingWebhooks)
 				return hook.NewValidating(c), err
 			},

@@ -42,7 +42,7 @@ func extensionParts(c *config.Config) []part.Part {
 		unservedKinds(),
 		embeddedPlugins(c.Admission.Plugins),
 		admissionPolicies(c),
-		admissionWebhooks(),
+		admissionWebhooks(c),
 		serverMetrics(c),
 		statusPages(c.Flags, version.Emulated(config.Emulated(&c.Emulation))),
 		profiles(&c.Observability),

@@ -83,7 +83,7 @@ func Of(c *config.Config, hostname string) []part.Part {
 		plugins.Part(pluginSettings(c)),
 		embeddedPlugins(c.Admission.Plugins),
 		admissionPolicies(c),
-		admissionWebhooks(),
+		admissionWebhooks(c),
 		policystatus.Part(),
 		quota.Part(),
 		aggregation.Part(aggregationSettings(c)),
