@@ -23,22 +23,14 @@ func TestRuntimeConfig(t *testing.T) {
 func TestLikeKubernetes(t *testing.T) {
 	t.Parallel()
 	type config = map[string]string
-	tests := []struct {
-		given    config
-		migrator bool
-		want     config
-	}{
-		{nil, false, config{oldDefinitions: "false", migrations: "false"}},
-		{nil, true, config{oldDefinitions: "false", migrations: "false"}},
-		{config{"api/all": "true"}, false, config{"api/all": "true", oldDefinitions: "false", migrations: "false"}},
-		{config{"api/all": "true"}, true, config{"api/all": "true", oldDefinitions: "false"}},
-		{config{"api/beta": ""}, true, config{"api/beta": "", oldDefinitions: "false"}},
-		{config{"api/all": "false"}, true, config{"api/all": "false", oldDefinitions: "false", migrations: "false"}},
-		{config{oldDefinitions: "true"}, false, config{oldDefinitions: "true", migrations: "false"}},
-	}
-	for _, test := range tests {
-		if got := likeKubernetes(test.given, test.migrator); !maps.Equal(got, test.want) {
-			t.Errorf("%v, %v: %v, want %v", test.given, test.migrator, got, test.want)
+	for _, test := range []struct{ given, want config }{
+		{nil, config{oldDefinitions: "false"}},
+		{config{"api/all": "true"}, config{"api/all": "true", oldDefinitions: "false"}},
+		{config{"api/beta": ""}, config{"api/beta": "", oldDefinitions: "false"}},
+		{config{oldDefinitions: "true"}, config{oldDefinitions: "true"}},
+	} {
+		if got := likeKubernetes(test.given); !maps.Equal(got, test.want) {
+			t.Errorf("%v: %v, want %v", test.given, got, test.want)
 		}
 	}
 }

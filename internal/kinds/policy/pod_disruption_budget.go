@@ -77,8 +77,8 @@ func budgetForm() *catalog.Form {
 // cleanSelector removes the label from a new selector with other requirements.
 func cleanSelector(obj, old object.Object) {
 	selector, _ := object.Map(obj, "spec")["selector"].(object.Object)
-	if selector == nil || old != nil && rule.Equivalent(selector, object.Map(old, "spec")["selector"]) ||
-		isSolely(selector, "Exists") || isSolely(selector, "DoesNotExist") {
+	if selector == nil || isSolely(selector, "Exists") ||
+		old != nil && rule.Equivalent(selector, object.Map(old, "spec")["selector"]) {
 		return
 	}
 	withoutOldEmptySelector(selector)

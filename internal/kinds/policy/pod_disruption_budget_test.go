@@ -46,8 +46,8 @@ func TestBudgetForm(t *testing.T) {
 	}
 }
 
-// TestDefaultBudget checks that the label is removed from selectors with other requirements.
-func TestDefaultBudget(t *testing.T) {
+// TestCleanSelector checks that the label is removed from new selectors, unless it is the only requirement.
+func TestCleanSelector(t *testing.T) {
 	t.Parallel()
 	old := func(operator string) catalog.Object {
 		return catalog.Object{"key": oldEmptySelector, "operator": operator}
@@ -64,11 +64,20 @@ func TestDefaultBudget(t *testing.T) {
 			catalog.Object{"matchLabels": catalog.Object{"a": "b"}}},
 	} {
 		obj := catalog.Object{"spec": catalog.Object{"selector": c.selector}}
-		defaultBudget(obj)
+		cleanSelector(obj, nil)
 		if got, want := codec.AppendJSON(nil, obj),
 			codec.AppendJSON(nil,
 				catalog.Object{"spec": catalog.Object{"selector": c.want}}); string(got) != string(want) {
 			t.Errorf("got %s, want %s", got, want)
 		}
+	}
+	stored := func() catalog.Object {
+		selector := catalog.Object{"matchExpressions": []any{old("DoesNotExist"), other}}
+		return catalog.Object{"spec": catalog.Object{"selector": selector}}
+	}
+	kept := stored()
+	cleanSelector(kept, stored())
+	if got, want := codec.AppendJSON(nil, kept), codec.AppendJSON(nil, stored()); string(got) != string(want) {
+		t.Errorf("unchanged: got %s, want %s", got, want)
 	}
 }
