@@ -51,7 +51,7 @@ func (c *cluster) store(version string) {
 }
 
 func migration(name, group, resource string) *unstructured.Unstructured {
-	m := controltest.Object("storagemigration.k8s.io/v1beta1", "StorageVersionMigration", "", name)
+	m := controltest.Object("storagemigration.k8s.io/v1", "StorageVersionMigration", "", name)
 	m.Object["spec"] = map[string]any{"resource": map[string]any{"group": group, "resource": resource}}
 	return m
 }

@@ -102,7 +102,7 @@ func TestEncryption(t *testing.T) {
 		}
 	}
 	check(p, "rotated", "secretbox", "before", "after")
-	kubectl(t, p, []byte(`{"apiVersion":"storagemigration.k8s.io/v1beta1","kind":"StorageVersionMigration",
+	kubectl(t, p, []byte(`{"apiVersion":"storagemigration.k8s.io/v1","kind":"StorageVersionMigration",
 		"metadata":{"name":"rotate"},"spec":{"resource":{"group":"","resource":"secrets"}}}`), "create", "-f", "-")
 	kubectl(t, p, nil, "wait", "--for=condition=Succeeded", "storageversionmigration/rotate", "--timeout=60s")
 	check(p, "migrated", "aesgcm", "before", "after")

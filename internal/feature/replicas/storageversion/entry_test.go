@@ -20,7 +20,7 @@ func onDemand(t *testing.T, resources []*catalog.Resource) []*catalog.Resource {
 	t.Helper()
 	config := kinds.RuntimeConfig{
 		"internal.apiserver.k8s.io/v1alpha1": "true",
-		"apiextensions.k8s.io/v1beta1":       "false", "storagemigration.k8s.io/v1beta1": "false", // as kube-apiserver
+		"apiextensions.k8s.io/v1beta1":       "false", // as kube-apiserver
 	}
 	if _, err := config.Apply(resources, kinds.Emulation{}); err != nil {
 		t.Fatal(err)
