@@ -32,7 +32,7 @@ import (
 // final state.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
-	const older = "--emulated-version=1.35"
+	const older = "--emulated-version=1.36"
 	etcd := startCluster(t, 1, nil)
 	var sites []*site
 	var addresses []string
@@ -54,7 +54,7 @@ func TestRollingUpgrade(t *testing.T) {
 	config := sites[0].server.config(t)
 	config.Host = "https://" + startBalancer(t, addresses)
 	load := startTraffic(t, config, 6)
-	if got := release(t, config); got != "35" {
+	if got := release(t, config); got != "36" {
 		t.Fatalf("the servers are of release 1.%s", got)
 	}
 	for _, s := range sites {
@@ -66,7 +66,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	load.await(t, 300)
 	load.end(t)
-	if got := release(t, config); got != "36" {
+	if got := release(t, config); got != "37" {
 		t.Errorf("the servers are of release 1.%s afterwards", got)
 	}
 }
