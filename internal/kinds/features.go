@@ -12,6 +12,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds/admission"
+	"github.com/bowsprit/bowsprit/internal/kinds/core"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
@@ -156,6 +157,15 @@ func (e Emulation) DropDisabled(kinds []*catalog.Resource, given map[string]bool
 		if name == "jobs.batch" {
 			e.earlierJobs(r.Strategy, given)
 		}
+		if name == "csidrivers.storage.k8s.io" && !e.Has("VolumeLimitScaling", given) {
+			withoutDefault(r.Strategy, "preventPodSchedulingIfMissing")
+		}
+		if name == "horizontalpodautoscalers.autoscaling" && !e.Has("HPAGeneration", given) {
+			r.NoGeneration = true
+		}
+		if name == "pods" && !e.Has(core.PodLevelDefaulting, given) {
+			core.DefaultPodLevelEarly(r.Strategy)
+		}
 		if name == "podgroups.scheduling.k8s.io" && e.Has(groupPreemption, given) {
 			defaultPreemption(r.Strategy)
 		}
@@ -163,6 +173,11 @@ func (e Emulation) DropDisabled(kinds []*catalog.Resource, given map[string]bool
 			letCompare(r.Strategy)
 		}
 		for _, s := range strategies(r) {
+			for _, feature := range ruleFeatures[name] {
+				if !e.Has(feature, given) {
+					without(s, feature)
+				}
+			}
 			if r.Group == "admissionregistration.k8s.io" && e.Has(AdmissionManifests, given) {
 				admission.ReserveNames(s)
 			}
@@ -187,6 +202,12 @@ func strategies(r *catalog.Resource) (all []*catalog.Strategy) {
 		}
 	}
 	return all
+}
+
+// ruleFeatures are the features that change the rules of a kind.
+var ruleFeatures = map[string][]string{
+	"horizontalpodautoscalers.autoscaling": {"HPAScaleToZero"},
+	"resourceslices.resource.k8s.io":       {"DRAFractionalCapacityRange"},
 }
 
 // podSpecs are where resources have the spec of a pod.

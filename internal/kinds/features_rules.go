@@ -76,16 +76,20 @@ func (e Emulation) earlierJobs(jobs *catalog.Strategy, given map[string]bool) {
 	if len(off) == 0 {
 		return
 	}
-	fill := jobs.Default
 	without(jobs, off...)
-	if !slices.Contains(off, replaces) {
-		return
+	if slices.Contains(off, replaces) {
+		withoutDefault(jobs, "podReplacementPolicy")
 	}
-	jobs.Default = func(obj object.Object) {
+}
+
+// withoutDefault removes the default of a field of the spec.
+func withoutDefault(rules *catalog.Strategy, name string) {
+	fill := rules.Default
+	rules.Default = func(obj object.Object) {
 		spec := object.Map(obj, "spec")
-		_, chosen := spec["podReplacementPolicy"]
+		_, chosen := spec[name]
 		if fill(obj); !chosen {
-			delete(spec, "podReplacementPolicy")
+			delete(spec, name)
 		}
 	}
 }

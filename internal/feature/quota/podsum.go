@@ -11,7 +11,7 @@ import (
 
 // podSum adds up the requests or limits of a pod. Containers and sidecars run concurrently and are summed; init
 // containers run one after another before them, so the largest of them counts. Values of the pod itself replace the
-// sum. During a resize, the larger values of a running container count until it has shrunk.
+// sum. During a resize, the larger total counts: of the specified, the allocated or the actual values.
 //
 // Source: k8s.io/component-helpers/resource. It is not imported: a module with newer k8s.io libraries would then have
 // to upgrade it as well.
@@ -67,23 +67,38 @@ func newPodSum(pod *corev1.Pod) *podSum {
 	return s
 }
 
+// containers returns the largest of the specified, the allocated and the actual amounts of the containers.
 func (s *podSum) containers() corev1.ResourceList {
+	out := s.aggregate(s.actual)
+	if s.granted {
+		raise(out, s.aggregate(s.allocated))
+	}
+	if !s.infeasible {
+		specified := s.aggregate(func(c *corev1.Container) corev1.ResourceList { return s.of(&c.Resources) })
+		raise(specified, out)
+		return specified
+	}
+	return out
+}
+
+// aggregate returns the amounts of the pod if amounts returns the amounts of its containers.
+func (s *podSum) aggregate(amounts func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for i := range s.pod.Spec.Containers {
-		add(out, s.orAssumed(s.effective(&s.pod.Spec.Containers[i], s.pod.Status.ContainerStatuses)))
+		add(out, s.orAssumed(amounts(&s.pod.Spec.Containers[i])))
 	}
 	sidecars, largest := corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range s.pod.Spec.InitContainers {
 		c := &s.pod.Spec.InitContainers[i]
+		wants := s.orAssumed(amounts(c))
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			wants := s.orAssumed(s.effective(c, s.pod.Status.InitContainerStatuses))
 			add(out, wants)
 			add(sidecars, wants)
 			raise(largest, sidecars)
 			continue
 		}
 		during := corev1.ResourceList{} // the container first: a sum has the format of its first operand
-		add(during, s.orAssumed(s.of(&c.Resources)))
+		add(during, wants)
 		add(during, sidecars)
 		raise(largest, during)
 	}
@@ -91,27 +106,43 @@ func (s *podSum) containers() corev1.ResourceList {
 	return out
 }
 
-// effective returns the requests of a container, or its allocation.
-func (s *podSum) effective(c *corev1.Container, statuses []corev1.ContainerStatus) corev1.ResourceList {
-	for i := len(statuses) - 1; i >= 0; i-- { // of several with one name, the last counts
-		status := &statuses[i]
-		if status.Name != c.Name {
-			continue
+// statusOf returns the status of a container, or nil.
+func (s *podSum) statusOf(c *corev1.Container) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{
+		s.pod.Status.ContainerStatuses, s.pod.Status.InitContainerStatuses,
+	} {
+		for i := range list {
+			if list[i].Name == c.Name {
+				return &list[i]
+			}
 		}
-		if status.Resources == nil {
-			break
-		}
-		out := s.of(status.Resources).DeepCopy()
-		if out == nil {
-			out = corev1.ResourceList{}
-		}
-		if s.granted {
-			raise(out, status.AllocatedResources)
-		}
-		if !s.infeasible {
-			raise(out, s.of(&c.Resources))
-		}
-		return out
+	}
+	return nil
+}
+
+// actual returns the amounts with which a container runs.
+func (s *podSum) actual(c *corev1.Container) corev1.ResourceList {
+	if status := s.statusOf(c); status != nil && status.Resources != nil && s.of(status.Resources) != nil {
+		return s.of(status.Resources)
+	}
+	if s.granted {
+		return s.allocated(c)
+	}
+	return s.wanted(c)
+}
+
+// allocated returns the requests of a container that the node has accepted.
+func (s *podSum) allocated(c *corev1.Container) corev1.ResourceList {
+	if status := s.statusOf(c); status != nil && status.AllocatedResources != nil {
+		return status.AllocatedResources
+	}
+	return s.wanted(c)
+}
+
+// wanted returns the specified amounts of a container, or nil if the node has rejected them.
+func (s *podSum) wanted(c *corev1.Container) corev1.ResourceList {
+	if s.infeasible {
+		return nil
 	}
 	return s.of(&c.Resources)
 }

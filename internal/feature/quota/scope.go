@@ -48,7 +48,7 @@ func bestEffort(pod *corev1.Pod) bool {
 		return pod.Status.QOSClass == corev1.PodQOSBestEffort
 	}
 	all := []corev1.ResourceRequirements{}
-	if pod.Spec.Resources != nil {
+	if speaksForItself(pod) {
 		all = append(all, *pod.Spec.Resources)
 	} else {
 		for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {

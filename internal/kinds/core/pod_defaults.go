@@ -1,10 +1,6 @@
 package core
 
 import (
-	"strings"
-
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
@@ -24,7 +20,6 @@ func defaultPod(obj object.Object) {
 			}
 		}
 	}
-	requestPodLimits(spec)
 	pod.DefaultSpec(spec)
 	if seconds, ok := spec["terminationGracePeriodSeconds"].(int64); ok && seconds < 0 {
 		spec["terminationGracePeriodSeconds"] = int64(1) // a template keeps its value
@@ -72,33 +67,5 @@ func mirrorPodIP(status object.Object) {
 		status["podIPs"] = []any{map[string]any{"ip": ip}}
 	case ip == "" && first != "":
 		status["podIP"] = first
-	}
-}
-
-// requestPodLimits sets the requests of a pod with pod-level resources from its limits and its containers.
-func requestPodLimits(spec object.Object) {
-	resources, _ := spec["resources"].(map[string]any)
-	limits, _ := resources["limits"].(map[string]any)
-	if len(limits) == 0 {
-		return
-	}
-	requests, _ := resources["requests"].(map[string]any)
-	requests = runtime.DeepCopyJSON(requests)
-	if requests == nil {
-		requests = map[string]any{}
-	}
-	for name, quantity := range pod.Total(spec, "requests") {
-		if _, ok := requests[name]; !ok && (name == "cpu" || name == "memory") {
-			requests[name] = quantity.String()
-		}
-	}
-	for name, quantity := range limits {
-		if _, ok := requests[name]; !ok &&
-			(name == "cpu" || name == "memory" || strings.HasPrefix(name, "hugepages-")) {
-			requests[name] = quantity
-		}
-	}
-	if len(requests) > 0 {
-		resources["requests"] = requests
 	}
 }

@@ -91,11 +91,12 @@ func profileOf(annotation string) object.Object {
 // keepObserved keeps the QoS class, and the observed generations of the status and the conditions, if the reporting
 // client does not send them.
 func keepObserved(status, was object.Object) {
-	if status["qosClass"] == nil {
-		rule.Keep(status, was, "qosClass")
-	}
-	if status["observedGeneration"] == nil {
-		rule.Keep(status, was, "observedGeneration")
+	// Older clients do not know the fields about claims. An empty list removes one.
+	for _, name := range []string{"qosClass", "observedGeneration", "resourceClaimStatuses",
+		"extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses"} {
+		if status[name] == nil {
+			rule.Keep(status, was, name)
+		}
 	}
 	seen := map[string][]any{}
 	for _, c := range object.Objects(was["conditions"]) {

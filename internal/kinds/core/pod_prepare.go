@@ -14,6 +14,14 @@ import (
 // preparePodCreate sets the initial status of a pod: Pending, with its QoS class, and with the condition for scheduling
 // gates.
 func preparePodCreate(obj object.Object, e catalog.Env) {
+	if spec := object.Map(obj, "spec"); spec != nil {
+		defaultPodLevel(spec)
+	}
+	preparePodCreateEarly(obj, e)
+}
+
+// preparePodCreateEarly is preparePodCreate for a pod with its pod-level resources.
+func preparePodCreateEarly(obj object.Object, e catalog.Env) {
 	status := map[string]any{"phase": string(corev1.PodPending)}
 	if pod, errs := rule.Read[corev1.Pod](obj); errs == nil {
 		status["qosClass"] = string(qosClass(pod))
@@ -36,7 +44,7 @@ func preparePodCreate(obj object.Object, e catalog.Env) {
 // requests, BestEffort if none has either, Burstable otherwise. Source: "Pod Quality of Service Classes" of Kubernetes'
 // documentation.
 func qosClass(pod *corev1.Pod) corev1.PodQOSClass {
-	if r := pod.Spec.Resources; r != nil { // pod-level resources alone count
+	if r := pod.Spec.Resources; r != nil && (atPodLevelOf(r.Requests) || atPodLevelOf(r.Limits)) { // these alone count
 		return qosOf([]corev1.ResourceRequirements{*r})
 	}
 	var all []corev1.ResourceRequirements
@@ -68,6 +76,16 @@ func qosOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
 	return corev1.PodQOSGuaranteed
 }
 
+// atPodLevelOf reports whether a list has pod-level resources.
+func atPodLevelOf(list corev1.ResourceList) bool {
+	for name := range list {
+		if atPodLevel(string(name)) {
+			return true
+		}
+	}
+	return false
+}
+
 // counted returns the entries of the list that determine the class.
 func counted(list corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
@@ -86,7 +104,22 @@ func addTo(sum, list corev1.ResourceList) {
 }
 
 // preparePodUpdate keeps fields that an update through the path may not change, and counts changes of spec.
-func preparePodUpdate(obj, old object.Object, subresource string, _ catalog.Env) {
+func preparePodUpdate(obj, old object.Object, subresource string, e catalog.Env) {
+	spec, was := object.Child(obj, "spec"), object.Map(old, "spec")
+	switch subresource {
+	case "resize":
+		keepPodLevel(spec, was)
+		if spec["resources"] != nil && sameLength(spec, was, "containers") && sameLength(spec, was, "initContainers") {
+			defaultPodLevel(spec)
+		}
+	case "":
+		keepPodLevel(spec, was)
+	}
+	preparePodUpdateEarly(obj, old, subresource, e)
+}
+
+// preparePodUpdateEarly is preparePodUpdate for a pod with its pod-level resources.
+func preparePodUpdateEarly(obj, old object.Object, subresource string, _ catalog.Env) {
 	switch subresource {
 	case "status":
 		rule.Keep(obj, old, "spec")

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -138,7 +140,6 @@ func containersResized(val *rule.Validation, spec, masked, was object.Object, pa
 				r = object.Object{}
 				c["resources"] = r
 			}
-			delete(r, "claims")
 			hideCompute(r, object.Map(old, "resources"))
 			switch changed := !rule.Equivalent(withoutEmpty(c), withoutEmpty(old)); {
 			case changed && list == "containers":
@@ -173,8 +174,11 @@ func withoutEmpty(c object.Object) object.Object {
 // classOf returns a pod's class of service: Guaranteed, Burstable or BestEffort. Source: "Pod Quality of Service
 // Classes" of Kubernetes' documentation.
 func classOf(spec object.Object) string {
-	all := []object.Object{object.Map(spec, "resources")}
-	if all[0] == nil { // pod-level resources alone count
+	resources := object.Map(spec, "resources")
+	all := []object.Object{resources}
+	set := slices.ContainsFunc(slices.Concat(object.Keys(object.Map(resources, "requests")),
+		object.Keys(object.Map(resources, "limits"))), atPodLevel)
+	if !set { // pod-level resources alone count
 		all = nil
 		for _, list := range []string{"containers", "initContainers"} {
 			for _, c := range rule.Objects(spec[list]) {

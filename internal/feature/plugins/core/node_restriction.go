@@ -183,6 +183,9 @@ func (n nodeLimits) csiNode(_ context.Context, node string, a *admit.Attributes)
 	if nameOf(a) != node {
 		return refuse(a, "can only access CSINode with the same name as the requesting node")
 	}
+	if a.Subresource == "status" { // the server does not have the feature
+		return refuse(a, "CSIVolumeHealth feature gate is disabled")
+	}
 	return nil
 }
 

@@ -225,6 +225,8 @@ func podStatus(node string, a *admit.Attributes) error {
 		return refuse(a, "node %q cannot update resource claim statues", node) // as in Kubernetes
 	case !same(old.Status.ExtendedResourceClaimStatus, now.Status.ExtendedResourceClaimStatus):
 		return refuse(a, "node %q cannot update extended resource claim status", node)
+	case !same(old.Status.NodeAllocatableResourceClaimStatuses, now.Status.NodeAllocatableResourceClaimStatuses):
+		return refuse(a, "node %q cannot update node allocatable resource claim statuses", node)
 	}
 	return nil
 }
@@ -232,7 +234,8 @@ func podStatus(node string, a *admit.Attributes) error {
 // claimsAndLabels decodes the parts of a pod that its kubelet may not change.
 func claimsAndLabels(obj object) (*corev1.Pod, error) {
 	status, some := catalog.At(obj, "status"), object{}
-	for _, name := range []string{"resourceClaimStatuses", "extendedResourceClaimStatus"} {
+	for _, name := range []string{"resourceClaimStatuses", "extendedResourceClaimStatus",
+		"nodeAllocatableResourceClaimStatuses"} {
 		if v, ok := status[name]; ok {
 			some[name] = v
 		}
