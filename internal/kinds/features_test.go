@@ -157,7 +157,7 @@ func TestDropDisabled(t *testing.T) {
 func TestDropDisabledOfDevices(t *testing.T) {
 	t.Parallel()
 	const slice = `{metadata: {}, spec: {devices: [{name: d, attributes: {a: {ints: [1, 2]}, b: {int: 3}},
-		nodeAllocatableResourceMappings: {cpu: {allocationMultiplier: "1"}}}]}}`
+		nodeAllocatableResources: {cpu: {mapping: {deviceMultiplier: "1"}}}}]}}`
 	for name, test := range map[string]struct {
 		given           map[string]bool
 		old             string
@@ -170,7 +170,7 @@ func TestDropDisabledOfDevices(t *testing.T) {
 	} {
 		d := object.Objects(dropped(t, "resourceslices", Emulation{}, test.given, slice, test.old)["devices"])[0]
 		lists := object.Map(d, "attributes", "a")["ints"] != nil
-		if mappings := d["nodeAllocatableResourceMappings"] != nil; lists != test.lists || mappings != test.mappings {
+		if mappings := d["nodeAllocatableResources"] != nil; lists != test.lists || mappings != test.mappings {
 			t.Errorf("%s: %v", name, d)
 		}
 		if object.Map(d, "attributes", "b")["int"] == nil {

@@ -99,14 +99,19 @@ func TestRuntimeConfig(t *testing.T) {
 		resource.k8s.io/v1beta1/deviceclasses resource.k8s.io/v1beta1/resourceclaims resource.k8s.io/v1beta1/resourceclaimtemplates
 		resource.k8s.io/v1beta1/resourceslices resource.k8s.io/v1beta2/deviceclasses
 		resource.k8s.io/v1beta2/devicetaintrules resource.k8s.io/v1beta2/resourceclaims resource.k8s.io/v1beta2/resourceclaimtemplates
-		resource.k8s.io/v1beta2/resourceslices scheduling.k8s.io/v1alpha2/podgroups scheduling.k8s.io/v1alpha2/workloads
-		storage.k8s.io/v1beta1/volumeattributesclasses`); !slices.Equal(onDemand, want) {
+		resource.k8s.io/v1beta2/resourceslices scheduling.k8s.io/v1alpha3/podgroups scheduling.k8s.io/v1alpha3/workloads
+		scheduling.k8s.io/v1beta1/podgroups scheduling.k8s.io/v1beta1/workloads
+		storage.k8s.io/v1beta1/volumeattributesclasses storagemigration.k8s.io/v1beta1/storageversionmigrations`); !slices.Equal(onDemand, want) {
 		t.Errorf("served on demand:\n%s\nwant\n%s", strings.Join(onDemand, "\n"), strings.Join(want, "\n"))
+	}
+	gone := func(name string) bool { // in 1.37
+		return slices.Contains([]string{"networking.k8s.io/v1beta1", "storage.k8s.io/v1beta1",
+			"certificates.k8s.io/v1alpha1"}, name[:strings.LastIndex(name, "/")])
 	}
 	with := func(part string) func([]string) []string {
 		return func(all []string) []string {
 			for _, name := range onDemand {
-				if strings.Contains(name, part) {
+				if strings.Contains(name, part) && !gone(name) {
 					all = append(all, name)
 				}
 			}
@@ -128,8 +133,8 @@ func TestRuntimeConfig(t *testing.T) {
 		absent string
 	}{
 		{"", func(all []string) []string { return all }, ""},
-		{"storage.k8s.io/v1beta1=true", with("storage.k8s.io/v1beta1/"), ""},
-		{"networking.k8s.io/v1beta1/servicecidrs=true", with("networking.k8s.io/v1beta1/servicecidrs"), ""},
+		{"storage.k8s.io/v1beta1=true", func(all []string) []string { return all }, ""}, // removed in 1.37
+		{"networking.k8s.io/v1beta1/servicecidrs=true", func(all []string) []string { return all }, ""},
 		{"coordination.k8s.io/v1beta1=true", with("coordination.k8s.io/v1beta1/"), ""},
 		{"api/beta=true", with("beta"), ""},
 		{"api/all=true", with(""), ""},
@@ -150,15 +155,15 @@ func TestRuntimeConfig(t *testing.T) {
 		{"/v1/pods=false", without(func(name string) bool { return name == "v1/pods" }), ""},
 		{"admissionregistration.k8s.io/v1alpha1=true", with("admissionregistration.k8s.io/v1alpha1"), ""},
 		{"resource.k8s.io/v1alpha3=true", with("resource.k8s.io/v1alpha3"), ""},
-		{"scheduling.k8s.io/v1alpha2=true", with("scheduling.k8s.io/v1alpha2"), ""},
-		{"scheduling.k8s.io/v1alpha2/podgroups=true", with("scheduling.k8s.io/v1alpha2/podgroups"), ""},
+		{"scheduling.k8s.io/v1alpha3=true", with("scheduling.k8s.io/v1alpha3"), ""},
+		{"scheduling.k8s.io/v1alpha3/podgroups=true", with("scheduling.k8s.io/v1alpha3/podgroups"), ""},
 		{"batch/v1beta1=true,apps/v1beta1=true,node.k8s.io/v1beta1=false",
 			func(all []string) []string { return all }, "apps/v1beta1,batch/v1beta1"},
 	}
 	for _, test := range tests {
 		kinds := kinds.Resources()
 		absent, err := parse(test.config).Apply(kinds, emulateNothing, "ClusterTrustBundle", "PodCertificateRequest",
-			"GenericWorkload")
+			"GenericWorkload", "StorageVersionMigrator")
 		if err != nil {
 			t.Errorf("%s: %v", test.config, err)
 		}
@@ -182,10 +187,11 @@ func TestRuntimeConfigGates(t *testing.T) {
 		{"certificates.k8s.io/v1beta1=true", "", "certificates.k8s.io/v1beta1/clustertrustbundles (feature gate " +
 			"ClusterTrustBundle),certificates.k8s.io/v1beta1/podcertificaterequests (feature gate PodCertificateRequest)", ""},
 		{"certificates.k8s.io/v1beta1/clustertrustbundles=true", "PodCertificateRequest",
-			"certificates.k8s.io/v1beta1/clustertrustbundles (feature gate ClusterTrustBundle)", ""},
+			"certificates.k8s.io/v1beta1/clustertrustbundles (feature gate ClusterTrustBundle)",
+			"certificates.k8s.io/v1/podcertificaterequests"},
 		{"certificates.k8s.io/v1beta1/clustertrustbundles=true", "ClusterTrustBundle", "",
-			"certificates.k8s.io/v1beta1/clustertrustbundles"},
-		{"", "ClusterTrustBundle", "", ""},
+			"certificates.k8s.io/v1/clustertrustbundles,certificates.k8s.io/v1beta1/clustertrustbundles"},
+		{"", "ClusterTrustBundle", "", "certificates.k8s.io/v1/clustertrustbundles"},
 	} {
 		all := kinds.Resources()
 		absent, err := parse(test.config).Apply(all, emulateNothing, test.open)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	unversioned "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -220,22 +221,29 @@ func statefulSetStrategy(val *rule.Validation, p rule.Value) {
 
 // statefulSetUpdate allows changes of only some fields of a stateful set's spec.
 func statefulSetUpdate(val *rule.Validation, _ rule.Value) {
-	spec, was := runtime.DeepCopyJSON(object.Map(val.Obj, "spec")), object.Map(val.Old, "spec")
-	for _, name := range []string{"replicas", "template", "updateStrategy", "minReadySeconds", "ordinals",
-		"revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy"} {
-		pod.Keep(spec, was, name)
+	spec, was := object.Map(val.Obj, "spec"), object.Map(val.Old, "spec")
+	path := field.NewPath("spec")
+	for _, name := range []string{"selector", "serviceName", "podManagementPolicy"} {
+		if !rule.Equivalent(spec[name], was[name]) {
+			val.Invalid(path.Child(name), spec[name], "field is immutable")
+		}
 	}
-	was = runtime.DeepCopyJSON(was)
-	for _, s := range []object.Object{spec, was} {
-		for _, c := range rule.Objects(s["volumeClaimTemplates"]) { // their kind is implied
+	if now := spec["volumeClaimTemplates"]; !sameClaims(now, was["volumeClaimTemplates"]) {
+		val.Invalid(path.Child("volumeClaimTemplates"), rule.GoForm[[]corev1.PersistentVolumeClaim](now),
+			"field is immutable")
+	}
+}
+
+// sameClaims reports whether two lists of claim templates are equivalent. Their kind is implied.
+func sameClaims(a, b any) bool {
+	lists := runtime.DeepCopyJSON(object.Object{"a": a, "b": b})
+	for _, claims := range lists {
+		for _, c := range rule.Objects(claims) {
 			delete(c, "apiVersion")
 			delete(c, "kind")
 		}
 	}
-	if !rule.Equivalent(spec, was) {
-		val.Forbidden(field.NewPath("spec"),
-			"updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")
-	}
+	return rule.Equivalent(lists["a"], lists["b"])
 }
 
 func progressDeadline(val *rule.Validation, p rule.Value) {

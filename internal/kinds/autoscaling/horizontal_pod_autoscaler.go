@@ -73,6 +73,7 @@ func horizontalPodAutoscalerFunctions() rule.Functions {
 	return rule.Functions{
 		"maxReplicas":  maxReplicas,
 		"metric":       metric,
+		"minReplicas":  minReplicas,
 		"metricTarget": func(val *rule.Validation, p rule.Value) { metricTarget(val, p.Object(), p.Path) },
 		"scaleTarget":  scaleTarget,
 		"zeroReplicas": zeroReplicas,

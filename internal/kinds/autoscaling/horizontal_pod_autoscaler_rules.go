@@ -1,6 +1,7 @@
 package autoscaling
 
 import (
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -21,6 +22,21 @@ func maxReplicas(val *rule.Validation, p rule.Value) {
 	}
 	if set && most < least {
 		val.Invalid(p.Path.Child("maxReplicas"), most, "must be greater than or equal to `minReplicas`")
+	}
+}
+
+// scaleToZero is the feature for targets without pods.
+const scaleToZero = "HPAScaleToZero"
+
+// minReplicas requires at least one pod without scaleToZero, unless the stored autoscaler already has none.
+func minReplicas(val *rule.Validation, p rule.Value) {
+	was, had := object.Int(object.Map(val.Old, "spec"), "minReplicas")
+	least := int64(0)
+	if val.Lacks(scaleToZero) && (!had || was != 0) {
+		least = 1
+	}
+	if n, ok := p.New.(int64); ok && n < least {
+		val.Invalid(p.Path, n, fmt.Sprintf("must be greater than or equal to %d", least))
 	}
 }
 

@@ -185,16 +185,10 @@ func priorityLevel(val *rule.Validation, _ rule.Value) {
 	limited, exempt := object.Map(spec, "limited"), object.Map(spec, "exempt")
 	switch kind {
 	case "Exempt":
-		if limited != nil {
-			val.Forbidden(path.Child("limited"), "must be nil if the type is not Limited")
-		}
 		val.Block("ExemptLevel", exempt, nil, path.Child("exempt"))
 	case "Limited":
-		if exempt != nil {
-			val.Forbidden(path.Child("exempt"), "must be nil if the type is Limited")
-		}
 		if limited == nil {
-			val.Required(path.Child("limited"), "must not be empty when type is Limited")
+			val.Required(path.Child("limited"), "")
 		} else {
 			val.Block("LimitedLevel", limited, nil, path.Child("limited"))
 		}
@@ -202,6 +196,13 @@ func priorityLevel(val *rule.Validation, _ rule.Value) {
 		val.Required(path.Child("type"), "")
 	default:
 		val.Unsupported(path.Child("type"), kind, "Exempt", "Limited")
+	}
+	if kind != "Exempt" && exempt != nil {
+		val.Forbidden(path.Child("exempt"), "")
+	}
+	if kind != "Limited" && limited != nil {
+		val.Forbidden(path.Child("limited"), "")
+		responseMembers(val, object.Map(limited, "limitResponse"), path.Child("limited", "limitResponse"))
 	}
 	switch name {
 	case "exempt": // spec.exempt is the administrator's
@@ -246,17 +247,25 @@ func limitedLevel(val *rule.Validation, p rule.Value) {
 func limitResponse(val *rule.Validation, response object.Object, path *field.Path) {
 	q := object.Map(response, "queuing")
 	switch kind := object.String(response, "type"); {
-	case kind == "Reject" && q != nil:
-		val.Forbidden(path.Child("queuing"), "must be nil if limited.limitResponse.type is not Limited")
-	case kind == "Reject":
-	case kind == "Queue" && q == nil:
-		val.Required(path.Child("queuing"), "must not be empty if limited.limitResponse.type is Limited")
-	case kind == "Queue":
+	case kind == "Queue" && q != nil:
 		queuing(val, q, path.Child("queuing"))
-	case kind == "":
-		val.Required(path.Child("type"), "")
-	default:
+	case kind != "Queue" && kind != "Reject" && kind != "":
 		val.Unsupported(path.Child("type"), kind, "Queue", "Reject")
+	}
+	responseMembers(val, response, path)
+}
+
+// responseMembers requires the members of a response that belong to its type, also for a level without limits.
+func responseMembers(val *rule.Validation, response object.Object, path *field.Path) {
+	kind, q := object.String(response, "type"), object.Map(response, "queuing")
+	if kind == "" {
+		val.Required(path.Child("type"), "")
+	}
+	switch {
+	case kind != "Queue" && q != nil:
+		val.Forbidden(path.Child("queuing"), "")
+	case kind == "Queue" && q == nil:
+		val.Required(path.Child("queuing"), "")
 	}
 }
 

@@ -163,7 +163,7 @@ func sliceEndpoints(val *rule.Validation, p rule.Value) {
 
 func sliceAddresses(val *rule.Validation, list []string, path *field.Path) {
 	if len(list) == 0 {
-		val.Required(path, "must contain at least 1 address")
+		val.Required(path, "")
 	} else if len(list) > 100 {
 		val.Add(field.TooMany(path, len(list), 100))
 	}

@@ -33,10 +33,3 @@ func ipAddressCells(ip *networkingv1.IPAddress, e catalog.Env) []any {
 	}
 	return []any{ip.Name, parent, rule.Ago(ip.CreationTimestamp, e)}
 }
-
-// ipAddressFunctions are the functions that ip_address.txt names.
-func ipAddressFunctions() rule.Functions {
-	return rule.Functions{
-		"sameParent": rule.SameInGo[networkingv1.ParentReference],
-	}
-}

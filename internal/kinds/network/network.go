@@ -19,7 +19,7 @@ var files embed.FS
 // text is the parsed text files, read once.
 var text = sync.OnceValue(func() *rule.Text {
 	return rule.NewText(files, []*rule.Text{pod.Text()}, endpointSliceFunctions(), ingressFunctions(),
-		ingressClassFunctions(), ipAddressFunctions(), networkPolicyFunctions(), serviceCIDRFunctions())
+		ingressClassFunctions(), networkPolicyFunctions(), serviceCIDRFunctions())
 })
 
 // Kinds returns the kinds. Each call creates new values, which a catalog may own.

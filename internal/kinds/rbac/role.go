@@ -13,7 +13,7 @@ func roleKind() rule.Kind {
 func checkRule(val *rule.Validation, p rule.Value, namespaced bool) {
 	r := p.Object()
 	if rule.IsEmpty(r["verbs"]) {
-		val.Required(p.Path.Child("verbs"), "verbs must contain at least one value")
+		val.Required(p.Path.Child("verbs"), "")
 	}
 	if urls := rule.Strings(r["nonResourceURLs"]); len(urls) > 0 {
 		path := p.Path.Child("nonResourceURLs")

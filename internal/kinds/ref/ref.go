@@ -102,7 +102,7 @@ var (
 // Kinds of the group certificates.k8s.io.
 var (
 	PodCertificateRequests = Names{
-		"certificates.k8s.io", "v1beta1", "podcertificaterequests",
+		"certificates.k8s.io", "v1", "podcertificaterequests",
 		"PodCertificateRequest", "podcertificaterequests",
 	}
 )

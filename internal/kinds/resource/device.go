@@ -55,6 +55,24 @@ func set[T any, K comparable](
 	}
 }
 
+// declaredSet is set for objects whose uniqueness is a declarative rule of Kubernetes: its errors show the object.
+func declaredSet[T any](
+	val *rule.Validation, elements []object.Object, most int, path *field.Path, key func(object.Object) string,
+	each func(object.Object, *field.Path),
+) {
+	if !list(val, elements, most, path, each) {
+		return
+	}
+	seen := map[string]bool{}
+	for i, e := range elements {
+		k := key(e)
+		if seen[k] {
+			val.Declared(field.Duplicate(path.Index(i), rule.As[T](e)))
+		}
+		seen[k] = true
+	}
+}
+
 // nameOf and itself are keys of set.
 func nameOf(obj object.Object) string { return object.String(obj, "name") }
 
@@ -98,7 +116,7 @@ func deviceConfig(val *rule.Validation, c object.Object, a age, path *field.Path
 		return
 	}
 	path = path.Child("opaque")
-	rule.DriverName(val, rule.Value{New: opaque["driver"], Path: path.Child("driver")})
+	rule.AnyDriver(val, rule.Value{New: opaque["driver"], Path: path.Child("driver")})
 	most := resourcev1.OpaqueParametersMaxLength
 	if a == stored {
 		most = -1 // from before there was a limit

@@ -15,8 +15,8 @@ import (
 func deviceClaim(val *rule.Validation, p rule.Value) {
 	claim, path := p.Object(), p.Path
 	names := requestsOf(claim)
-	set(val, rule.Objects(claim["requests"]), resourcev1.DeviceRequestsMaxSize, path.Child("requests"), nameOf,
-		func(r object.Object, path *field.Path) { deviceRequest(val, r, path) })
+	declaredSet[resourcev1.DeviceRequest](val, rule.Objects(claim["requests"]), resourcev1.DeviceRequestsMaxSize,
+		path.Child("requests"), nameOf, func(r object.Object, path *field.Path) { deviceRequest(val, r, path) })
 	list(val, rule.Objects(claim["constraints"]), resourcev1.DeviceConstraintsMaxSize, path.Child("constraints"),
 		func(c object.Object, at *field.Path) {
 			requestRefs(val, c["requests"], names, at.Child("requests"))
@@ -70,24 +70,40 @@ func deviceRequest(val *rule.Validation, r object.Object, path *field.Path) {
 		val.Required(path, "exactly one of `exactly` or `firstAvailable` is required")
 	case exactly != nil && len(alternatives) > 0:
 		val.Invalid(path, nil, "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set")
+		val.OnlyDeclared(func() {
+			wantedDevices(val, exactly, path.Child("exactly"), false)
+			alternativeDevices(val, alternatives, path.Child("firstAvailable"))
+		})
 	case exactly != nil:
-		wantedDevices(val, exactly, path.Child("exactly"))
+		wantedDevices(val, exactly, path.Child("exactly"), false)
 	default:
-		set(val, alternatives, resourcev1.FirstAvailableDeviceRequestMaxSize, path.Child("firstAvailable"), nameOf,
-			func(sub object.Object, at *field.Path) {
-				name := object.String(sub, "name")
-				val.Invalids(at.Child("name"), name, validation.IsDNS1123Label(name))
-				wantedDevices(val, sub, at)
-			})
+		alternativeDevices(val, alternatives, path.Child("firstAvailable"))
 	}
 }
 
-// wantedDevices validates the class and number of the requested devices.
-func wantedDevices(val *rule.Validation, r object.Object, path *field.Path) {
+// alternativeDevices validates the alternatives of a request.
+func alternativeDevices(val *rule.Validation, alternatives []object.Object, path *field.Path) {
+	declaredSet[resourcev1.DeviceSubRequest](val, alternatives, resourcev1.FirstAvailableDeviceRequestMaxSize, path,
+		nameOf, func(sub object.Object, at *field.Path) {
+			name := object.String(sub, "name")
+			val.Invalids(at.Child("name"), name, validation.IsDNS1123Label(name))
+			wantedDevices(val, sub, at, true)
+		})
+}
+
+// wantedDevices validates the class and number of the requested devices. The rules about the class are declarative if
+// declared is true.
+func wantedDevices(val *rule.Validation, r object.Object, path *field.Path, declared bool) {
+	add := val.Add
+	if declared {
+		add = val.Declared
+	}
 	if class := object.String(r, "deviceClassName"); class == "" {
-		val.Required(path.Child("deviceClassName"), "")
+		add(field.Required(path.Child("deviceClassName"), ""))
 	} else {
-		val.Invalids(path.Child("deviceClassName"), class, validation.IsDNS1123Subdomain(class))
+		for _, wrong := range validation.IsDNS1123Subdomain(class) {
+			add(field.Invalid(path.Child("deviceClassName"), class, wrong))
+		}
 	}
 	deviceSelectors(val, r["selectors"], fresh, path.Child("selectors"))
 	n, _ := object.Int(r, "count")
@@ -97,10 +113,16 @@ func wantedDevices(val *rule.Validation, r object.Object, path *field.Path) {
 	case mode == "ExactCount" && n <= 0:
 		val.Invalid(path.Child("count"), n, "must be greater than zero")
 	case mode != "All" && mode != "ExactCount":
-		val.Unsupported(path.Child("allocationMode"), mode, "All", "ExactCount")
+		val.Declared(field.NotSupported(path.Child("allocationMode"), mode, []string{"All", "ExactCount"}))
 	}
 	for i, t := range rule.Objects(r["tolerations"]) {
+		before := len(val.Errs)
 		val.Block("DeviceToleration", t, nil, path.Child("tolerations").Index(i))
+		for _, e := range val.Errs[before:] {
+			if !strings.HasSuffix(e.Field, ".value") {
+				e.MarkBeta() // the rules about the other fields are declarative
+			}
+		}
 	}
 }
 

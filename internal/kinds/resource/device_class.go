@@ -1,13 +1,16 @@
 package resource
 
 import (
+	"fmt"
+	"strings"
+
 	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
@@ -39,9 +42,25 @@ func deviceClass(val *rule.Validation, p rule.Value) {
 		func(c object.Object, at *field.Path) {
 			deviceConfig(val, c, since("config"), at)
 		})
-	if name, ok := spec["extendedResourceName"].(string); ok && !pod.IsExtended(name) {
-		val.Invalid(p.Path.Child("extendedResourceName"), name, "must be a valid extended resource name")
+	if name, ok := spec["extendedResourceName"].(string); ok && name != old["extendedResourceName"] {
+		val.Invalids(p.Path.Child("extendedResourceName"), name, extendedName(name))
 	}
+}
+
+// extendedName returns the errors of the name of an extended resource (k8s.io/apimachinery/pkg/api/validate,
+// ExtendedResourceName).
+func extendedName(name string) (wrong []string) {
+	const own, requests = "kubernetes.io/", "requests."
+	switch {
+	case !strings.Contains(name, "/"):
+		wrong = append(wrong, "a name must be a domain-prefixed path, such as 'example.com/my-prop'")
+	case strings.Contains(name, own):
+		wrong = append(wrong, fmt.Sprintf("must not have %q domain", own))
+	}
+	if strings.HasPrefix(name, requests) {
+		wrong = append(wrong, fmt.Sprintf("must not have %q prefix", requests))
+	}
+	return append(wrong, content.IsLabelKey(requests+name)...)
 }
 
 // deviceClassFunctions are the functions that device_class.txt names.

@@ -5,6 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
@@ -184,13 +189,32 @@ func downgradeSlice(spec object.Object) {
 	}
 }
 
-func defaultOlderSlice(obj object.Object) {
-	for _, device := range object.Objects(object.Map(obj, "spec")["devices"]) {
-		mappings := object.Map(device, "basic", "nodeAllocatableResourceMappings")
-		for _, m := range mappings {
-			if mapping, ok := m.(object.Object); ok {
-				rule.SetDefault(mapping, "allocationMultiplier", "1")
-			}
+// defaultOlderSlice sets no defaults: slices have none.
+func defaultOlderSlice(object.Object) {}
+
+// flattened are the fields of v1 that v1beta1 has in another place.
+var flattened = []struct {
+	at *regexp.Regexp
+	in string
+}{
+	{regexp.MustCompile(`^(spec\.devices\[\d+\])\.(attributes|bindingConditions|bindingFailureConditions|` +
+		`consumesCounters|nodeAllocatableResources|taints)`), "$1.basic.$2"},
+	{regexp.MustCompile(`^((?:spec\.)+devices\.requests\[\d+\])\.exactly\.`), "$1."},
+}
+
+// olderError changes the path and the value of an error of a declarative rule to v1beta1's: Kubernetes evaluates these
+// rules on objects of the version that the client has sent.
+func olderError(e *field.Error) {
+	for _, f := range flattened {
+		e.Field = f.at.ReplaceAllString(e.Field, f.in)
+	}
+	if r, ok := e.BadValue.(resourcev1.DeviceRequest); ok {
+		request := object.Object{}
+		if data, err := json.Marshal(r); err == nil {
+			_ = json.Unmarshal(data, &request)
 		}
+		claim := object.Object{"devices": object.Object{"requests": []any{request}}}
+		downgradeClaim(claim)
+		e.BadValue = rule.As[resourcev1beta1.DeviceRequest](request)
 	}
 }

@@ -24,8 +24,8 @@ func resourceClaimKind() rule.Kind {
 		ReturnsDeleted: true,
 		Also: withOlder[resourcev1beta1.ResourceClaim](
 			rule.OnDemand[resourcev1beta2.ResourceClaim](resourceV1beta2), defaultOlderClaim),
-		Convert: betweenVersions(upgradeClaim, downgradeClaim),
-		Form:    olderClaimForm(),
+		Convert: betweenVersions(upgradeClaim, downgradeClaim), OlderError: olderError,
+		Form: olderClaimForm(),
 		Strategy: &catalog.Strategy{
 			Cells: rule.Printed(resourceClaimCells), Default: defaultResourceClaim,
 			PrepareUpdate: prepareDeviceClaimUpdate,
@@ -145,6 +145,5 @@ func resourceClaimFunctions() rule.Functions {
 		"claimedDevices":   claimedDevices,
 		"deviceClaim":      deviceClaim,
 		"deviceToleration": deviceToleration,
-		"sameClaim":        rule.SameInGo[resourcev1.ResourceClaimSpec],
 	}
 }

@@ -12,7 +12,7 @@ import (
 func claimedDevices(val *rule.Validation, p rule.Value) {
 	status, path := p.Object(), p.Path
 	old, _ := p.Old.(object.Object)
-	set(val, rule.Objects(status["reservedFor"]), resourcev1.ResourceClaimReservedForMaxSize, path.Child("reservedFor"),
+	declaredSet[resourcev1.ResourceClaimConsumerReference](val, rule.Objects(status["reservedFor"]), resourcev1.ResourceClaimReservedForMaxSize, path.Child("reservedFor"),
 		func(c object.Object) string { return object.String(c, "uid") },
 		func(c object.Object, at *field.Path) { val.Block("ConsumerReference", c, nil, at) })
 	now, was := object.Map(status, "allocation"), object.Map(old, "allocation")
@@ -28,6 +28,6 @@ func claimedDevices(val *rule.Validation, p rule.Value) {
 	case was == nil:
 		allocation(val, now, requestsOf(object.Map(val.Obj, "spec", "devices")), path)
 	case !rule.Equivalent(now, was):
-		val.Invalid(path, rule.GoForm[resourcev1.AllocationResult](now), "field is immutable")
+		val.Invalid(path, nil, "field cannot be modified once set")
 	}
 }

@@ -15,8 +15,8 @@ func resourceClaimTemplateKind() rule.Kind {
 		Group: resourceV1, Kind: "ResourceClaimTemplate", Plural: "resourceclaimtemplates", ReturnsDeleted: true,
 		Also: withOlder[resourcev1beta1.ResourceClaimTemplate](
 			rule.OnDemand[resourcev1beta2.ResourceClaimTemplate](resourceV1beta2), defaultOlderTemplate),
-		Convert: betweenVersions(upgradeTemplate, downgradeTemplate),
-		Form:    olderTemplateForm(),
+		Convert: betweenVersions(upgradeTemplate, downgradeTemplate), OlderError: olderError,
+		Form: olderTemplateForm(),
 		Strategy: &catalog.Strategy{
 			Cells: rule.NameAndAge, Default: defaultResourceClaimTemplate, ValidateIn: templatePrivileges,
 			UnconditionalUpdate: true,

@@ -4,21 +4,17 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
-	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 func resourceSliceKind() rule.Kind {
@@ -27,8 +23,8 @@ func resourceSliceKind() rule.Kind {
 		ReturnsDeleted: true,
 		Also: withOlder[resourcev1beta1.ResourceSlice](
 			rule.OnDemand[resourcev1beta2.ResourceSlice](resourceV1beta2), defaultOlderSlice),
-		Convert: betweenVersions(upgradeSlice, downgradeSlice),
-		Form:    olderSliceForm(),
+		Convert: betweenVersions(upgradeSlice, downgradeSlice), OlderError: olderError,
+		Form: olderSliceForm(),
 		Strategy: &catalog.Strategy{Cells: rule.Printed(resourceSliceCells), PrepareCreate: dateTaints,
 			PrepareUpdate: prepareDevicesUpdate, UnconditionalUpdate: true,
 			FieldLabels:  rule.FieldLabels("spec.nodeName", "spec.driver"),
@@ -71,7 +67,15 @@ func resourceSlice(val *rule.Validation, p rule.Value) {
 	set(val, devices, most, path.Child("devices"), nameOf, func(d object.Object, at *field.Path) {
 		device(val, d, had[object.String(d, "name")], object.True(spec, "perDeviceNodeSelection"), at)
 	})
-	set(val, rule.Objects(spec["sharedCounters"]), resourcev1.ResourceSliceMaxCounterSets, path.Child("sharedCounters"),
+	if len(devices) > most {
+		val.OnlyDeclared(func() {
+			for i, d := range devices {
+				device(val, d, had[object.String(d, "name")], object.True(spec, "perDeviceNodeSelection"),
+					path.Child("devices").Index(i))
+			}
+		})
+	}
+	declaredSet[resourcev1.CounterSet](val, rule.Objects(spec["sharedCounters"]), resourcev1.ResourceSliceMaxCounterSets, path.Child("sharedCounters"),
 		nameOf, func(s object.Object, at *field.Path) {
 			counters(val, s, "name", at)
 		})
@@ -133,6 +137,9 @@ func device(val *rule.Validation, d, old object.Object, byDevice bool, path *fie
 	}
 	qualifiedKeys(val, attributes, func(a object.Object, path *field.Path) { attribute(val, a, path) },
 		path.Child("attributes"))
+	if old != nil && rule.Equivalent(capacity, old["capacity"]) {
+		capacity = nil // stored amounts stay valid
+	}
 	qualifiedKeys(val, capacity, func(c object.Object, at *field.Path) {
 		switch policy := object.Map(c, "requestPolicy"); {
 		case policy == nil:
@@ -148,7 +155,7 @@ func device(val *rule.Validation, d, old object.Object, byDevice bool, path *fie
 				val.Block("DeviceTaint", t, nil, at)
 			})
 	}
-	set(val, rule.Objects(d["consumesCounters"]), resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice,
+	declaredSet[resourcev1.DeviceCounterConsumption](val, rule.Objects(d["consumesCounters"]), resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice,
 		path.Child("consumesCounters"),
 		func(c object.Object) string { return object.String(c, "counterSet") },
 		func(c object.Object, at *field.Path) { counters(val, c, "counterSet", at) })
@@ -160,8 +167,7 @@ func device(val *rule.Validation, d, old object.Object, byDevice bool, path *fie
 			"`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")
 	}
 	bindingConditions(val, d, path)
-	nodeMappings(val, object.Map(d, "nodeAllocatableResourceMappings"), capacity,
-		path.Child("nodeAllocatableResourceMappings"))
+	nodeResources(val, object.Map(d, "nodeAllocatableResources"), object.Map(d, "capacity"), path.Child("nodeAllocatableResources"))
 }
 
 // deviceNodes requires exactly one way to select the nodes of a device.
@@ -259,12 +265,12 @@ func attribute(val *rule.Validation, a object.Object, path *field.Path) {
 	}
 	switch values {
 	case 0:
-		val.Invalid(path, "", "must specify one of: `"+strings.Join(attributeMembers, "`, `")+"`")
+		val.Declared(field.Invalid(path, "", "must specify one of: `"+strings.Join(attributeMembers, "`, `")+"`"))
 	case 1:
 	default:
 		set := slices.DeleteFunc(slices.Clone(attributeMembers), func(name string) bool { return a[name] == nil })
-		val.Invalid(path, "{"+strings.Join(set, ", ")+"}",
-			"must specify exactly one of: `"+strings.Join(attributeMembers, "`, `")+"`")
+		val.Declared(field.Invalid(path, "{"+strings.Join(set, ", ")+"}",
+			"must specify exactly one of: `"+strings.Join(attributeMembers, "`, `")+"`"))
 	}
 }
 
@@ -292,129 +298,91 @@ func attributeValue(val *rule.Validation, kind string, v any, path *field.Path) 
 // counters validates a set of counters, or a device's consumption of one. name is the field with the name of the set.
 func counters(val *rule.Validation, c object.Object, name string, path *field.Path) {
 	if s := object.String(c, name); s == "" {
-		val.Required(path.Child(name), "")
+		val.Declared(field.Required(path.Child(name), ""))
 	} else {
-		val.Invalids(path.Child(name), s, validation.IsDNS1123Label(s))
+		declaredLabel(val, path.Child(name), s)
 	}
 	counters, path := object.Map(c, "counters"), path.Child("counters")
 	switch n := len(counters); {
 	case n == 0:
-		val.Required(path, "")
+		val.Declared(field.Required(path, ""))
 	case n > resourcev1.ResourceSliceMaxCountersPerCounterSet:
 		val.Add(field.TooMany(path, n, resourcev1.ResourceSliceMaxCountersPerCounterSet))
 	default:
 		for _, key := range object.Keys(counters) {
-			val.Invalids(path, key, validation.IsDNS1123Label(key))
+			declaredLabel(val, path, key)
 		}
 	}
 }
 
-// nodeMappings validates the resources of a node that a device consumes.
-func nodeMappings(val *rule.Validation, mappings, capacity object.Object, path *field.Path) {
-	for _, name := range object.Keys(mappings) {
-		m, at := object.Map(mappings, name), path.Key(name)
-		if !pod.IsNative(name) {
+// declaredLabel validates a label of a declarative rule.
+func declaredLabel(val *rule.Validation, path *field.Path, label string) {
+	for _, wrong := range validation.IsDNS1123Label(label) {
+		val.Declared(field.Invalid(path, label, wrong))
+	}
+}
+
+// nodeResources validates the resources of a node that a device consumes.
+func nodeResources(val *rule.Validation, resources, capacity object.Object, path *field.Path) {
+	for _, name := range object.Keys(resources) {
+		m, at := object.Map(resources, name), path.Key(name)
+		if name != "cpu" && name != "memory" && !strings.HasPrefix(name, "hugepages-") {
 			val.Invalid(at, name, "must be a node allocatable resource name")
 		}
-		key, byKey := m["capacityKey"].(string)
-		multiplier, multiplied := m["allocationMultiplier"]
-		if !byKey && !multiplied {
-			val.Invalid(at, "", "at least one of allocationMultiplier or capacityKey must be set")
+		mapping, overhead := object.Map(m, "mapping"), object.Map(m, "overhead")
+		if mapping == nil && overhead == nil {
+			val.Required(at, "at least one of mapping or overhead must be set")
 		}
-		if q := rule.Quantity(multiplier); multiplied && q.Sign() <= 0 {
-			val.Invalid(at.Child("allocationMultiplier"), q.String(), "must be positive")
+		if mapping != nil {
+			nodeMapping(val, mapping, capacity, at.Child("mapping"))
 		}
-		switch _, known := capacity[key]; {
-		case !byKey:
-		case key == "":
-			val.Invalid(at.Child("capacityKey"), "", "capacityKey must not be an empty string")
-		case !known:
-			val.Add(field.NotFound(at.Child("capacityKey"), key))
+		if overhead != nil {
+			nodeOverhead(val, overhead, at.Child("overhead"))
 		}
 	}
 }
 
-// requestPolicy validates the allowed amounts of a capacity.
-func requestPolicy(val *rule.Validation, most resource.Quantity, policy object.Object, path *field.Path) {
-	values, _ := policy["validValues"].([]any)
-	amounts := object.Map(policy, "validRange")
-	usual, defaulted := policy["default"]
+// nodeMapping validates the share of a node's resource for each device, or for each unit of its capacity.
+func nodeMapping(val *rule.Validation, m, capacity object.Object, path *field.Path) {
+	key, byKey := m["capacityKey"].(string)
+	positive := func(name string) bool {
+		v, ok := m[name]
+		if q := rule.Quantity(v); ok && q.Sign() <= 0 {
+			val.Invalid(path.Child(name), q.String(), "must be positive")
+		}
+		return ok
+	}
+	if byKey {
+		if _, known := capacity[key]; key == "" {
+			val.Invalid(path.Child("capacityKey"), "", "capacityKey must not be an empty string")
+		} else if !known {
+			val.Add(field.NotFound(path.Child("capacityKey"), key))
+		}
+		if !positive("capacityMultiplier") {
+			val.Required(path.Child("capacityMultiplier"), "capacityMultiplier is required when capacityKey is set")
+		}
+	} else if m["capacityMultiplier"] != nil {
+		val.Required(path.Child("capacityKey"), "capacityKey is required when capacityMultiplier is set")
+	}
+	byDevice := positive("deviceMultiplier")
 	switch {
-	case len(values) > 0 && amounts != nil:
-		val.Forbidden(path,
-			`exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`)
-	case len(values) > 0 && !defaulted:
-		val.Required(path.Child("default"), "required when validValues is defined")
-	case len(values) > 0:
-		validValues(val, rule.Quantity(usual), most, values, path.Child("validValues"))
-	case amounts != nil && !defaulted:
-		val.Required(path.Child("default"), "required when validRange is defined")
-	case amounts != nil:
-		validRange(val, rule.Quantity(usual), most, amounts, path.Child("validRange"))
+	case byKey && byDevice:
+		val.Invalid(path, "{capacityKey, deviceMultiplier}",
+			"must specify exactly one of: `capacityKey`, `deviceMultiplier`")
+	case !byKey && !byDevice:
+		val.Invalid(path, "", "must specify one of: `capacityKey`, `deviceMultiplier`")
 	}
 }
 
-// mostValidValues is the largest number of amounts in a policy; it is not among the published limits.
-const mostValidValues = 10
-
-func validValues(val *rule.Validation, usual, most resource.Quantity, values []any, path *field.Path) {
-	amounts := make([]resource.Quantity, len(values))
-	found := false
-	for i, v := range values {
-		amounts[i] = rule.Quantity(v)
-		if i > 0 && quantity.Cmp(amounts[i-1], amounts[i]) > 0 {
-			val.Invalid(path.Index(i), amounts[i].String(), "values must be sorted in ascending order")
+// nodeOverhead validates the additional resources for each pod and container that uses a device.
+func nodeOverhead(val *rule.Validation, overhead object.Object, path *field.Path) {
+	if overhead["perPod"] == nil && overhead["perContainer"] == nil {
+		val.Invalid(path, "", "at least one of perPod or perContainer must be set")
+	}
+	for _, name := range []string{"perPod", "perContainer"} {
+		if q := rule.Quantity(overhead[name]); q.Sign() < 0 {
+			val.Invalid(path.Child(name), q.String(), "must be non-negative")
 		}
-	}
-	set(val, amounts, mostValidValues, path,
-		func(q resource.Quantity) string { return strconv.FormatInt(q.Value(), 10) },
-		func(q resource.Quantity, at *field.Path) {
-			if quantity.Cmp(q, most) > 0 {
-				val.Invalid(at, q.String(), "option is larger than capacity value: "+most.String())
-			}
-			found = found || quantity.Cmp(q, usual) == 0
-		})
-	if !found {
-		val.Invalid(path, usual.String(), "default value is not valid according to the requestPolicy")
-	}
-}
-
-func validRange(val *rule.Validation, usual, most resource.Quantity, amounts object.Object, path *field.Path) {
-	if amounts["min"] == nil {
-		val.Required(path.Child("min"), "required when validRange is defined")
-		return
-	}
-	low, high, step := rule.Quantity(amounts["min"]), rule.Quantity(amounts["max"]), rule.Quantity(amounts["step"])
-	refuse := func(wrong bool, name string, q resource.Quantity, detail string, than resource.Quantity) {
-		if wrong {
-			val.Invalid(path.Child(name), q.String(), detail+than.String())
-		}
-	}
-	refuse(quantity.Cmp(low, most) > 0, "min", low, "min is larger than capacity value: ", most)
-	refuse(quantity.Cmp(usual, low) < 0, "min", usual, "default is less than min: ", low)
-	if amounts["max"] != nil {
-		refuse(quantity.Cmp(low, high) > 0, "max", low, "min is larger than max: ", high)
-		refuse(quantity.Cmp(high, most) > 0, "max", high, "max is larger than capacity value: ", most)
-		refuse(quantity.Cmp(usual, high) > 0, "max", usual, "default is more than max: ", high)
-	}
-	if amounts["step"] == nil {
-		return
-	}
-	next := low.DeepCopy()
-	quantity.Add(&next, step)
-	if quantity.Cmp(next, most) > 0 {
-		val.Invalid(path.Child("step"), step.String(),
-			fmt.Sprintf("one step %s is larger than capacity value: %s", &next, &most))
-	}
-	onStep := func(q resource.Quantity) {
-		if n := step.Value(); n == 0 || (q.Value()-low.Value())%n != 0 {
-			val.Invalid(path.Child("step"), q.String(),
-				fmt.Sprintf("value is not a multiple of a given step (%s) from (%s)", &step, &low))
-		}
-	}
-	onStep(usual)
-	if amounts["max"] != nil {
-		onStep(high)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // converted returns the rules of a version with other fields than the storage version: the rules of the storage
 // version, on converted objects, as in Kubernetes, where rules are for internal types. Paths in errors are the storage
-// version's. Decoding and defaults are the version's own.
+// version's, except in errors of declarative rules. Decoding and defaults are the version's own.
 func (k Kind) converted(v *Version) *catalog.Strategy {
 	rules := k.Strategy
 	from, to := &catalog.Version{Name: v.Name}, &catalog.Version{Name: k.Group.Version}
@@ -43,10 +43,10 @@ func (k Kind) converted(v *Version) *catalog.Strategy {
 		inPlace(obj, func() { rules.PrepareUpdate(obj, stored(old), subresource, e) })
 	}
 	own.Validate = func(ctx context.Context, obj object.Object) field.ErrorList {
-		return rules.Validate(ctx, stored(obj))
+		return k.older(rules.Validate(ctx, stored(obj)))
 	}
 	own.ValidateUpdate = func(ctx context.Context, obj, old object.Object, subresource string) field.ErrorList {
-		return rules.ValidateUpdate(ctx, stored(obj), stored(old), subresource)
+		return k.older(rules.ValidateUpdate(ctx, stored(obj), stored(old), subresource))
 	}
 	if rules.ValidateIn != nil {
 		own.ValidateIn = func(
@@ -61,4 +61,14 @@ func (k Kind) converted(v *Version) *catalog.Strategy {
 	own.Cells = func(obj object.Object, e catalog.Env) []any { return rules.Cells(stored(obj), e) }
 	own.Store = func(obj object.Object) { inPlace(obj, func() { rules.Store(obj) }) }
 	return &own
+}
+
+// older changes the errors of declarative rules to the older version's.
+func (k Kind) older(errs field.ErrorList) field.ErrorList {
+	for _, e := range errs {
+		if k.OlderError != nil && e.IsBeta() {
+			k.OlderError(e)
+		}
+	}
+	return errs
 }

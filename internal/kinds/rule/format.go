@@ -90,7 +90,7 @@ func Trimmed(s string) []string {
 	return nil
 }
 
-func driver(s string) []string { return content.IsDNS1123SubdomainCaseless(s) }
+func driver(s string) []string { return validation.IsDNS1123Subdomain(strings.ToLower(s)) }
 
 // ISCSITooLong is the error about names that make an initiator of iSCSI too long.
 const ISCSITooLong = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified."

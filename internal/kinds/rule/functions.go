@@ -9,6 +9,7 @@ func standardFunctions() Functions {
 	return Functions{
 		"nothing":    func(*Validation, Value) {},
 		"driverName": DriverName,
+		"anyDriver":  AnyDriver,
 		"address": func(val *Validation, p Value) {
 			s, _ := p.New.(string)
 			val.Errs = append(val.Errs, val.IP(p.Path, s, nil)...)

@@ -6,6 +6,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds/schemas"
 	"github.com/bowsprit/bowsprit/internal/object"
@@ -63,6 +65,8 @@ type Kind struct {
 	Also []*Version
 	// Convert is needed if one of Also has other fields: see catalog.Resource.Convert.
 	Convert func(from, to *catalog.Version, obj object.Object) error
+	// OlderError changes an error of a declarative rule to the fields of a version that Convert converts from.
+	OlderError func(*field.Error)
 	// Form is the storage form, if not JSON of the storage version: see catalog.Resource.Form.
 	Form *catalog.Form
 }
@@ -128,6 +132,7 @@ func (k Kind) Resource() *catalog.Resource {
 	for _, also := range k.Also {
 		v := k.served(also.Name, also.Rank, also.New)
 		v.Served, v.Strategy = !also.onDemand, also.Strategy
+		r.Served = r.Served || v.Served
 		v.ReturnsDeleted = v.ReturnsDeleted || also.Lenient
 		if also.Strategy == nil {
 			v.Strategy = k.rulesOf(also)

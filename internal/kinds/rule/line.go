@@ -103,6 +103,10 @@ func (val *Validation) check(c *line, p Value) {
 		if val.Old != nil && !Equivalent(p.New, p.Old) {
 			val.Invalid(p.Path, p.New, Or(c.text, "field is immutable"))
 		}
+	case "sealed":
+		if val.Old != nil && !Equivalent(p.New, p.Old) {
+			val.Sealed(p.Path)
+		}
 	case "one":
 		val.oneOf(c, p)
 	case "format":

@@ -93,7 +93,7 @@ func parseLine(s string) (*line, error) {
 // bind resolves the arguments of the operator.
 func (c *line) bind(formats map[string]func(string) []string, functions Functions) error {
 	want := map[string]int{
-		"required": 0, "set": 0, "port": 0, "same": 0, "unset": 0, "nonnegative": 0, "min": 1, "range": 2, "length": 1,
+		"required": 0, "set": 0, "port": 0, "same": 0, "sealed": 0, "unset": 0, "nonnegative": 0, "min": 1, "range": 2, "length": 1,
 		"format": 1, "!": 1, ":": 1,
 	}
 	if n, ok := want[c.op]; ok && len(c.args) != n {
@@ -101,7 +101,7 @@ func (c *line) bind(formats map[string]func(string) []string, functions Function
 	}
 	var ok bool
 	switch c.op {
-	case "required", "set", "port", "same", "unset", "nonnegative", ":", "|", "union":
+	case "required", "set", "port", "same", "sealed", "unset", "nonnegative", ":", "|", "union":
 		return nil
 	case "one":
 		for i, a := range c.args {

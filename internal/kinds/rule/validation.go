@@ -1,6 +1,8 @@
 package rule
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -67,6 +69,21 @@ func (val *Validation) Add(e *field.Error) {
 	}
 }
 
+// Declared adds the error of a declarative rule of Kubernetes, whose path is the path in the client's version of the
+// object (Kind.OlderError).
+func (val *Validation) Declared(e *field.Error) { val.Add(e.MarkBeta()) }
+
+// OnlyDeclared keeps the errors of declarative rules among the errors that check adds. Kubernetes evaluates these rules
+// also where an earlier error ends the other rules.
+func (val *Validation) OnlyDeclared(check func()) {
+	before := len(val.Errs)
+	check()
+	val.Errs = slices.DeleteFunc(val.Errs, func(e *field.Error) bool {
+		before--
+		return before < 0 && !e.IsBeta()
+	})
+}
+
 // Full reports whether the validation ignores further errors.
 func (val *Validation) Full() bool { return len(val.Errs) >= mostErrors }
 
@@ -81,6 +98,9 @@ func (val *Validation) Repeat(e *field.Error, n int) {
 func (val *Validation) Invalid(path *field.Path, value any, detail string) {
 	val.Add(field.Invalid(path, value, detail))
 }
+
+// Sealed adds the error that a field has changed. Kubernetes' declarative rules do not show its value.
+func (val *Validation) Sealed(path *field.Path) { val.Invalid(path, nil, "field is immutable") }
 
 // Invalids adds an error about a value for each of the details.
 func (val *Validation) Invalids(path *field.Path, value any, details []string) {

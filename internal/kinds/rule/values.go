@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -95,7 +96,12 @@ func nonnegativeQuantity(val *Validation, p Value) {
 }
 
 // DriverName checks the required name of a driver.
-func DriverName(val *Validation, p Value) {
+func DriverName(val *Validation, p Value) { driverName(val, p, driver) }
+
+// AnyDriver is DriverName with the error text of Kubernetes' declarative rules.
+func AnyDriver(val *Validation, p Value) { driverName(val, p, content.IsDNS1123SubdomainCaseless) }
+
+func driverName(val *Validation, p Value, format func(string) []string) {
 	name, _ := p.New.(string)
 	if name == "" {
 		val.Required(p.Path, "")
@@ -104,5 +110,5 @@ func DriverName(val *Validation, p Value) {
 	if len(name) > 63 {
 		val.Add(field.TooLong(p.Path, "", 63))
 	}
-	val.Invalids(p.Path, name, driver(name))
+	val.Invalids(p.Path, name, format(name))
 }

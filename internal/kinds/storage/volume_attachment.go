@@ -32,6 +32,16 @@ func attachmentCells(a *storagev1.VolumeAttachment, e catalog.Env) []any {
 		a.Status.Attached, rule.Ago(a.CreationTimestamp, e)}
 }
 
+// attacher checks the name of a driver. The declarative rule about it does not apply to a changed name: the error that
+// the specification is immutable precedes it.
+func attacher(val *rule.Validation, p rule.Value) {
+	if val.Old != nil {
+		rule.DriverName(val, p)
+		return
+	}
+	rule.AnyDriver(val, p)
+}
+
 func attachmentSource(val *rule.Validation, p rule.Value) {
 	s := p.Object()
 	inline, volume := object.Map(s, "inlineVolumeSpec"), s["persistentVolumeName"]
@@ -92,7 +102,7 @@ func attachmentMetadata(val *rule.Validation, p rule.Value) {
 func volumeError(val *rule.Validation, p rule.Value) {
 	e := p.Object()
 	if len(object.String(e, "message")) > 1024 {
-		val.Add(field.TooLong(p.Path.Child("message"), "", mostMetadata)) // as in Kubernetes
+		val.Add(field.TooLong(p.Path.Child("message"), "", 1024))
 	}
 	if n, _ := object.Int(e, "errorCode"); n < 0 {
 		val.Invalid(p.Path.Child("errorCode"), n, validation.InclusiveRangeError(0, math.MaxInt32))
@@ -103,6 +113,7 @@ func volumeError(val *rule.Validation, p rule.Value) {
 func volumeAttachmentFunctions() rule.Functions {
 	return rule.Functions{
 		"accessModes":        pod.AccessModes,
+		"attacher":           attacher,
 		"attachmentMetadata": attachmentMetadata,
 		"attachmentSource":   attachmentSource,
 		"attributesClass":    pod.AttributesClass,
