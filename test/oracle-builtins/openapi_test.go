@@ -69,10 +69,12 @@ func TestPublishedSchemas(t *testing.T) {
 	}
 }
 
-// everything returns all kinds in all their versions, including versions that are off by default.
+// everything returns all kinds in all their versions, including versions that are off by default, with all feature
+// gates.
 func everything() []*catalog.Resource {
 	resources := kinds.Resources()
-	if _, err := (kinds.RuntimeConfig{"api/all": "true"}).Apply(resources, kinds.Emulation{}); err != nil {
+	if _, err := (kinds.RuntimeConfig{"api/all": "true"}).Apply(resources, kinds.Emulation{},
+		"ClusterTrustBundle", "PodCertificateRequest", "GenericWorkload", "StorageVersionMigrator"); err != nil {
 		panic(err) // the configuration is valid
 	}
 	return resources

@@ -69,7 +69,7 @@ func TestRuntimeConfigMatchesKubernetes(t *testing.T) {
 			t.Fatalf("%v: %v", config, err)
 		}
 		absent, err := kinds.RuntimeConfig(config).Apply(resources, kinds.Emulation{}, "ClusterTrustBundle",
-			"PodCertificateRequest", "GenericWorkload")
+			"PodCertificateRequest", "GenericWorkload", "StorageVersionMigrator")
 		if err != nil || len(absent) > 0 {
 			t.Errorf("%v: %v are absent, %v", config, absent, err)
 		}
