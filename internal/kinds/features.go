@@ -47,8 +47,8 @@ type feature struct {
 	paths    [][]string // of fields, with "a|b" and "*"
 	// uses is the number of leading paths with fields that show that an object uses the feature.
 	uses int
-	// atCreation drops the fields only at the creation of an object.
-	atCreation bool
+	// atCreation drops the fields only at the creation of an object, atUpdate only in updates.
+	atCreation, atUpdate bool
 }
 
 // features are the lines of features.txt.
@@ -66,6 +66,7 @@ var features = sync.OnceValue(func() (all []feature) {
 			f.since = version.MustParse(words[1])
 		}
 		f.resource, f.atCreation = strings.CutSuffix(words[2], "+")
+		f.resource, f.atUpdate = strings.CutSuffix(f.resource, "~")
 		for _, path := range words[3:] {
 			path, other := strings.CutPrefix(path, "~")
 			if f.paths = append(f.paths, strings.Split(path, ".")); !other {
@@ -251,6 +252,9 @@ func dropFrom(s *catalog.Strategy, off []feature) {
 
 // drop removes the fields of a disabled feature; old is nil for a new object.
 func (f feature) drop(obj, old object.Object) {
+	if f.atUpdate && old == nil {
+		return
+	}
 	if old != nil {
 		used := func(in object.Object, name string) bool { return true }
 		uses := func(path []string) bool { return visit(old, path, used) }

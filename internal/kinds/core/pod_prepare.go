@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/quantity"
@@ -15,7 +16,7 @@ import (
 // gates.
 func preparePodCreate(obj object.Object, e catalog.Env) {
 	if spec := object.Map(obj, "spec"); spec != nil {
-		defaultPodLevel(spec)
+		pod.DefaultLevel(spec)
 	}
 	preparePodCreateEarly(obj, e)
 }
@@ -23,8 +24,8 @@ func preparePodCreate(obj object.Object, e catalog.Env) {
 // preparePodCreateEarly is preparePodCreate for a pod with its pod-level resources.
 func preparePodCreateEarly(obj object.Object, e catalog.Env) {
 	status := map[string]any{"phase": string(corev1.PodPending)}
-	if pod, errs := rule.Read[corev1.Pod](obj); errs == nil {
-		status["qosClass"] = string(qosClass(pod))
+	if p, errs := rule.Read[corev1.Pod](obj); errs == nil {
+		status["qosClass"] = string(qosClass(p))
 	}
 	spec, _ := obj["spec"].(map[string]any)
 	if gates, _ := spec["schedulingGates"].([]any); len(gates) > 0 {
@@ -43,12 +44,12 @@ func preparePodCreateEarly(obj object.Object, e catalog.Env) {
 // qosClass returns the QoS class of a pod: Guaranteed if the CPU and memory limits of every container equal its
 // requests, BestEffort if none has either, Burstable otherwise. Source: "Pod Quality of Service Classes" of Kubernetes'
 // documentation.
-func qosClass(pod *corev1.Pod) corev1.PodQOSClass {
-	if r := pod.Spec.Resources; r != nil && (atPodLevelOf(r.Requests) || atPodLevelOf(r.Limits)) { // these alone count
+func qosClass(p *corev1.Pod) corev1.PodQOSClass {
+	if r := p.Spec.Resources; r != nil && (atPodLevelOf(r.Requests) || atPodLevelOf(r.Limits)) { // these alone count
 		return qosOf([]corev1.ResourceRequirements{*r})
 	}
 	var all []corev1.ResourceRequirements
-	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+	for _, c := range slices.Concat(p.Spec.Containers, p.Spec.InitContainers) {
 		all = append(all, c.Resources)
 	}
 	return qosOf(all)
@@ -79,7 +80,7 @@ func qosOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
 // atPodLevelOf reports whether a list has pod-level resources.
 func atPodLevelOf(list corev1.ResourceList) bool {
 	for name := range list {
-		if atPodLevel(string(name)) {
+		if pod.AtLevel(string(name)) {
 			return true
 		}
 	}
@@ -108,12 +109,12 @@ func preparePodUpdate(obj, old object.Object, subresource string, e catalog.Env)
 	spec, was := object.Child(obj, "spec"), object.Map(old, "spec")
 	switch subresource {
 	case "resize":
-		keepPodLevel(spec, was)
+		pod.KeepLevel(spec, was)
 		if spec["resources"] != nil && sameLength(spec, was, "containers") && sameLength(spec, was, "initContainers") {
-			defaultPodLevel(spec)
+			pod.DefaultLevel(spec)
 		}
 	case "":
-		keepPodLevel(spec, was)
+		pod.KeepLevel(spec, was)
 	}
 	preparePodUpdateEarly(obj, old, subresource, e)
 }

@@ -1,15 +1,12 @@
 package core
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
-	"github.com/bowsprit/bowsprit/internal/object/quantity"
 )
 
 // podResize allows changes of CPU and memory of a pod's containers, but not of its QoS class.
@@ -26,9 +23,9 @@ func podResize(val *rule.Validation, _ rule.Value) {
 	}
 	oldClass := object.String(object.Map(val.Old, "status"), "qosClass")
 	if oldClass == "" {
-		oldClass = classOf(was)
+		oldClass = pod.ClassOf(was)
 	}
-	if oldClass != classOf(spec) {
+	if oldClass != pod.ClassOf(spec) {
 		val.Invalid(path, object.String(object.Map(val.Obj, "status"), "qosClass"),
 			"Pod QOS Class may not change as a result of resizing")
 	}
@@ -169,49 +166,4 @@ func withoutEmpty(c object.Object) object.Object {
 		}
 	}
 	return out
-}
-
-// classOf returns a pod's class of service: Guaranteed, Burstable or BestEffort. Source: "Pod Quality of Service
-// Classes" of Kubernetes' documentation.
-func classOf(spec object.Object) string {
-	resources := object.Map(spec, "resources")
-	all := []object.Object{resources}
-	set := slices.ContainsFunc(slices.Concat(object.Keys(object.Map(resources, "requests")),
-		object.Keys(object.Map(resources, "limits"))), atPodLevel)
-	if !set { // pod-level resources alone count
-		all = nil
-		for _, list := range []string{"containers", "initContainers"} {
-			for _, c := range rule.Objects(spec[list]) {
-				all = append(all, object.Map(c, "resources"))
-			}
-		}
-	}
-	guaranteed, any := true, false
-	for _, r := range all {
-		any = any || requests(r)
-		for _, name := range []string{"cpu", "memory"} {
-			request, limit := rule.Quantity(object.Map(r, "requests")[name]),
-				rule.Quantity(object.Map(r, "limits")[name])
-			guaranteed = guaranteed && limit.Sign() > 0 && quantity.Cmp(request, limit) == 0
-		}
-	}
-	switch {
-	case !any:
-		return "BestEffort"
-	case guaranteed:
-		return "Guaranteed"
-	}
-	return "Burstable"
-}
-
-// requests reports whether CPU or memory is requested or limited.
-func requests(r object.Object) bool {
-	for _, list := range []string{"requests", "limits"} {
-		for _, name := range []string{"cpu", "memory"} {
-			if q := rule.Quantity(object.Map(r, list)[name]); q.Sign() > 0 {
-				return true
-			}
-		}
-	}
-	return false
 }

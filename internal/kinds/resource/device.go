@@ -55,14 +55,10 @@ func set[T any, K comparable](
 	}
 }
 
-// declaredSet is set for objects whose uniqueness is a declarative rule of Kubernetes: its errors show the object.
-func declaredSet[T any](
-	val *rule.Validation, elements []object.Object, most int, path *field.Path, key func(object.Object) string,
-	each func(object.Object, *field.Path),
+// unique requires unique keys of objects, by a declarative rule of Kubernetes: its errors show the object of type T.
+func unique[T any](
+	val *rule.Validation, elements []object.Object, path *field.Path, key func(object.Object) string,
 ) {
-	if !list(val, elements, most, path, each) {
-		return
-	}
 	seen := map[string]bool{}
 	for i, e := range elements {
 		k := key(e)

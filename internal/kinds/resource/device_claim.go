@@ -15,8 +15,11 @@ import (
 func deviceClaim(val *rule.Validation, p rule.Value) {
 	claim, path := p.Object(), p.Path
 	names := requestsOf(claim)
-	declaredSet[resourcev1.DeviceRequest](val, rule.Objects(claim["requests"]), resourcev1.DeviceRequestsMaxSize,
-		path.Child("requests"), nameOf, func(r object.Object, path *field.Path) { deviceRequest(val, r, path) })
+	wanted, at := rule.Objects(claim["requests"]), path.Child("requests")
+	if list(val, wanted, resourcev1.DeviceRequestsMaxSize, at,
+		func(r object.Object, path *field.Path) { deviceRequest(val, r, path) }) {
+		unique[resourcev1.DeviceRequest](val, wanted, at, nameOf)
+	}
 	list(val, rule.Objects(claim["constraints"]), resourcev1.DeviceConstraintsMaxSize, path.Child("constraints"),
 		func(c object.Object, at *field.Path) {
 			requestRefs(val, c["requests"], names, at.Child("requests"))
@@ -83,12 +86,14 @@ func deviceRequest(val *rule.Validation, r object.Object, path *field.Path) {
 
 // alternativeDevices validates the alternatives of a request.
 func alternativeDevices(val *rule.Validation, alternatives []object.Object, path *field.Path) {
-	declaredSet[resourcev1.DeviceSubRequest](val, alternatives, resourcev1.FirstAvailableDeviceRequestMaxSize, path,
-		nameOf, func(sub object.Object, at *field.Path) {
-			name := object.String(sub, "name")
-			val.Invalids(at.Child("name"), name, validation.IsDNS1123Label(name))
-			wantedDevices(val, sub, at, true)
-		})
+	each := func(sub object.Object, at *field.Path) {
+		name := object.String(sub, "name")
+		val.Invalids(at.Child("name"), name, validation.IsDNS1123Label(name))
+		wantedDevices(val, sub, at, true)
+	}
+	if list(val, alternatives, resourcev1.FirstAvailableDeviceRequestMaxSize, path, each) {
+		unique[resourcev1.DeviceSubRequest](val, alternatives, path, nameOf)
+	}
 }
 
 // wantedDevices validates the class and number of the requested devices. The rules about the class are declarative if

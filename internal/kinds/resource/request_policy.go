@@ -63,6 +63,9 @@ func validValues(val *rule.Validation, usual, most resource.Quantity, values []a
 	}
 }
 
+// mostWhole is the largest amount in whole numbers.
+var mostWhole = *resource.NewQuantity(math.MaxInt64, resource.DecimalSI)
+
 // amountRange is the range of a policy, and its default.
 type amountRange struct {
 	amounts                object.Object
@@ -131,7 +134,7 @@ func (r *amountRange) onStep(
 func (r *amountRange) fractional() bool {
 	for _, q := range []resource.Quantity{r.usual, r.low, r.high, r.step} {
 		whole := resource.NewQuantity(q.Value(), q.Format)
-		if q.CmpInt64(math.MaxInt64) <= 0 && quantity.Cmp(q, *whole) != 0 {
+		if quantity.Cmp(q, mostWhole) <= 0 && quantity.Cmp(q, *whole) != 0 {
 			return true
 		}
 	}
@@ -169,7 +172,7 @@ func notInt64(q resource.Quantity) string {
 	switch {
 	case q.Sign() < 0:
 		return "must be greater than or equal to 0"
-	case q.CmpInt64(math.MaxInt64) > 0:
+	case quantity.Cmp(q, mostWhole) > 0:
 		return "must not be larger than 9223372036854775807"
 	}
 	return ""

@@ -12,9 +12,12 @@ import (
 func claimedDevices(val *rule.Validation, p rule.Value) {
 	status, path := p.Object(), p.Path
 	old, _ := p.Old.(object.Object)
-	declaredSet[resourcev1.ResourceClaimConsumerReference](val, rule.Objects(status["reservedFor"]), resourcev1.ResourceClaimReservedForMaxSize, path.Child("reservedFor"),
-		func(c object.Object) string { return object.String(c, "uid") },
-		func(c object.Object, at *field.Path) { val.Block("ConsumerReference", c, nil, at) })
+	consumers, at := rule.Objects(status["reservedFor"]), path.Child("reservedFor")
+	if list(val, consumers, resourcev1.ResourceClaimReservedForMaxSize, at,
+		func(c object.Object, at *field.Path) { val.Block("ConsumerReference", c, nil, at) }) {
+		unique[resourcev1.ResourceClaimConsumerReference](val, consumers, at,
+			func(c object.Object) string { return object.String(c, "uid") })
+	}
 	now, was := object.Map(status, "allocation"), object.Map(old, "allocation")
 	allocated := map[deviceID]bool{}
 	for _, r := range rule.Objects(object.Map(now, "devices")["results"]) {

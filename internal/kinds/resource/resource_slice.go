@@ -75,10 +75,11 @@ func resourceSlice(val *rule.Validation, p rule.Value) {
 			}
 		})
 	}
-	declaredSet[resourcev1.CounterSet](val, rule.Objects(spec["sharedCounters"]), resourcev1.ResourceSliceMaxCounterSets, path.Child("sharedCounters"),
-		nameOf, func(s object.Object, at *field.Path) {
-			counters(val, s, "name", at)
-		})
+	shared, at := rule.Objects(spec["sharedCounters"]), path.Child("sharedCounters")
+	if list(val, shared, resourcev1.ResourceSliceMaxCounterSets, at,
+		func(s object.Object, at *field.Path) { counters(val, s, "name", at) }) {
+		unique[resourcev1.CounterSet](val, shared, at, nameOf)
+	}
 }
 
 // sliceNodes requires exactly one way to select the nodes of the devices.
@@ -155,10 +156,12 @@ func device(val *rule.Validation, d, old object.Object, byDevice bool, path *fie
 				val.Block("DeviceTaint", t, nil, at)
 			})
 	}
-	declaredSet[resourcev1.DeviceCounterConsumption](val, rule.Objects(d["consumesCounters"]), resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice,
-		path.Child("consumesCounters"),
-		func(c object.Object) string { return object.String(c, "counterSet") },
-		func(c object.Object, at *field.Path) { counters(val, c, "counterSet", at) })
+	consumed, at := rule.Objects(d["consumesCounters"]), path.Child("consumesCounters")
+	if list(val, consumed, resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice, at,
+		func(c object.Object, at *field.Path) { counters(val, c, "counterSet", at) }) {
+		unique[resourcev1.DeviceCounterConsumption](val, consumed, at,
+			func(c object.Object) string { return object.String(c, "counterSet") })
+	}
 	switch {
 	case byDevice:
 		deviceNodes(val, d, path)
@@ -167,7 +170,8 @@ func device(val *rule.Validation, d, old object.Object, byDevice bool, path *fie
 			"`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")
 	}
 	bindingConditions(val, d, path)
-	nodeResources(val, object.Map(d, "nodeAllocatableResources"), object.Map(d, "capacity"), path.Child("nodeAllocatableResources"))
+	nodeResources(val, object.Map(d, "nodeAllocatableResources"), object.Map(d, "capacity"),
+		path.Child("nodeAllocatableResources"))
 }
 
 // deviceNodes requires exactly one way to select the nodes of a device.

@@ -93,8 +93,8 @@ func parseLine(s string) (*line, error) {
 // bind resolves the arguments of the operator.
 func (c *line) bind(formats map[string]func(string) []string, functions Functions) error {
 	want := map[string]int{
-		"required": 0, "set": 0, "port": 0, "same": 0, "sealed": 0, "unset": 0, "nonnegative": 0, "min": 1, "range": 2, "length": 1,
-		"format": 1, "!": 1, ":": 1,
+		"required": 0, "set": 0, "port": 0, "same": 0, "sealed": 0, "unset": 0, "nonnegative": 0, "min": 1, "range": 2,
+		"length": 1, "format": 1, "!": 1, ":": 1,
 	}
 	if n, ok := want[c.op]; ok && len(c.args) != n {
 		return fmt.Errorf("%s takes %d words, not %d", c.op, n, len(c.args))

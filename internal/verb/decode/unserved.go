@@ -10,7 +10,8 @@ import (
 )
 
 // unserved has a line for each version of kinds that kube-apiserver registers but does not serve: kinds of earlier
-// releases, and kinds without objects. A point follows a kind that has no list, although another group has one. test/oracle-builtins compares it with Kubernetes' scheme.
+// releases, and kinds without objects. A point follows a kind that has no list, although another group has one.
+// test/oracle-builtins compares it with Kubernetes' scheme.
 //
 //go:embed unserved.txt
 var unserved string
