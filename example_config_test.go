@@ -50,7 +50,7 @@ func ExampleAdmissionPlugins() {
 
 func ExampleVersion() {
 	fmt.Println("Kubernetes", bowsprit.Version().Kubernetes)
-	// Output: Kubernetes 1.36.3
+	// Output: Kubernetes 1.37.2
 }
 
 func ExampleListenConfig() {

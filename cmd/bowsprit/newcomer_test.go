@@ -68,13 +68,13 @@ func TestKubectlVersion(t *testing.T) {
 		"built in": command(t, "kubectl", "version", "--client"), "drop-in": linked,
 	} {
 		out, err := cmd.Output() // a build with the race detector writes to stderr
-		if err != nil || !strings.HasPrefix(string(out), "Client Version: v1.36.3\n") {
+		if err != nil || !strings.HasPrefix(string(out), "Client Version: v1.37.2\n") {
 			t.Errorf("%s: %v %s", name, err, out)
 		}
 	}
 	out, err := command(t, "--version").Output()
 	version, _ := command(t, "version").Output()
-	if err != nil || !strings.Contains(string(out), "API of Kubernetes v1.36.3") || !bytes.Equal(out, version) {
+	if err != nil || !strings.Contains(string(out), "API of Kubernetes v1.37.2") || !bytes.Equal(out, version) {
 		t.Errorf("--version: %v %q, version: %q", err, out, version)
 	}
 	if help, _ := command(t, "help").Output(); !strings.Contains(string(help), "completion") {
@@ -107,7 +107,7 @@ func TestKubectlFindsServer(t *testing.T) {
 		}
 	}
 	if out, err := kubectl(home, "--data-dir="+dir, "version"); err != nil ||
-		!strings.Contains(out, "Server Version: v1.36.3+bowsprit") {
+		!strings.Contains(out, "Server Version: v1.37.2+bowsprit") {
 		t.Errorf("version: %v %s", err, out)
 	}
 	stop()

@@ -42,7 +42,7 @@ func newServer(t testing.TB, resources Handler, change func(*Config)) *Server {
 		Config: chain.Config{
 			Authenticator: servetest.ByName{},
 			Authorizer:    authz.Union{publicPaths()},
-			Version:       version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3+bowsprit"},
+			Version:       version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2+bowsprit"},
 			NewID:         func() string { return "new-id" },
 			Served:        func(i *request.Info) bool { return i.Resource == "pods" },
 			LongRunning:   func(*request.Info) bool { return false },

@@ -118,7 +118,7 @@ func TestVersionAndIndex(t *testing.T) {
 	for _, target := range []string{"/version", "/version/"} {
 		w := servetest.Do(s, "GET", target, "Test-User: ")
 		var got version.Info
-		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.GitVersion != "v1.36.3+bowsprit" ||
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.GitVersion != "v1.37.2+bowsprit" ||
 			w.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("%s: %v %q %v", target, err, w.Body, w.Header())
 		}
@@ -137,7 +137,7 @@ func TestVersionAndIndex(t *testing.T) {
 
 func TestVersionInfo(t *testing.T) {
 	t.Parallel()
-	for build, want := range map[string]string{"": "v1.36.3+bowsprit", "0.1.0": "v1.36.3+bowsprit.0.1.0"} {
+	for build, want := range map[string]string{"": "v1.37.2+bowsprit", "0.1.0": "v1.37.2+bowsprit.0.1.0"} {
 		got := VersionInfo(Build{Version: build}, Emulation{"1.34", "1.33"})
 		if parsed, err := utilversion.ParseSemantic(got.GitVersion); err != nil || got.GitVersion != want ||
 			!parsed.EqualTo(utilversion.MustParseSemantic(Kubernetes)) {

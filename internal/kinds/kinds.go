@@ -1,4 +1,4 @@
-// Package kinds lists the built-in kinds: the kinds of k8s.io/api that Kubernetes 1.36 serves by default, and
+// Package kinds lists the built-in kinds: the kinds of k8s.io/api that Kubernetes 1.37 serves by default, and
 // CustomResourceDefinition itself.
 //
 // The path of a request contains no code for single built-in kinds. Resources returns each kind as a catalog.Resource,
@@ -6,7 +6,7 @@
 // in packages by API group; docs/design/kinds.md is a guide to the files of a kind.
 //
 // Strategies are pure and safe for concurrent use. Error texts, field paths and their order are kube-apiserver's
-// (pkg/apis/*/validation and pkg/registry of Kubernetes 1.36).
+// (pkg/apis/*/validation and pkg/registry of Kubernetes 1.37).
 package kinds
 
 import (

@@ -255,7 +255,7 @@ func TestMetricsAreKubes(t *testing.T) {
 		`apiserver_response_sizes_count{component="apiserver",group="",resource="componentstatuses",scope="cluster",subresource="",verb="LIST",version="v1"} 1`,
 		`authorization_attempts_total{result="allowed"} `, `disabled_metrics_total 1`,
 		`apiserver_request_filter_duration_seconds_count{filter="authorization"} `,
-		`apiserver_webhooks_x509_missing_san_total 0`, `version_info{binary="1.36",component="kube",`,
+		`apiserver_webhooks_x509_missing_san_total 0`, `version_info{binary="1.37",component="kube",`,
 		"# HELP apiserver_request_total [STABLE] Counter of apiserver requests",
 	} {
 		if !strings.Contains(text, "\n"+want) {

@@ -65,7 +65,7 @@ func runTests(m *testing.M) (int, error) {
 }
 
 // version sets the release in Kubernetes' programs: kubectl refuses to compare invalid versions.
-const version = "-X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/client-go/pkg/version.gitVersion=v1.36.3"
+const version = "-X k8s.io/component-base/version.gitVersion=v1.37.2 -X k8s.io/client-go/pkg/version.gitVersion=v1.37.2"
 
 // build builds a program, unless it exists.
 func build(name string, from source) error {

@@ -28,7 +28,7 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	if !s.Ready || s.Version != "v1.36.3" && !strings.HasPrefix(s.Version, "v1.36.3+") || s.Missing != "" ||
+	if !s.Ready || s.Version != "v1.37.2" && !strings.HasPrefix(s.Version, "v1.37.2+") || s.Missing != "" ||
 		s.Certificate == nil || s.Certificate.Before(now) || s.ClientCertificate == nil {
 		t.Errorf("%+v", s)
 	}
@@ -62,7 +62,7 @@ func TestStatusOfOneThatIsNotReady(t *testing.T) {
 			_, _ = w.Write([]byte(text))
 		})
 	}
-	page("/version", 200, `{"gitVersion":"v1.36.3"}`)
+	page("/version", 200, `{"gitVersion":"v1.37.2"}`)
 	page("/readyz", 500, "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n")
 	page("/metrics", 403, "")
 	server := httptest.NewServer(mux)

@@ -113,7 +113,7 @@ func probe(ctx context.Context, client *http.Client, url string) corev1.Componen
 			Status: corev1.ConditionUnknown, Error: fmt.Sprintf("failed to construct probe request: %v", err),
 		}
 	}
-	r.Header.Set("User-Agent", "kube-probe/1.36")
+	r.Header.Set("User-Agent", "kube-probe/1.37")
 	r.Header.Set("Accept", "*/*")
 	res, err := client.Do(r)
 	if err != nil {

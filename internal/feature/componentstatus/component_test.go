@@ -44,7 +44,7 @@ func TestFind(t *testing.T) {
 	closed := "https://" + freeport.Address(t) + "/healthz"
 	for _, c := range []struct{ at, want string }{
 		{server.URL + "/ok", `"message":"ok","status":"True"`},
-		{server.URL + "/agent", `"message":"kube-probe/1.36","status":"True"`},
+		{server.URL + "/agent", `"message":"kube-probe/1.37","status":"True"`},
 		{server.URL + "/long", `"message":"` + strings.Repeat("x", 10<<10) + `","status":"True"`},
 		{server.URL + "/moved", `"message":"ok","status":"True"`},
 		{server.URL + "/nowhere", `"message":"Probe terminated redirects, Response body: ","status":"Unknown"`},

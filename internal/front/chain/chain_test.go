@@ -51,7 +51,7 @@ func newChain(t testing.TB, resources handler, change func(*Config)) *Chain {
 		Authenticator: servetest.ByName{},
 		Authorizer:    authz.Union{},
 		Metrics:       prometheus.NewRegistry(),
-		Version:       version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3+bowsprit"},
+		Version:       version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2+bowsprit"},
 		NewID:         func() string { return "new-id" },
 		Served:        func(i *request.Info) bool { return i.Resource == "pods" },
 		LongRunning:   func(*request.Info) bool { return false },

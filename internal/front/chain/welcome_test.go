@@ -33,7 +33,7 @@ func TestWelcome(t *testing.T) {
 		if w.Code != test.wantCode || html != test.wantHTML {
 			t.Errorf("%s: %d %s", name, w.Code, w.Header().Get("Content-Type"))
 		}
-		if html && (!strings.Contains(w.Body.String(), "v1.36.3") || !strings.Contains(w.Body.String(), "pki/ca.crt") ||
+		if html && (!strings.Contains(w.Body.String(), "v1.37.2") || !strings.Contains(w.Body.String(), "pki/ca.crt") ||
 			!strings.Contains(w.Body.String(), "bowsprit kubeconfig --merge")) {
 			t.Errorf("%s: the page lacks something:\n%s", name, w.Body)
 		}

@@ -142,7 +142,7 @@ func completeStatus(n *corev1.Node, s Settings) {
 }
 
 // kubeletVersion is that of the kubelets of simulated nodes.
-const kubeletVersion = "v1.36.3"
+const kubeletVersion = "v1.37.2"
 
 // features are the features of pods that simulated kubelets implement, sorted, of the features that kubelets declare
 // (KEP-5328).

@@ -129,7 +129,7 @@ func compareV2(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 func get(t *testing.T, c *catalog.Catalog, path string) any {
 	t.Helper()
 	h := openapi.New(openapi.Options{
-		Version:    "v1.36.3",
+		Version:    "v1.37.2",
 		WriteError: func(_ http.ResponseWriter, _ *http.Request, err error) { t.Errorf("%s: %v", path, err) },
 	})
 	w := httptest.NewRecorder()
