@@ -3,6 +3,7 @@ package cel
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/common/types"
@@ -13,52 +14,29 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/bowsprit/bowsprit/internal/object/schema"
+	"github.com/bowsprit/bowsprit/internal/object/schema/cel/maxcost"
 )
 
 // Counting an expression's cost takes longer than evaluating it. So an object is first evaluated on the assumption that
-// the budget suffices: expressions with a low maximum cost (maxCost) run uncounted and are charged that maximum. Only
-// if the charges of an object reach a good part of its budget, everything is evaluated again and counted.
+// the budget suffices: expressions with a low maximum cost (maxcost.Of) run uncounted and are charged that maximum.
+// Only if the charges of an object reach a good part of its budget, everything is evaluated again and counted.
 const (
 	uncountedCallLimit = celconfig.PerCallLimit / 10
 	chargedBudgetFloor = celconfig.RuntimeCELCostBudget * 3 / 4
 )
 
-// extent bounds the parts of an object: the elements of each list and map, and the bytes of each string and key.
-type extent struct{ elements, text uint64 }
-
 // extents lists the extents for which estimates are made, smallest first. A larger object is always counted.
-var extents = [...]extent{{16, 256}, {64, 512}, {1024, 8192}}
+var extents = [...]maxcost.Extent{
+	{Elements: 16, Text: 256}, {Elements: 64, Text: 512}, {Elements: 1024, Text: 8192},
+}
 
 // within returns the index of the smallest extent that holds for all values, -1 if none does.
 func within(values ...any) int {
-	var x extent
+	var x maxcost.Extent
 	for _, v := range values {
-		x.grow(v)
+		x.Grow(v)
 	}
-	for i, e := range extents {
-		if x.elements <= e.elements && x.text <= e.text {
-			return i
-		}
-	}
-	return -1
-}
-
-func (x *extent) grow(v any) {
-	switch v := v.(type) {
-	case string:
-		x.text = max(x.text, uint64(len(v)))
-	case []any:
-		x.elements = max(x.elements, uint64(len(v)))
-		for _, e := range v {
-			x.grow(e)
-		}
-	case map[string]any:
-		x.elements = max(x.elements, uint64(len(v)))
-		for k, e := range v {
-			x.text = max(x.text, uint64(len(k)))
-			x.grow(e)
-		}
-	}
+	return slices.IndexFunc(extents[:], x.Within)
 }
 
 // evaluation is the evaluation of one object.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/object/schema"
+	"github.com/bowsprit/bowsprit/internal/object/schema/cel/maxcost"
 	"github.com/bowsprit/bowsprit/internal/object/schema/format"
 )
 
@@ -122,7 +123,7 @@ func (s *site) path() *field.Path {
 func (s *site) child(n *schema.Node, by step) *site {
 	c := &site{node: n, parent: s, step: by, ruled: s.ruled || len(n.Rules) > 0}
 	if per := s.childrenPerValue(); s.repeats != nil && per != nil {
-		r := times(*s.repeats, *per)
+		r := maxcost.Times(*s.repeats, *per)
 		c.repeats = &r
 	}
 	return c
@@ -258,7 +259,7 @@ func (c *check) rule(s *site, scope *scope, r *apiextensionsv1.ValidationRule, p
 		if s.repeats != nil {
 			repeats = *s.repeats
 		}
-		c.cost(path.Child("rule"), "estimated rule cost", times(cost, repeats))
+		c.cost(path.Child("rule"), "estimated rule cost", maxcost.Times(cost, repeats))
 		if r.MessageExpression != "" {
 			c.message(scope, r, path.Child("messageExpression"), optional)
 		}

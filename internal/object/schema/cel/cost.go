@@ -1,8 +1,6 @@
 package cel
 
 import (
-	"math"
-
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common"
@@ -71,17 +69,6 @@ func (e *environment) estimate(ast *cel.Ast, self typedNode) (uint64, error) {
 
 // maxRepeats bounds how often a value of minSize bytes fits into a request.
 func maxRepeats(minSize int64) uint64 { return uint64(celconfig.MaxRequestSizeBytes / (minSize + 1)) }
-
-// times multiplies two costs and stops at the largest number.
-func times(cost, n uint64) uint64 {
-	if cost == 0 {
-		return 0
-	}
-	if math.MaxUint64/cost < n {
-		return math.MaxUint64
-	}
-	return cost * n
-}
 
 // newCostTracker counts costs like kube-apiserver's programs. The options of cel-go's extensions "sets" and "lists" are
 // not exported, so their formulas are repeated here; test/oracle/cel compares all of them.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/object/schema"
+	"github.com/bowsprit/bowsprit/internal/object/schema/cel/maxcost"
 	"github.com/bowsprit/bowsprit/internal/object/schema/cel/rulegen"
 )
 
@@ -242,7 +243,7 @@ func TestUncounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := maxCost(x.ast.NativeRep(), extents[0]) <= uncountedCallLimit; got != want {
+		if got := maxcost.Of(x.ast.NativeRep(), extents[0]) <= uncountedCallLimit; got != want {
 			t.Errorf("%s: uncounted %v, want %v", rule, got, want)
 		}
 	}

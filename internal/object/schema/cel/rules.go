@@ -11,6 +11,7 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	"github.com/bowsprit/bowsprit/internal/object/schema"
+	"github.com/bowsprit/bowsprit/internal/object/schema/cel/maxcost"
 )
 
 // Rules are the rules of a schema, ready to be evaluated on objects. They compile themselves when an object needs them.
@@ -226,7 +227,7 @@ func (b *branch) evaluable(s *scope, env *environment, source string, optional b
 	}
 	e := &evaluable{source: source, usesOldSelf: x.usesOldSelf, program: x.program}
 	for i := range extents {
-		e.maxCosts[i] = maxCost(x.ast.NativeRep(), extents[i])
+		e.maxCosts[i] = maxcost.Of(x.ast.NativeRep(), extents[i])
 	}
 	e.tracked = sync.OnceValues(func() (*interpreter.ObservableInterpretable, error) {
 		return newScope(b.typed, b.rules).tracked(env, source, optional, r)

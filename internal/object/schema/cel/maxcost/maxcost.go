@@ -1,4 +1,6 @@
-package cel
+// Package maxcost bounds the cost of expressions before they run. Expressions with a low bound run uncounted, so a
+// bound must never be too low. The package consists of pure functions.
+package maxcost
 
 import (
 	"math"
@@ -10,15 +12,41 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// maxCost returns an upper bound for the cost of a checked expression on values of an extent, math.MaxUint64 if
-// unknown. It decides which expressions run uncounted, so it must never be too low, whatever the rule's author tries.
+// Extent bounds the parts of an object: the elements of each list and map, and the bytes of each string and key.
+type Extent struct{ Elements, Text uint64 }
+
+// Grow extends x to a decoded JSON value.
+func (x *Extent) Grow(v any) {
+	switch v := v.(type) {
+	case string:
+		x.Text = max(x.Text, uint64(len(v)))
+	case []any:
+		x.Elements = max(x.Elements, uint64(len(v)))
+		for _, e := range v {
+			x.Grow(e)
+		}
+	case map[string]any:
+		x.Elements = max(x.Elements, uint64(len(v)))
+		for k, e := range v {
+			x.Text = max(x.Text, uint64(len(k)))
+			x.Grow(e)
+		}
+	}
+}
+
+// Within reports whether bound holds for all values of x.
+func (x *Extent) Within(bound Extent) bool {
+	return x.Elements <= bound.Elements && x.Text <= bound.Text
+}
+
+// Of returns an upper bound for the cost of a checked expression on values of an extent, math.MaxUint64 if unknown.
 //
 // Kubernetes' estimates are unsuitable: they assume the largest possible request, and are too low for some expressions
-// (”.split(',') counts as an empty list, a map's keys as empty strings). maxCost accepts only operations with results
-// not larger than their arguments, so each value is at most as large as a part of the object or a literal.
-func maxCost(a *ast.AST, x extent) uint64 {
-	b := bounds{ast: a, extent: x}
-	b.text = max(b.text, 64) // numbers and times as text
+// (”.split(',') counts as an empty list, a map's keys as empty strings). Of accepts only operations with results not
+// larger than their arguments, so each value is at most as large as a part of the object or a literal.
+func Of(a *ast.AST, x Extent) uint64 {
+	b := bounds{ast: a, Extent: x}
+	b.Text = max(b.Text, 64) // numbers and times as text
 	b.literals(a.Expr())
 	return b.cost(a.Expr())
 }
@@ -28,7 +56,7 @@ const unknownCost = math.MaxUint64
 // bounds computes costs from bounds of sizes: the object's, raised by literals.
 type bounds struct {
 	ast *ast.AST
-	extent
+	Extent
 	loops []string // the results of the enclosing loops
 }
 
@@ -39,16 +67,27 @@ func (b *bounds) literals(e ast.Expr) {
 		case ast.LiteralKind:
 			switch v := e.AsLiteral().(type) {
 			case types.String:
-				b.text = max(b.text, uint64(len(v)))
+				b.Text = max(b.Text, uint64(len(v)))
 			case types.Bytes:
-				b.text = max(b.text, uint64(len(v)))
+				b.Text = max(b.Text, uint64(len(v)))
 			}
 		case ast.ListKind:
-			b.elements = max(b.elements, uint64(e.AsList().Size()))
+			b.Elements = max(b.Elements, uint64(e.AsList().Size()))
 		case ast.MapKind:
-			b.elements = max(b.elements, uint64(e.AsMap().Size()))
+			b.Elements = max(b.Elements, uint64(e.AsMap().Size()))
 		}
 	}))
+}
+
+// Times multiplies two costs and stops at the largest number.
+func Times(cost, n uint64) uint64 {
+	if cost == 0 {
+		return 0
+	}
+	if math.MaxUint64/cost < n {
+		return math.MaxUint64
+	}
+	return cost * n
 }
 
 func plus(costs ...uint64) (sum uint64) {
@@ -91,7 +130,7 @@ func (b *bounds) all(exprs []ast.Expr) (sum uint64) {
 }
 
 func (b *bounds) loop(c ast.ComprehensionExpr) uint64 {
-	repeats := b.elements
+	repeats := b.Elements
 	if r := c.IterRange(); r.Kind() == ast.ListKind {
 		repeats = uint64(r.AsList().Size()) // cel.bind loops over an empty list
 	}
@@ -99,7 +138,7 @@ func (b *bounds) loop(c ast.ComprehensionExpr) uint64 {
 	b.loops = append(b.loops, c.AccuVar())
 	step := plus(1, b.cost(c.LoopCondition()), b.cost(c.LoopStep()))
 	b.loops = b.loops[:len(b.loops)-1]
-	return plus(around, times(step, repeats))
+	return plus(around, Times(step, repeats))
 }
 
 func (b *bounds) call(e ast.Expr) uint64 {
@@ -108,7 +147,7 @@ func (b *bounds) call(e ast.Expr) uint64 {
 	if c.IsMemberFunction() {
 		args = append([]ast.Expr{c.Target()}, args...)
 	}
-	text := b.text/10 + 1
+	text := b.Text/10 + 1
 	own := uint64(unknownCost)
 	switch name := c.FunctionName(); name {
 	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.Index,
@@ -124,15 +163,15 @@ func (b *bounds) call(e ast.Expr) uint64 {
 		}
 	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater,
 		operators.GreaterEquals:
-		own = max(b.text, b.elements)/10 + 1
+		own = max(b.Text, b.Elements)/10 + 1
 	case operators.In:
-		own = b.elements + 1
+		own = b.Elements + 1
 	case overloads.StartsWith, overloads.EndsWith, "int", "uint", "double", "string", "duration", "timestamp":
 		own = text
 	case overloads.Contains:
-		own = times(text, text)
+		own = Times(text, text)
 	case overloads.Matches:
-		own = times(text, b.text/4+1)
+		own = Times(text, b.Text/4+1)
 	default:
 		if strings.HasPrefix(name, "get") && b.isTime(args) {
 			own = 1
