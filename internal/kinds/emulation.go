@@ -98,6 +98,9 @@ func (e Emulation) check() error {
 // Emulates reports whether the server behaves like an older release.
 func (e Emulation) Emulates() bool { return e.Version != nil && e.Version.LessThan(binary) }
 
+// AtLeast reports whether the server behaves like release 1.minor or a later one.
+func (e Emulation) AtLeast(minor uint) bool { return e.current().AtLeast(version.MajorMinor(1, minor)) }
+
 func (e Emulation) current() *version.Version {
 	if e.Version == nil {
 		return binary

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // Aggregation configures the connections to the servers of APIServices.
@@ -30,17 +32,18 @@ type Aggregation struct {
 	// for nodes.
 	PeerAdvertiseIP, PeerAdvertisePort string
 	// PeerProxy is Kubernetes' feature gate UnknownVersionInteroperabilityProxy: whether servers publish their
-	// addresses to each other and use the three settings above. Nil means true, unless an older release is emulated.
+	// addresses to each other and use the three settings above. Nil means true, unless a release before 1.36 is
+	// emulated.
 	PeerProxy *bool
 }
 
 const defaultNamespaceGrace = 30 * time.Second
 
-func (c *Aggregation) setDefaults(today bool) {
+func (c *Aggregation) setDefaults(e kinds.Emulation) {
 	c.NamespaceGrace = cmp.Or(c.NamespaceGrace, defaultNamespaceGrace)
 	c.Routing = cmp.Or(c.Routing, new(true))
 	c.RejectRedirects = cmp.Or(c.RejectRedirects, new(true))
-	c.PeerProxy = cmp.Or(c.PeerProxy, &today)
+	c.PeerProxy = cmp.Or(c.PeerProxy, new(e.AtLeast(36)))
 }
 
 func (c *Aggregation) settings(command Command) []Setting {
@@ -89,7 +92,7 @@ func (c *Aggregation) settings(command Command) []Setting {
 	}
 }
 
-func (c *Aggregation) validate(p *problems, today bool) {
+func (c *Aggregation) validate(p *problems, e kinds.Emulation) {
 	if (c.ProxyClientCertFile == "") != (c.ProxyClientKeyFile == "") {
 		p.add("--proxy-client-cert-file and --proxy-client-key-file go together: give both or none")
 	}
@@ -97,7 +100,7 @@ func (c *Aggregation) validate(p *problems, today bool) {
 		{"--peer-ca-file", c.PeerCAFile}, {"--peer-advertise-ip", c.PeerAdvertiseIP},
 		{"--peer-advertise-port", c.PeerAdvertisePort},
 	} {
-		if flag.value != "" && !*cmp.Or(c.PeerProxy, &today) {
+		if flag.value != "" && !*cmp.Or(c.PeerProxy, new(e.AtLeast(36))) {
 			p.add("%s requires UnknownVersionInteroperabilityProxy feature to be turned on", flag.name)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/auth/modes"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // Authorization configures the permissions of users.
@@ -28,14 +29,14 @@ type Authorization struct {
 	// PolicyFile. It is read again when it changes.
 	ConfigFile string
 	// ConstrainedImpersonation permits impersonation for single actions: Kubernetes' feature gate of that name. Nil
-	// means true, unless an older release is emulated.
+	// means true, unless a release before 1.36 is emulated.
 	ConstrainedImpersonation *bool
 	// NodeAudienceRestriction gives kubelets only tokens for audiences of the pod's volumes, unless a role allows
 	// others: Kubernetes' feature gate ServiceAccountNodeAudienceRestriction. Nil means true.
 	NodeAudienceRestriction *bool
 	// ClaimStatusAuthorization requires the permission to bind claims, or to act for the device's driver, for writing
 	// the status of a ResourceClaim: Kubernetes' feature gate DRAResourceClaimGranularStatusAuthorization. Nil means
-	// true, unless an older release is emulated.
+	// true, unless a release before 1.36 is emulated.
 	ClaimStatusAuthorization *bool
 }
 
@@ -94,10 +95,10 @@ func (c *Authorization) settings() []Setting {
 	}
 }
 
-func (c *Authorization) setDefaults(today bool) {
-	c.ConstrainedImpersonation = cmp.Or(c.ConstrainedImpersonation, &today)
+func (c *Authorization) setDefaults(e kinds.Emulation) {
+	c.ConstrainedImpersonation = cmp.Or(c.ConstrainedImpersonation, new(e.AtLeast(36)))
 	c.NodeAudienceRestriction = cmp.Or(c.NodeAudienceRestriction, new(true))
-	c.ClaimStatusAuthorization = cmp.Or(c.ClaimStatusAuthorization, &today)
+	c.ClaimStatusAuthorization = cmp.Or(c.ClaimStatusAuthorization, new(e.AtLeast(36)))
 	if len(c.Modes) == 0 && c.ConfigFile == "" {
 		c.Modes = []string{modes.Node, modes.RBAC}
 	}

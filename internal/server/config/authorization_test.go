@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 func TestConfigAuthorization(t *testing.T) {
@@ -52,13 +54,13 @@ func TestConfigAuthorization(t *testing.T) {
 func TestAuthorizationDefaults(t *testing.T) {
 	t.Parallel()
 	c := Authorization{WebhookCacheUnauthorizedTTL: -1}
-	c.setDefaults(true)
+	c.setDefaults(kinds.Emulation{})
 	if !slices.Equal(c.Modes, []string{"Node", "RBAC"}) || c.WebhookCacheAuthorizedTTL != 5*time.Minute ||
 		c.WebhookCacheUnauthorizedTTL != -1 || c.WebhookVersion != "v1beta1" {
 		t.Errorf("%+v", c)
 	}
 	c = Authorization{ConfigFile: "c"}
-	if c.setDefaults(true); len(c.Modes) != 0 {
+	if c.setDefaults(kinds.Emulation{}); len(c.Modes) != 0 {
 		t.Errorf("with a file: %+v", c)
 	}
 }

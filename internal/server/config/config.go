@@ -103,7 +103,7 @@ func (c Config) Validate() error {
 	c.ServiceAccounts.validate(&p)
 	c.Admission.validate(&p)
 	c.Services.validate(&p)
-	c.Aggregation.validate(&p, !Emulated(&c.Emulation).Emulates())
+	c.Aggregation.validate(&p, Emulated(&c.Emulation))
 	c.Egress.validate(&p)
 	c.Kubelet.validate(&p)
 	c.Workloads.validate(&p)
@@ -120,17 +120,17 @@ const defaultShutdownTimeout = 10 * time.Second
 
 // WithDefaults returns the configuration with every default filled in.
 func WithDefaults(c Config) Config {
-	today := !Emulated(&c.Emulation).Emulates() // features of this release are on unless an older one is emulated
+	emulate := Emulated(&c.Emulation) // features are on from the release on in which Kubernetes enabled them
 	c.Listen.setDefaults()
 	c.Workloads.setDefaults()
 	c.Etcd.setDefaults(c.Workloads.Simulation != nil)
 	c.Authentication.setDefaults()
-	c.Authorization.setDefaults(today)
+	c.Authorization.setDefaults(emulate)
 	c.Audit.setDefaults()
 	c.Observability.setDefaults()
 	c.Limits.setDefaults()
-	c.Aggregation.setDefaults(today)
-	c.Kubelet.setDefaults(today)
+	c.Aggregation.setDefaults(emulate)
+	c.Kubelet.setDefaults(emulate)
 	c.Services.setDefaults()
 	c.Controllers.Signing.setDefaults()
 	c.Coordination.setDefaults()

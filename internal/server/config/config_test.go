@@ -276,3 +276,23 @@ func authentication(c Authentication) Config { return Config{Ephemeral: true, Au
 func requestHeader(c RequestHeader) Config {
 	return authentication(Authentication{RequestHeader: c})
 }
+
+// TestEmulatedDefaults checks that each feature is on from the release on in which Kubernetes enabled it.
+func TestEmulatedDefaults(t *testing.T) {
+	t.Parallel()
+	for release, want := range map[string][5]bool{
+		"1.37": {true, true, true, true, true},
+		"1.36": {true, true, true, true, true},
+		"1.35": {true, false, false, false, false},
+		"1.34": {},
+	} {
+		c := WithDefaults(Config{Emulation: Emulation{Version: []string{release}}})
+		got := [5]bool{
+			*c.Kubelet.UpgradeNeedsCreate, *c.Kubelet.ExtendWebSockets, *c.Aggregation.PeerProxy,
+			*c.Authorization.ConstrainedImpersonation, *c.Authorization.ClaimStatusAuthorization,
+		}
+		if got != want {
+			t.Errorf("%s: %v, want %v", release, got, want)
+		}
+	}
+}

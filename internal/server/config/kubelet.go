@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // Kubelet configures the connections to kubelets, for logs of pods, commands in containers, ports and proxies.
@@ -28,7 +30,7 @@ type Kubelet struct {
 	MaxBytesPerSecond int64
 	// UpgradeNeedsCreate requires the permission "create" of pods/exec, pods/attach and pods/portforward also for GET
 	// requests, which clients with WebSockets send: Kubernetes' feature gate
-	// AuthorizePodWebsocketUpgradeCreatePermission. Nil means true, unless an older release is emulated.
+	// AuthorizePodWebsocketUpgradeCreatePermission. Nil means true, unless a release before 1.35 is emulated.
 	UpgradeNeedsCreate *bool
 	// TranslateStreams speaks SPDY with kubelets for clients that speak WebSockets: kube's feature gate
 	// TranslateStreamCloseWebsocketRequests. Nil is true.
@@ -36,7 +38,7 @@ type Kubelet struct {
 	// TunnelPorts takes WebSockets for portforward: kube's feature gate PortForwardWebsockets. Nil is true.
 	TunnelPorts *bool
 	// ExtendWebSockets forwards WebSockets to kubelets that declare support for them: Kubernetes' feature gate
-	// ExtendWebSocketsToKubelet. Nil means true, unless an older release is emulated.
+	// ExtendWebSocketsToKubelet. Nil means true, unless a release before 1.36 is emulated.
 	ExtendWebSockets *bool
 	// SplitLogs lets clients request only stdout or stderr of a log: Kubernetes' feature gate PodLogsQuerySplitStreams.
 	SplitLogs bool
@@ -56,14 +58,14 @@ func defaultAddressTypes() []string {
 	}
 }
 
-func (c *Kubelet) setDefaults(today bool) {
+func (c *Kubelet) setDefaults(e kinds.Emulation) {
 	c.Port = cmp.Or(c.Port, defaultKubeletPort)
 	c.Timeout = cmp.Or(c.Timeout, defaultKubeletTimeout)
 	if len(c.AddressTypes) == 0 {
 		c.AddressTypes = defaultAddressTypes()
 	}
-	c.UpgradeNeedsCreate = cmp.Or(c.UpgradeNeedsCreate, &today)
-	c.ExtendWebSockets = cmp.Or(c.ExtendWebSockets, &today)
+	c.UpgradeNeedsCreate = cmp.Or(c.UpgradeNeedsCreate, new(e.AtLeast(35)))
+	c.ExtendWebSockets = cmp.Or(c.ExtendWebSockets, new(e.AtLeast(36)))
 	c.TranslateStreams = cmp.Or(c.TranslateStreams, new(true))
 	c.TunnelPorts = cmp.Or(c.TunnelPorts, new(true))
 }
