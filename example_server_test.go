@@ -49,7 +49,7 @@ func ExampleServer_RESTConfig() {
 	defer stop()
 	version, err := client.Discovery().ServerVersion()
 	fmt.Println(version.Major+"."+version.Minor, err)
-	// Output: 1.36 <nil>
+	// Output: 1.37 <nil>
 }
 
 func ExampleServer_Kubeconfig() {

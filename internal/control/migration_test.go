@@ -23,7 +23,7 @@ import (
 )
 
 var migrations = schema.GroupVersionResource{
-	Group: "storagemigration.k8s.io", Version: "v1beta1", Resource: "storageversionmigrations",
+	Group: "storagemigration.k8s.io", Version: "v1", Resource: "storageversionmigrations",
 }
 
 // twoVersions is a definition of CronTab in v1 and v2.

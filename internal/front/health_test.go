@@ -144,7 +144,7 @@ func TestVersionInfo(t *testing.T) {
 			t.Errorf("build %q: %q, %v", build, got.GitVersion, err)
 		}
 		if numbers := []string{got.Major, got.Minor, got.EmulationMajor, got.EmulationMinor, got.MinCompatibilityMajor,
-			got.MinCompatibilityMinor}; strings.Join(numbers, " ") != "1 36 1 34 1 33" {
+			got.MinCompatibilityMinor}; strings.Join(numbers, " ") != "1 37 1 34 1 33" {
 			t.Errorf("versions %v", numbers)
 		}
 	}

@@ -101,9 +101,8 @@ func TestEmulation(t *testing.T) {
 	t.Parallel()
 	const (
 		noMutation = "-AR/v1/mutatingAPies -AR/v1/mutatingAPybindings"
-		noNew      = "-CE/v1/clustertrustbundles -RE/v1/devicetaintrules -SM/v1/storageversionmigrations"
+		noNew      = "-CE/v1/clustertrustbundles -CE/v1/podcertificaterequests -RE/v1/devicetaintrules -SM/v1/storageversionmigrations"
 		mutation   = "+AR/v1beta1/mutatingAPies +AR/v1beta1/mutatingAPybindings"
-		requests   = "+CE/v1/podcertificaterequests"
 		betas      = "+CE/v1beta1/clustertrustbundles +CE/v1beta1/podcertificaterequests"
 		candidates = "+CO/v1beta1/leasecandidates"
 		network    = "+NE/v1beta1/ipaddresses +NE/v1beta1/servicecidrs"
@@ -120,9 +119,9 @@ func TestEmulation(t *testing.T) {
 		want                    []string
 		err                     string
 	}{
-		{"1.37", "", false, false, []string{requests}, ""},
+		{"1.37", "", false, false, []string{""}, ""},
 		{"1.37", "api/beta=true", false, false,
-			[]string{mutation, requests, betas, candidates, withTaints, migrations}, ""},
+			[]string{mutation, betas, candidates, withTaints, migrations}, ""},
 		{"1.36", "", false, false, []string{noNew}, ""},
 		{"1.36", "api/beta=true", false, false,
 			[]string{noNew, mutation, candidates, network, withTaints, classes}, ""},
@@ -131,11 +130,11 @@ func TestEmulation(t *testing.T) {
 		{"1.34", "api/beta=true", false, false,
 			[]string{noMutation, noNew, mutation, candidates, network, devices, classes}, ""},
 		{"1.34", "api/beta=true", true, false, []string{noNew, mutation, candidates, network, devices, classes}, ""},
-		{"1.36", "resource.k8s.io/v1beta2=true", true, false, []string{"-CE/v1/clustertrustbundles " +
+		{"1.36", "resource.k8s.io/v1beta2=true", true, false, []string{"-CE/v1/clustertrustbundles -CE/v1/podcertificaterequests " +
 			"-SM/v1/storageversionmigrations +RE/v1beta2/deviceclasses +RE/v1beta2/devicetaintrules " +
 			"+RE/v1beta2/resourceclaims +RE/v1beta2/resourceclaimtemplates +RE/v1beta2/resourceslices"}, ""},
 		{"1.36", "resource.k8s.io/v1=true", false, true,
-			[]string{"-CE/v1/clustertrustbundles -SM/v1/storageversionmigrations"}, ""},
+			[]string{"-CE/v1/clustertrustbundles -CE/v1/podcertificaterequests -SM/v1/storageversionmigrations"}, ""},
 		{"1.36", "storagemigration.k8s.io/v1=true", false, false, []string{noNew},
 			"cannot enable version storagemigration.k8s.io/v1 in runtime-config because all the resources have been " +
 				"introduced after the current version 1.36. Consider setting " +

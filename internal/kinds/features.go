@@ -289,10 +289,6 @@ func visit(v any, path []string, found func(in object.Object, name string) bool)
 				}
 			}
 		case in[name] == nil || unequal && in[name] == other:
-		case len(path) > 1 && strings.Contains(path[1], "=") && !strings.Contains(path[1], "!="):
-			if visitItems(in, name, path[1], found) {
-				return true
-			}
 		case len(path) > 1:
 			if visit(in[name], path[1:], found) {
 				return true
@@ -301,23 +297,5 @@ func visit(v any, path []string, found func(in object.Object, name string) bool)
 			return true
 		}
 	}
-	return false
-}
-
-// visitItems is visit for list items with a given field value, such as "action=FailIndex".
-func visitItems(in object.Object, list, which string, found func(in object.Object, name string) bool) bool {
-	name, value, _ := strings.Cut(which, "=")
-	items, _ := in[list].([]any)
-	others := slices.DeleteFunc(slices.Clone(items), func(item any) bool {
-		o, ok := item.(object.Object)
-		return ok && o[name] == value
-	})
-	switch {
-	case len(others) == len(items):
-		return false
-	case found(object.Object{list: items}, list):
-		return true
-	}
-	in[list] = others
 	return false
 }

@@ -3,6 +3,7 @@ package kinds
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -135,20 +136,18 @@ func TestDropDisabled(t *testing.T) {
 			t.Errorf("%s: a sidecar is none: %v", name, spec)
 		}
 	}
-	const job = `{metadata: {}, spec: {backoffLimitPerIndex: 1, template: {metadata: {}, spec: {hostnameOverride: a}},
-		podFailurePolicy: {rules: [{action: FailIndex}, {action: Count}]}}}`
-	off := map[string]bool{"JobBackoffLimitPerIndex": false, "HostnameOverride": false}
+	const job = `{metadata: {}, spec: {managedBy: example.com/a, template: {metadata: {}, spec: {hostnameOverride: a}}}}`
+	off := map[string]bool{"JobManagedBy": false, "HostnameOverride": false}
 	made := dropped(t, "jobs", Emulation{}, off, job, "")
-	left := object.Objects(object.Map(made, "podFailurePolicy")["rules"])
-	if made["backoffLimitPerIndex"] != nil || len(left) != 1 || left[0]["action"] != "Count" {
+	if made["managedBy"] != nil {
 		t.Errorf("a new job: %v", made)
 	}
 	if object.Map(made, "template", "spec")["hostnameOverride"] != nil {
 		t.Errorf("the template of a job: %v", made)
 	}
 	changed := dropped(t, "jobs", Emulation{}, off, job, `{metadata: {}, spec: {}}`)
-	if left := object.Objects(object.Map(changed, "podFailurePolicy")["rules"]); len(left) != 2 {
-		t.Errorf("rules go at a creation alone: %v", changed)
+	if changed["managedBy"] != "example.com/a" {
+		t.Errorf("a field of a line with + goes only at a creation: %v", changed)
 	}
 }
 
@@ -203,29 +202,46 @@ func TestServiceNames(t *testing.T) {
 	}
 }
 
-// TestDropNothing checks that the strategies of resources that lose no fields stay unchanged.
+// TestDropNothing checks that only the strategies of resources change that lose fields: those of features that the
+// server lacks, and of one that is switched off.
 func TestDropNothing(t *testing.T) {
 	t.Parallel()
-	resources := Resources()
-	before := map[*catalog.Resource]uintptr{}
-	for _, r := range resources {
-		before[r] = reflect.ValueOf(r.Strategy.PrepareCreate).Pointer()
-	}
-	all := map[string]bool{}
+	all, want := map[string]bool{}, map[string]bool{}
 	for _, name := range Features() {
 		all[name] = name != comparingTolerations
 	}
-	Emulation{}.DropDisabled(resources, all)
-	all["HPAConfigurableTolerance"] = false
-	Emulation{}.DropDisabled(resources, all)
-	var changed []string
-	for _, r := range resources {
-		if before[r] != reflect.ValueOf(r.Strategy.PrepareCreate).Pointer() {
-			changed = append(changed, r.Plural)
+	for _, f := range features() {
+		if f.since != nil {
+			continue
+		}
+		if f.resource != "podspec" {
+			want[f.resource] = true
+			continue
+		}
+		for resource := range podSpecs {
+			want[resource] = true
 		}
 	}
-	if !slices.Equal(changed, []string{"horizontalpodautoscalers"}) {
-		t.Errorf("%q are other than before", changed)
+	changed := func() map[string]bool {
+		resources, before := Resources(), map[*catalog.Resource]uintptr{}
+		for _, r := range resources {
+			before[r] = reflect.ValueOf(r.Strategy.PrepareCreate).Pointer()
+		}
+		Emulation{}.DropDisabled(resources, all)
+		out := map[string]bool{}
+		for _, r := range resources {
+			if before[r] != reflect.ValueOf(r.Strategy.PrepareCreate).Pointer() {
+				out[strings.TrimSuffix(r.Plural+"."+r.Group, ".")] = true
+			}
+		}
+		return out
+	}
+	if got := changed(); !maps.Equal(got, want) {
+		t.Errorf("with all features %v change, want %v", got, want)
+	}
+	all["HPAConfigurableTolerance"], want["horizontalpodautoscalers.autoscaling"] = false, true
+	if got := changed(); !maps.Equal(got, want) {
+		t.Errorf("without one %v change, want %v", got, want)
 	}
 	if names := Features(); len(slices.Compact(slices.Clone(names))) != len(names) {
 		t.Errorf("the features are %q", names)

@@ -229,14 +229,14 @@ func attributeOf(s *tracev1.Span, key string) string {
 func TestMetricsAreKubes(t *testing.T) {
 	t.Parallel()
 	c := config.Config{Ephemeral: true}
-	c.API.RuntimeConfig = map[string]string{"networking.k8s.io/v1beta1": "true"}
+	c.API.RuntimeConfig = map[string]string{"coordination.k8s.io/v1beta1": "true"}
 	c.Observability = config.Observability{
 		AllowMetricLabels: map[string]string{"apiserver_request_total,code": "201,500"},
 		DisabledMetrics:   []string{"apiserver_tls_handshake_errors_total"}, Profiling: new(false),
 		Verbosity: func(int) { t.Error("the verbosity was set without --profiling") },
 	}
 	client, stop := runServer(t, c)
-	client.do("GET", "/apis/networking.k8s.io/v1beta1/servicecidrs", "", http.StatusOK)
+	client.do("GET", "/apis/coordination.k8s.io/v1beta1/leasecandidates", "", http.StatusOK)
 	client.do("GET", "/api/v1/componentstatuses", "", http.StatusOK)
 	client.do("POST", "/api/v1/namespaces/default/configmaps",
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`, http.StatusCreated)
@@ -245,7 +245,7 @@ func TestMetricsAreKubes(t *testing.T) {
 	text := client.text("/metrics")
 	stop()
 	for _, want := range []string{
-		`apiserver_requested_deprecated_apis{group="networking.k8s.io",removed_release="1.37",resource="servicecidrs",subresource="",version="v1beta1"} 1`,
+		`apiserver_requested_deprecated_apis{group="coordination.k8s.io",removed_release="1.39",resource="leasecandidates",subresource="",version="v1beta1"} 1`,
 		`apiserver_requested_deprecated_apis{group="",removed_release="",resource="componentstatuses",subresource="",version="v1"} 1`,
 		`etcd_requests_total{group="",operation="create",resource="configmaps"} `,
 		`apiserver_request_total{code="unexpected",component="apiserver",dry_run="",group="",resource="componentstatuses",scope="cluster",subresource="",verb="LIST",version="v1"} 1`,

@@ -74,8 +74,8 @@ func compareDropped(t *testing.T, with, without map[string]prepared) {
 	t.Logf("%d fields", count)
 }
 
-// lost returns the paths of changed, without generations, which package rest sets (HPAGeneration), current times, statuses of claims that a pod's spec lacks, and volumes and
-// their mounts, which we do not drop (ImageVolume).
+// lost returns the paths of changed, without generations, which package rest sets (HPAGeneration), current times,
+// statuses of claims that a pod's spec lacks, and volumes and their mounts, which we do not drop (ImageVolume).
 func lost(a, b map[string]any) []string {
 	return slices.DeleteFunc(changed("", a, b), func(path string) bool {
 		return path == ".metadata.generation" || path == ".status.resourceClaimStatuses" ||

@@ -202,7 +202,11 @@ func TestBuiltins(t *testing.T) {
 			[]any{"x", "Opaque", 1.0, "60m"}},
 		{"ServiceAccount", `{` + meta + `}`, "Name Age", []any{"x", "60m"}},
 		{"Lease", `{` + meta + `,"spec":{"holderIdentity":"me"}}`, "Name Holder Age", []any{"x", "me", "60m"}},
-		{"CustomResourceDefinition", `{` + meta + `}`, "Name Created At", []any{"x", "2026-03-04T04:06:07Z"}},
+		{"CustomResourceDefinition", `{` + meta + `,"spec":{"group":"example.com","scope":"Cluster",` +
+			`"names":{"kind":"Tab","shortNames":["t","ta"]},"versions":[{"name":"v2","served":true,"storage":true},` +
+			`{"name":"v1","served":true},{"name":"v0"}]},"status":{"conditions":[{"type":"Established","status":"True"}]}}`,
+			"Name Scope Versions Created At (Group) (Kind) (ShortNames) (Established)",
+			[]any{"x", "Cluster", "v1,v2(storage)", "2026-03-04T04:06:07Z", "example.com", "Tab", "t,ta", true}},
 		{"Event", `{` + meta +
 			`,"involvedObject":{"kind":"Pod","name":"p","fieldPath":"spec"},"type":"Normal","reason":"Why","message":" what \n","source":{"component":"me","host":"here"},"firstTimestamp":"2026-03-04T05:05:07Z","lastTimestamp":"2026-03-04T05:06:00Z","count":4}`,
 			"Last Seen Type Reason Object (Subobject) (Source) Message (First Seen) (Count) (Name)",

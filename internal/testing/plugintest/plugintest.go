@@ -221,7 +221,8 @@ func Open(t *testing.T, stored []json.RawMessage) (*store.Store, *watchcache.Vie
 	t.Cleanup(func() { s.Close() })
 	for _, data := range stored {
 		obj := Tree(t, data)
-		key := resourceOf(t, obj).Prefix
+		r, _ := resourceOf(t, obj)
+		key := r.Prefix
 		if ns := catalog.Text(obj, "metadata", "namespace"); ns != "" {
 			key += "/" + ns
 		}
@@ -250,11 +251,11 @@ func Attributes(t *testing.T, op admit.Operation, subresource string, obj, old a
 	if obj == nil { // a deletion
 		named = old
 	}
-	r := resourceOf(t, named)
+	r, version := resourceOf(t, named)
 	return &admit.Attributes{
 		Operation: op,
 		Target: admit.Target{
-			Resource: r, Version: r.Storage, Subresource: subresource,
+			Resource: r, Version: version, Subresource: subresource,
 			Namespace: catalog.Text(named, "metadata", "namespace"), Name: catalog.Text(named, "metadata", "name"),
 		},
 		Object: obj, Old: old,
@@ -263,7 +264,8 @@ func Attributes(t *testing.T, op admit.Operation, subresource string, obj, old a
 
 var builtins = kinds.Resources()
 
-func resourceOf(t *testing.T, obj admit.Object) *catalog.Resource {
+// resourceOf returns the resource and the version of an object.
+func resourceOf(t *testing.T, obj admit.Object) (*catalog.Resource, *catalog.Version) {
 	t.Helper()
 	kind, version := obj["kind"], obj["apiVersion"]
 	switch kind { // kinds of subresources
@@ -273,12 +275,14 @@ func resourceOf(t *testing.T, obj admit.Object) *catalog.Resource {
 		kind, version = "ServiceAccount", "v1"
 	}
 	for _, r := range builtins {
-		if r.Kind == kind && r.Storage != nil && r.APIVersion(r.Storage) == version {
-			return r
+		for _, v := range r.Versions {
+			if r.Kind == kind && r.APIVersion(v) == version {
+				return r, v
+			}
 		}
 	}
 	t.Fatalf("there is no kind %s %s", obj["apiVersion"], obj["kind"])
-	return nil
+	return nil, nil
 }
 
 // Tree decodes JSON; nil if there is none.

@@ -39,8 +39,8 @@ var readFields = strings.Fields(`
 
 // ignoredFields are the fields of a pod's spec that the simulation stores and ignores.
 var ignoredFields = strings.Fields(`
-	dnsConfig dnsPolicy enableServiceLinks hostAliases hostIPC hostPID hostUsers hostnameOverride os resourceClaims
-	schedulingGroup securityContext setHostnameAsFQDN shareProcessNamespace
+	dnsConfig dnsPolicy enableServiceLinks evictionResponders hostAliases hostIPC hostPID hostUsers hostnameOverride os
+	resourceClaims schedulingGroup securityContext setHostnameAsFQDN shareProcessNamespace
 
 	containers.args containers.command containers.env.name containers.env.valueFrom.fieldRef
 	containers.env.valueFrom.fileKeyRef containers.env.valueFrom.resourceFieldRef containers.envFrom.prefix
@@ -48,21 +48,22 @@ var ignoredFields = strings.Fields(`
 	containers.resources.claims containers.securityContext containers.startupProbe containers.stdin
 	containers.stdinOnce containers.targetContainerName containers.terminationMessagePath
 	containers.terminationMessagePolicy containers.tty containers.volumeDevices
-	containers.volumeMounts.mountPropagation containers.volumeMounts.subPath containers.volumeMounts.subPathExpr
-	containers.workingDir
+	containers.volumeMounts.bindMountOptions containers.volumeMounts.mountPropagation
+	containers.volumeMounts.subPath containers.volumeMounts.subPathExpr containers.workingDir
 
 	volumes.awsElasticBlockStore volumes.azureDisk volumes.azureFile volumes.cephfs volumes.cinder
-	volumes.configMap.defaultMode volumes.configMap.items.mode volumes.configMap.items.path volumes.csi
+	volumes.configMap.defaultMode volumes.configMap.defaultUser volumes.configMap.items.mode
+	volumes.configMap.items.path volumes.configMap.items.user volumes.csi
 	volumes.downwardAPI volumes.emptyDir volumes.fc volumes.flexVolume volumes.flocker volumes.gcePersistentDisk
 	volumes.gitRepo volumes.glusterfs volumes.hostPath volumes.image volumes.iscsi volumes.nfs
 	volumes.persistentVolumeClaim.readOnly volumes.photonPersistentDisk volumes.portworxVolume
-	volumes.projected.defaultMode volumes.projected.sources.clusterTrustBundle
+	volumes.projected.defaultMode volumes.projected.defaultUser volumes.projected.sources.clusterTrustBundle
 	volumes.projected.sources.configMap.items.mode volumes.projected.sources.configMap.items.path
-	volumes.projected.sources.downwardAPI volumes.projected.sources.podCertificate
+	volumes.projected.sources.configMap.items.user volumes.projected.sources.downwardAPI volumes.projected.sources.podCertificate
 	volumes.projected.sources.secret.items.mode volumes.projected.sources.secret.items.path
-	volumes.projected.sources.serviceAccountToken volumes.quobyte volumes.rbd volumes.scaleIO
-	volumes.secret.defaultMode volumes.secret.items.mode volumes.secret.items.path volumes.storageos
-	volumes.vsphereVolume
+	volumes.projected.sources.secret.items.user volumes.projected.sources.serviceAccountToken volumes.quobyte volumes.rbd volumes.scaleIO
+	volumes.secret.defaultMode volumes.secret.defaultUser volumes.secret.items.mode volumes.secret.items.path
+	volumes.secret.items.user volumes.storageos volumes.vsphereVolume
 `)
 
 // TestFields checks that each field of a pod's spec is either read or ignored, and that docs/workloads.md lists the

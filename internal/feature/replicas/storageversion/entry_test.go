@@ -22,7 +22,13 @@ func onDemand(t *testing.T, resources []*catalog.Resource) []*catalog.Resource {
 		"internal.apiserver.k8s.io/v1alpha1": "true",
 		"apiextensions.k8s.io/v1beta1":       "false", // as kube-apiserver
 	}
-	if _, err := config.Apply(resources, kinds.Emulation{}); err != nil {
+	var open []string
+	for _, name := range kinds.Features() {
+		if (kinds.Emulation{}).Has(name, nil) {
+			open = append(open, name)
+		}
+	}
+	if _, err := config.Apply(resources, kinds.Emulation{}, open...); err != nil {
 		t.Fatal(err)
 	}
 	return resources
