@@ -18,18 +18,17 @@ type API struct {
 	CoordinatedLeaderElection bool
 	// UnsafeMalformedObjectDeletion allows users with the verb "unsafe-delete-ignore-read-errors" to delete objects
 	// that cannot be decrypted or decoded, with the delete option ignoreStoreReadErrorWithClusterBreakingPotential, and
-	// adds the names of such objects to errors: Kubernetes' feature gate AllowUnsafeMalformedObjectDeletion, which is
-	// off by default there. The command serve enables it by default.
+	// adds the names of such objects to errors: Kubernetes' feature gate AllowUnsafeMalformedObjectDeletion. The
+	// commands enable it by default, as Kubernetes does from 1.37 on.
 	UnsafeMalformedObjectDeletion bool
 	// Features switches features of built-in kinds on and off, by the names of Kubernetes' feature gates that are on by
 	// default. Writes drop the fields of a disabled feature, unless the stored object has them already. Unnamed gates
 	// take the default of the emulated release. Some features are off in every release:
 	// TaintTolerationComparisonOperators adds operators to tolerations, ShardedListAndWatch lets clients list and watch
-	// parts of collections, StorageVersionAPI maintains StorageVersions, GenericWorkload keeps groups of pods,
-	// ClusterTrustBundle and PodCertificateRequest serve the kinds of these names, and ClusterTrustBundleProjection and
-	// PodCertificateRequest let pods mount them. The kinds also need their versions in RuntimeConfig.
-	// ManifestBasedAdmissionControlConfig allows webhooks and policies in files, is off in 1.36 too, and reserves their
-	// names.
+	// parts of collections, StorageVersionAPI maintains StorageVersions, and GenericWorkload keeps groups of pods.
+	// Their kinds also need their versions in RuntimeConfig. From 1.37 on ClusterTrustBundle and PodCertificateRequest
+	// serve the kinds of these names, ClusterTrustBundleProjection and PodCertificateRequest let pods mount them, and
+	// ManifestBasedAdmissionControlConfig allows webhooks and policies in files, and reserves their names.
 	Features map[string]bool
 	// RuntimeConfig switches built-in kinds on and off, as kube-apiserver's flag --runtime-config: "group/version"
 	// ("v1" for the core group) or "group/version/resource" to "true" or "false", "api/all", "api/ga", "api/beta" and
@@ -46,9 +45,8 @@ func (c *API) settings(command Command, all *Config) []Setting {
 	maps.Copy(gates, all.Authorization.gates())
 	maps.Copy(gates, all.Kubelet.gates())
 	maps.Copy(gates, kinds.FeatureGates(&c.Features))
-	if command == Serve { // users need a special permission; otherwise only etcd can remove such an object
-		c.UnsafeMalformedObjectDeletion = true
-	}
+	// Users need a permission of its own. Without the feature only etcd can remove such an object.
+	c.UnsafeMalformedObjectDeletion = true
 	help := "kube-apiserver's feature gates with an effect here, Name=true|false: "
 	if command == KubeAPIServer {
 		help = "kube-apiserver's feature gates, Name=true|false; the gates with an effect here: "
