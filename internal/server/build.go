@@ -82,7 +82,7 @@ func (b *built) buildCatalog(context.Context) error {
 		return err
 	}
 	h.Storing = convert.NewStoring(append(presence.Stored(resources), resources...), convert.StoringOptions{
-		Media: b.config.Etcd.StorageMediaType, CBOR: b.config.API.CBOR,
+		Media: b.config.Etcd.StorageMediaType, CBOR: b.config.API.CBOR, Readable: kinds.Readable,
 	})
 	h.View = watchcache.New(h.Store, watchcache.Options{
 		Log: b.log, Pack: []string{control.DefinitionsPrefix},

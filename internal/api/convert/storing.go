@@ -33,6 +33,8 @@ type Storing struct {
 	custom watchcache.Encoding // of custom objects
 	kinds  map[string]*catalog.Resource
 	recent *recent // nil if all is JSON
+	// readable reports whether objects of an apiVersion can be read; nil if all can.
+	readable func(apiVersion string) bool
 }
 
 // StoringOptions selects the encoding of stored objects.
@@ -41,11 +43,13 @@ type StoringOptions struct {
 	Media string
 	// CBOR selects CBOR for custom objects; otherwise they are JSON.
 	CBOR bool
+	// Readable reports whether stored objects of built-in kinds can be read in an apiVersion. Nil means in each.
+	Readable func(apiVersion string) bool
 }
 
 // NewStoring returns a Storing. resources are the built-in kinds, and other kinds with the same encoding.
 func NewStoring(resources []*catalog.Resource, o StoringOptions) *Storing {
-	s := &Storing{kinds: map[string]*catalog.Resource{}}
+	s := &Storing{kinds: map[string]*catalog.Resource{}, readable: o.Readable}
 	for _, r := range resources {
 		if !r.Virtual && !r.Secondary {
 			s.kinds[r.Prefix] = r
@@ -186,13 +190,19 @@ func (s *Storing) Decode(prefix string, value []byte) (out watchcache.Decoded, e
 			return out, nil
 		}
 	}
-	switch as {
-	case asJSON:
-		out.JSON, out.Documents = withoutDocuments(kind, value)
-	case asCompressed:
-		if value, err = decompress(value); err == nil {
-			out.JSON, out.Documents = withoutDocuments(kind, value)
+	if as == asCompressed {
+		if value, err = decompress(value); err != nil {
+			return out, err
 		}
+	}
+	if kind != nil && s.readable != nil {
+		if err := s.check(kind, value); err != nil {
+			return out, err
+		}
+	}
+	switch as {
+	case asJSON, asCompressed:
+		out.JSON, out.Documents = withoutDocuments(kind, value)
 	case asCBOR:
 		out.JSON, err = jsonOfCBOR(value)
 	case asProtobuf:
