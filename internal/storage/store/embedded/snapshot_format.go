@@ -1,14 +1,10 @@
 package embedded
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 
 	"go.etcd.io/bbolt"
-	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/server/v3/storage/mvcc"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/bowsprit/bowsprit/internal/storage/format"
 )
@@ -21,28 +17,15 @@ func readSnapshotFormat(file string) (highest format.Mark, err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	marks := map[string]format.Mark{} // the latest by key
-	err = db.View(func(tx *bbolt.Tx) error {
-		bucket := tx.Bucket([]byte("key"))
-		if bucket == nil {
+	wanted := func(key string) bool { return strings.HasPrefix(key, format.KeyPrefix+"/") }
+	err = eachRevision(db, wanted, func(key string, value []byte, deleted bool) error {
+		delete(marks, key)
+		if deleted {
 			return nil
 		}
-		return bucket.ForEach(func(revision, value []byte) error { // by revision
-			if !bytes.Contains(value, []byte(format.KeyPrefix)) {
-				return nil
-			}
-			var kv mvccpb.KeyValue
-			err := proto.Unmarshal(value, &kv)
-			if err != nil || !strings.HasPrefix(string(kv.Key), format.KeyPrefix+"/") {
-				return err
-			}
-			delete(marks, string(kv.Key))
-			if mvcc.IsTombstone(revision) {
-				return nil
-			}
-			w, err := format.Parse(kv.Value)
-			marks[string(kv.Key)] = w
-			return err
-		})
+		w, err := format.Parse(value)
+		marks[key] = w
+		return err
 	})
 	for _, w := range marks {
 		if w.Format > highest.Format {
