@@ -9,6 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/doctor"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
+	"github.com/bowsprit/bowsprit/internal/storage/store/embedded"
 )
 
 func doctorCommand() *cobra.Command {
@@ -19,8 +20,9 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor [flags of serve]",
 		Short: "Find problems of a server and its machine, and their fixes",
 		Long: `Check everything that a server with these settings depends on: the settings themselves, the data directory and its disk,
-the database, certificates and their expiry, the clock, the port, the members of an external etcd, and system limits. If
-the server with this data directory is running, check its health too. The command changes nothing.`,
+the database, certificates and their expiry, the clock, the port, the members of an external etcd, objects in versions that
+this release cannot read, and system limits. If the server with this data directory is running, check its health too.
+The command changes nothing.`,
 		Example: `  bowsprit doctor
   bowsprit doctor --config /etc/bowsprit/bowsprit.yaml
   bowsprit doctor --etcd-servers https://10.0.0.1:2379 -o json`,
@@ -30,7 +32,7 @@ the server with this data directory is running, check its health too. The comman
 				return err
 			}
 			findings := doctor.Examine(cmd.Context(), doctor.Patient{
-				Settings: examined(&config), Invalid: config.Validate(), Now: time.Now(),
+				Settings: examined(&config), Invalid: config.Validate(), Now: time.Now(), Find: embedded.Find,
 			})
 			return doctor.Show(cmd.OutOrStdout(), form, findings)
 		},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"text/tabwriter"
 	"time"
 
@@ -59,6 +60,9 @@ type Patient struct {
 	Invalid error
 	// Now is the clock of this machine.
 	Now time.Time
+	// Find returns the keys with matching values below some prefixes, in the directory of a stopped embedded etcd
+	// (embedded.Find).
+	Find func(dir string, below []string, matches func(value []byte) bool) ([]string, error)
 }
 
 // Examine runs all checks, in the order in which a start needs the checked parts.
@@ -70,6 +74,7 @@ func Examine(ctx context.Context, p Patient) []Finding {
 	e.server(ctx)
 	e.port()
 	e.etcd(ctx)
+	e.removedVersions(ctx)
 	e.limits()
 	return e.findings
 }
@@ -78,7 +83,9 @@ func Examine(ctx context.Context, p Patient) []Finding {
 type examination struct {
 	Patient
 	dir      string
-	running  bool // a server with this data directory answers
+	client   *http.Client // of a server with this data directory that answers at host; nil if none does
+	host     string
+	gateway  *gateway // of an external etcd; nil without one
 	findings []Finding
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,13 +23,16 @@ func examine(t *testing.T, c Settings, now time.Time) map[string]Finding {
 	t.Helper()
 	worse := map[State]int{OK: 1, Warning: 2, Problem: 3}
 	found := map[string]Finding{}
-	for _, f := range Examine(t.Context(), Patient{Settings: c, Now: now}) {
+	for _, f := range Examine(t.Context(), Patient{Settings: c, Now: now, Find: nothing}) {
 		if worse[f.State] > worse[found[f.Check].State] {
 			found[f.Check] = f
 		}
 	}
 	return found
 }
+
+// nothing is the Find of an etcd that has no database yet.
+func nothing(string, []string, func([]byte) bool) ([]string, error) { return nil, fs.ErrNotExist }
 
 func expect(t *testing.T, f Finding, state State, text string) {
 	t.Helper()
@@ -217,14 +221,19 @@ func TestFormatInEtcd(t *testing.T) {
 				return
 			}
 			var ask struct{ Key []byte }
-			if err := json.NewDecoder(r.Body).Decode(&ask); err != nil || string(ask.Key) != "/bowsprit/format/mine/" {
-				t.Errorf("asked for %s %q, %v", r.URL.Path, ask.Key, err)
+			if err := json.NewDecoder(r.Body).Decode(&ask); err != nil {
+				t.Error(err)
+			}
+			if string(ask.Key) != "/bowsprit/format/mine/" {
+				_, _ = w.Write([]byte("{}")) // no objects of removed versions
+				return
 			}
 			_ = json.NewEncoder(w).Encode(map[string]any{"kvs": []any{map[string][]byte{"value": []byte(value)}}})
 		}))
 		t.Cleanup(s.Close)
 		found := examine(t, Settings{EtcdServers: []string{s.URL}, EtcdPrefix: "mine"}, time.Now())
 		expect(t, found["format"], want.state, want.text)
+		expect(t, found["stored versions"], OK, "no objects")
 	}
 }
 

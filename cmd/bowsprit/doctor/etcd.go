@@ -1,11 +1,9 @@
 package doctor
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -48,21 +46,16 @@ func (e *examination) etcd(ctx context.Context) {
 // etcdFormat checks that this program can read the format of the data in an external cluster. It uses the JSON API of
 // etcd's gateway. If the cluster has no gateway or demands a password, etcdFormat reports nothing.
 func (e *examination) etcdFormat(ctx context.Context, client *http.Client, server string) {
-	ask, err := json.Marshal(map[string][]byte{"key": []byte(format.Key(e.Settings.EtcdPrefix))})
+	g := &gateway{client: client, server: server, prefix: e.Settings.EtcdPrefix}
+	found, err := g.page(ctx, []byte(format.Key(e.Settings.EtcdPrefix)), nil)
 	if err != nil {
 		return
 	}
-	answer, body, err := do(ctx, client, http.MethodPost, server+"/v3/kv/range", bytes.NewReader(ask))
-	if err != nil || answer.StatusCode != http.StatusOK {
-		return
-	}
-	var found struct {
-		KVs []struct{ Value []byte } `json:"kvs"`
-	}
-	if json.Unmarshal([]byte(body), &found) != nil || len(found.KVs) == 0 {
+	e.gateway = g
+	if len(found) == 0 {
 		return // no server has recorded a format: data of kube-apiserver, of an earlier version, or none
 	}
-	mark, err := format.Parse(found.KVs[0].Value)
+	mark, err := format.Parse(found[0].Value)
 	if err == nil {
 		err = mark.Check("the data in etcd below " + e.Settings.EtcdPrefix)
 	}

@@ -45,13 +45,14 @@ func (e *examination) server(ctx context.Context) {
 		e.add("server", Problem, unreadable, "%s: %v", file, err)
 		return
 	}
-	answer, body, err := get(ctx, client, strings.TrimSuffix(config.Host, "/")+"/readyz?verbose")
+	host := strings.TrimSuffix(config.Host, "/")
+	answer, body, err := get(ctx, client, host+"/readyz?verbose")
 	if err != nil {
 		e.add("server", Warning, `start it with "bowsprit serve", or see its log for why it stopped`, "%s does not answer: %v", config.Host,
 			connect.Reason(err))
 		return
 	}
-	e.running = true
+	e.client, e.host = client, host
 	e.clock(answer)
 	var failing []string
 	for line := range strings.Lines(body) {
@@ -105,7 +106,7 @@ func do(ctx context.Context, client *http.Client, method, url string, in io.Read
 // port sees whether the server could listen, if it does not run.
 func (e *examination) port() {
 	address := net.JoinHostPort(e.Settings.BindAddress, strconv.Itoa(e.Settings.SecurePort))
-	if e.running || e.Settings.SecurePort == 0 {
+	if e.client != nil || e.Settings.SecurePort == 0 {
 		return
 	}
 	l, err := net.Listen("tcp", address)
