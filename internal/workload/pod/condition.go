@@ -12,7 +12,7 @@ import (
 )
 
 // settle derives the phase, the conditions and the containers' readiness from the states of the containers. sandbox
-// is set if the pod has a sandbox in which containers can be started. Source: pkg/kubelet/status of Kubernetes 1.36.
+// is set if the pod has a sandbox in which containers can be started. Source: pkg/kubelet/status of Kubernetes 1.37.
 func (l *life) settle(sandbox bool) {
 	for i := range l.all {
 		l.finish(&l.all[i])
@@ -65,7 +65,7 @@ func (l *life) conditions(sandbox bool) {
 		}
 	}
 	containers := l.containersReady()
-	l.set(was, corev1.PodReadyToStartContainers, met(sandbox))
+	l.set(was, corev1.PodReadyToStartContainers, l.startable(was, sandbox))
 	l.set(was, corev1.PodInitialized, l.initialized(was))
 	l.set(was, corev1.PodReady, l.ready(containers))
 	l.set(was, corev1.ContainersReady, containers)
@@ -85,6 +85,25 @@ func (l *life) set(was *corev1.PodStatus, kind corev1.PodConditionType, c corev1
 		c.LastTransitionTime = old.LastTransitionTime
 	}
 	l.status.Conditions = append(l.status.Conditions, c)
+}
+
+// The reason and the messages of a pod without a sandbox in which containers can be started.
+const (
+	sandboxNotReady = "PodSandboxNotReady"
+	noSandbox       = "no pod sandbox exists"
+	stoppedSandbox  = "pod sandbox is not ready"
+)
+
+// startable returns the condition of the sandbox, which a pod has until its containers end for good.
+func (l *life) startable(was *corev1.PodStatus, sandbox bool) corev1.PodCondition {
+	old := conditionOf(was, corev1.PodReadyToStartContainers)
+	switch {
+	case sandbox:
+		return met(true)
+	case l.sandboxed, old != nil && (old.Status == corev1.ConditionTrue || old.Message == stoppedSandbox):
+		return unmet(sandboxNotReady, stoppedSandbox)
+	}
+	return unmet(sandboxNotReady, noSandbox)
 }
 
 func met(is bool) corev1.PodCondition {

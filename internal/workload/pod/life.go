@@ -41,6 +41,8 @@ type life struct {
 	memory   *memory
 	resets   bool // all containers are to be restarted
 	late     bool // the pod has run for too long
+	// pullFailed is set by a failed image pull of this step, sandboxed if the pod has had a sandbox in it.
+	pullFailed, sandboxed bool
 	step
 }
 
@@ -95,6 +97,7 @@ func (l *life) live() {
 			return
 		}
 	}
+	l.sandboxed = true
 	l.resize()
 	if left := s.StartTime.Add(l.schedule.startDelay).Sub(l.now); left > 0 {
 		l.again(left)

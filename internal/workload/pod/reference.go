@@ -201,7 +201,6 @@ func (l *life) mount() bool {
 		return false
 	}
 	m.failures, m.retry = 0, time.Time{}
-	l.pullSecrets()
 	return true
 }
 
@@ -217,7 +216,7 @@ func (us *units) mounted(volume string) bool {
 	return false
 }
 
-// pullSecrets reports missing Secrets for image pulls. They do not hold up the pod.
+// pullSecrets reports missing Secrets for image pulls, after a failed pull. They do not hold up the pod.
 func (l *life) pullSecrets() {
 	var names []string
 	for _, r := range l.pod.Spec.ImagePullSecrets {

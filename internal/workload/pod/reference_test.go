@@ -70,8 +70,7 @@ func TestReferences(t *testing.T) {
 		}, "running", ""},
 		"image pull secret": {func(p *corev1.Pod) {
 			p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{in("gone")}
-		}, "running", "FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (gone); " +
-			"attempting to pull the image may not succeed."},
+		}, "running", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,6 +103,28 @@ func TestReferences(t *testing.T) {
 	}
 }
 
+// TestPullSecrets checks that a failed pull reports missing Secrets, and a successful pull and a back-off do not.
+func TestPullSecrets(t *testing.T) {
+	t.Parallel()
+	pod := plainPod()
+	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "gone"}}
+	h := host{look: func(source, string) presence { return presence{} }}
+	if got := warnings(next(pod.DeepCopy(), noon, h, &memory{})); got != "" {
+		t.Errorf("events of a pull: %q", got)
+	}
+	annotate(pod, pullFailure, "true")
+	m := &memory{}
+	s := next(pod, noon, h, m)
+	if got, want := warnings(s), "; FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (gone); "+
+		"attempting to pull the image may not succeed."; !strings.HasSuffix(got, want) {
+		t.Errorf("events of a failed pull: %q without %q", got, want)
+	}
+	pod.Status = *s.status
+	if got := warnings(next(pod, noon.Add(s.wait), h, m)); got != "" {
+		t.Errorf("events of a back-off: %q", got)
+	}
+}
+
 // TestMountRetries checks the times between the attempts to mount a volume.
 func TestMountRetries(t *testing.T) {
 	t.Parallel()
@@ -125,7 +146,8 @@ func TestMountRetries(t *testing.T) {
 	if got, want := strings.Join(waits, " "), "500ms 1s 2s 4s 8s 16s 32s 1m4s 2m2s 2m2s 2m2s"; got != want {
 		t.Errorf("waits %s, want %s", got, want)
 	}
-	if c := conditionOf(&pod.Status, corev1.PodReadyToStartContainers); c == nil || c.Status != corev1.ConditionFalse {
+	if c := conditionOf(&pod.Status, corev1.PodReadyToStartContainers); c == nil || c.Status != corev1.ConditionFalse ||
+		c.Message != noSandbox {
 		t.Errorf("PodReadyToStartContainers: %+v", c)
 	}
 }

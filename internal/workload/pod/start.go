@@ -172,6 +172,7 @@ func (l *life) pull(u *unit) {
 		l.recordEvent(u.spec, corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %s", image, why)
 		l.recordEvent(u.spec, corev1.EventTypeWarning, "Failed", "Error: ErrImagePull")
 		l.hold(u, "ErrImagePull", why)
+		l.pullFailed = true
 		l.again(1)
 	}
 }

@@ -9,13 +9,16 @@ import (
 )
 
 // sync advances the containers as far as they get at the present time. Source: computePodActions and SyncPod of
-// pkg/kubelet/kuberuntime of Kubernetes 1.36. A round of the loop is one sync of a kubelet.
+// pkg/kubelet/kuberuntime of Kubernetes 1.37. A round of the loop is one sync of a kubelet.
 func (l *life) sync() {
 	l.expire()
 	if !l.restartAll() {
 		return
 	}
 	for l.round() {
+	}
+	if l.pullFailed {
+		l.pullSecrets()
 	}
 }
 
@@ -97,13 +100,14 @@ func (l *life) plan() (p plan) {
 }
 
 // planInits decides about init containers, and reports whether the containers after them may be started. Only the last
-// init container that has run matters, and the sidecars before it.
+// init container that has run matters, and the sidecars before it. A pod with a main container that has run stays
+// initialized while its sidecars restart.
 func (l *life) planInits(p *plan) (initialized bool) {
 	inits := l.inits()
 	if len(inits) == 0 {
 		return true
 	}
-	initialized = slices.ContainsFunc(l.mains(), func(u unit) bool { return u.running() })
+	initialized = slices.ContainsFunc(l.mains(), func(u unit) bool { return u.ran() })
 	past := initialized // the container at i has been initialized before
 	for i := len(inits) - 1; i >= 0; i-- {
 		u := &inits[i]
