@@ -93,20 +93,20 @@ func newKubelet(t *testing.T, pod *corev1.Pod, r runs, o *objects) *kubelet {
 	recorder := &record.FakeRecorder{}
 	images := critest.NewFakeImageService()
 	images.SetFakeImages([]string{"i:1", "j:1"})
-	machine := cm.NewFakeContainerManager()
-	one := int32(1)
+	machine := cm.NewFakeContainerManager(klog.FromContext(ctx))
+	one, throttling := int32(1), 0.9
 	runtime, _, err := kuberuntime.NewKubeGenericRuntimeManager(ctx, recorder, k.probes["liveness"],
 		k.probes["readiness"], k.probes["startup"], t.TempDir(), t.TempDir(),
 		&cadvisor.MachineInfo{MemoryCapacity: 1 << 36}, k, 110,
 		&containertest.FakeOS{}, &helper{FakeRuntimeHelper: &containertest.FakeRuntimeHelper{}, kubelet: k}, nil,
 		flowcontrol.NewBackOff(time.Second, time.Minute), false, &one, 0, 0, "NeverVerify", nil, "", "", nil, false,
-		metav1.Duration{Duration: 100 * time.Millisecond}, k.cri, images, machine, logs.NewStubContainerLogManager(),
-		nil, false, "", func() corev1.ResourceList { return nil }, 0.9, "", pulls{}, noop.NewTracerProvider(), nil,
-		nil, pulls{})
+		metav1.Duration{Duration: 100 * time.Millisecond}, nil, k.cri, images, machine,
+		logs.NewStubContainerLogManager(), nil, false, "", func() corev1.ResourceList { return nil }, &throttling, "",
+		pulls{}, noop.NewTracerProvider(), nil, nil, pulls{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	setField(runtime, "actuatedState", state.NewStateMemory(nil))
+	setField(runtime, "actuatedState", state.NewStateMemory(klog.FromContext(ctx), nil))
 	k.runtime = runtime
 	k.client = fake.NewClientset()
 	k.statuses = status.NewManager(k.client, podManager{k}, k, pulls{})
@@ -180,6 +180,7 @@ func (k *kubelet) sync(t *testing.T) {
 			return
 		}
 	}
+	k.runtime.InitializeActuatedPod(logger, k.pod)
 	resets := false
 	for _, c := range s.Conditions {
 		resets = resets || c.Type == corev1.AllContainersRestarting && c.Status == corev1.ConditionTrue
@@ -323,7 +324,7 @@ func (pulls) RecordImageStartedPulling(types.UID)              {}
 func (pulls) RecordImageFinishedPulling(types.UID)             {}
 func (pulls) RecordInitContainerStarted(types.UID, time.Time)  {}
 func (pulls) RecordInitContainerFinished(types.UID, time.Time) {}
-func (pulls) RecordStatusUpdated(*corev1.Pod)                  {}
+func (pulls) RecordStatusUpdated(klog.Logger, *corev1.Pod)     {}
 func (pulls) DeletePodStartupState(types.UID)                  {}
 
 // runtimeService is a container runtime with programs that end by themselves.

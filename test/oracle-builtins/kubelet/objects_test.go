@@ -46,7 +46,7 @@ func (o *objects) mount(pod *corev1.Pod) bool {
 				c, err = &corev1.ConfigMap{}, nil
 			}
 			if err == nil {
-				_, err = configmap.MakePayload(v.ConfigMap.Items, c, v.ConfigMap.DefaultMode, optional)
+				_, err = configmap.MakePayload(v.ConfigMap.Items, c, v.ConfigMap.DefaultMode, nil, optional)
 			}
 			if err != nil {
 				return false
@@ -58,7 +58,7 @@ func (o *objects) mount(pod *corev1.Pod) bool {
 				s, err = &corev1.Secret{}, nil
 			}
 			if err == nil {
-				_, err = secret.MakePayload(v.Secret.Items, s, v.Secret.DefaultMode, optional)
+				_, err = secret.MakePayload(v.Secret.Items, s, v.Secret.DefaultMode, nil, optional)
 			}
 			if err != nil {
 				return false

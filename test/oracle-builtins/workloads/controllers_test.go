@@ -165,7 +165,7 @@ func startControllers(t *testing.T, settings *rest.Config) {
 	go jobs.Run(ctx, workers)
 	go cron.Run(ctx, workers)
 	go volumes.Run(ctx)
-	go budgets.Run(ctx)
+	go budgets.Run(ctx, 1)
 	go scalers.Run(ctx, workers)
 	go slices.Run(ctx, workers)
 	go endpoints.Run(ctx, workers)

@@ -111,7 +111,7 @@ func newBench(t *testing.T, name string, without ...string) *bench {
 		client: dynamic.NewForConfigOrDie(settings), typed: kubernetes.NewForConfigOrDie(settings),
 	}
 	makePriorityClasses(t, b.typed)
-	b.factory = kubescheduler.NewInformerFactory(b.typed, 0)
+	b.factory = kubescheduler.NewInformerFactory(b.typed, 0, nil)
 	for _, gvr := range scheduled {
 		if _, err := b.factory.ForResource(gvr); err != nil {
 			t.Fatal(err)
