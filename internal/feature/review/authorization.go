@@ -284,16 +284,9 @@ func checkSubject(spec authorizationv1.SubjectAccessReviewSpec) field.ErrorList 
 func checkAttributes(
 	resource *authorizationv1.ResourceAttributes, other *authorizationv1.NonResourceAttributes,
 ) (errs field.ErrorList) {
-	path := field.NewPath("spec")
-	if resource != nil && other != nil {
-		errs = append(errs,
-			field.Invalid(path.Child("nonResourceAttributes"), shown(other),
-				"cannot be specified in combination with resourceAttributes"))
-	}
-	if resource == nil && other == nil {
-		errs = append(errs,
-			field.Invalid(path.Child("resourceAttributes"), shown(other),
-				"exactly one of nonResourceAttributes or resourceAttributes must be specified"))
+	if (resource == nil) == (other == nil) {
+		errs = append(errs, field.Invalid(field.NewPath("spec"), shown(other),
+			"exactly one of nonResourceAttributes or resourceAttributes must be specified"))
 	}
 	return errs
 }

@@ -109,9 +109,10 @@ func TestReviews(t *testing.T) {
 			`"status":{"allowed":false,"evaluationError":"broken"}`, ""},
 		{access, `{spec: {resourceAttributes: {verb: get}}}`, "", "at least one of user or group must be specified"},
 		{access, `{spec: {user: bob}}`, "",
-			"exactly one of nonResourceAttributes or resourceAttributes must be specified"},
+			"spec: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified"},
 		{access, `{spec: {user: bob, resourceAttributes: {}, nonResourceAttributes: {}}}`, "",
-			"cannot be specified in combination with resourceAttributes"},
+			`spec: Invalid value: {"Path":"","Verb":""}: exactly one of nonResourceAttributes or ` +
+				`resourceAttributes must be specified`},
 		{access, `{metadata: {name: x}, spec: {user: bob, resourceAttributes: {verb: get}}}`, "", "must be empty"},
 		{access, `{spec: {user: bob, resourceAttributes: {fieldSelector: {}}}}`, "",
 			"when spec.resourceAttributes.fieldSelector is specified, requirements or rawSelector is required"},
