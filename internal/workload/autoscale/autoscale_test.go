@@ -197,6 +197,9 @@ func TestBounds(t *testing.T) {
 	s.reports("many", "SuccessfulRescale", "New size: 10; reason: Current number of replicas above Spec.MaxReplicas")
 	s.reports("few", "SuccessfulRescale", "New size: 3; reason: Current number of replicas below Spec.MinReplicas")
 	s.withCondition("none", "ScalingActive=False ScalingDisabled")
+	if few := s.withCondition("few", "ScaledToZero=False NotScaledToZero"); status(few, "observedGeneration") != 1 {
+		t.Errorf("observed generation %d", status(few, "observedGeneration"))
+	}
 	s.ready("many", 10)
 	s.ready("few", 3)
 	s.ready("none", 0)
@@ -285,7 +288,7 @@ func TestAmbiguous(t *testing.T) {
 	s.Create(autoscalers, second)
 	a := s.withCondition("again", "ScalingActive=False AmbiguousSelector")
 	s.reports("again", "AmbiguousSelector",
-		"pods by selector app=web are controlled by multiple HPAs: [default/again default/web]")
+		"pods by selector app=web are controlled by more than one HPA (e.g. [default/again default/web])")
 	s.Delete(autoscalers, a, "")
 	s.clock.Advance(time.Minute)
 	s.withCondition("web", "ScalingActive=True ValidMetricFound")

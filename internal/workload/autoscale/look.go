@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func (l *look) scale(ctx context.Context) {
 	if b := l.hpa.Spec.Behavior; b != nil {
 		l.memory.past.scaled(rulesOf(b), desired-current, l.now)
 	}
-	l.neverToZero()
+	l.zero(current, desired)
 	l.status(current, desired, metrics)
 	l.hpa.Status.LastScaleTime = &metav1.Time{Time: l.now}
 }
@@ -92,15 +93,14 @@ func (l *look) decide(ctx context.Context, target *autoscalingv1.Scale) (
 ) {
 	current, least, most := target.Spec.Replicas, l.least(), l.hpa.Spec.MaxReplicas
 	switch {
-	case current == 0:
+	case current == 0 && !l.wakes(least):
 		l.condition(autoscalingv2.ScalingActive, false, "ScalingDisabled",
 			"scaling is disabled since the replica count of the target is zero")
-		l.neverToZero()
 		return 0, "", nil, true
 	case current > most:
 		return most, "Current number of replicas above Spec.MaxReplicas", nil, true
-	case current < least:
-		return least, "Current number of replicas below Spec.MinReplicas", nil, true
+	case current > 0 && current < least:
+		return least, belowLeast, nil, true
 	}
 	desired, metric, metrics, err := l.propose(ctx, target)
 	if err != nil {
@@ -122,8 +122,14 @@ func (l *look) decide(ctx context.Context, target *autoscalingv1.Scale) (
 	}
 	l.condition(autoscalingv2.AbleToScale, true, able.reason, "%s", able.message)
 	l.condition(autoscalingv2.ScalingLimited, limited.holds, limited.reason, "%s", limited.message)
+	if current == 0 && desired < least {
+		desired, reason = least, cmp.Or(reason, belowLeast)
+	}
 	return desired, reason, metrics, true
 }
+
+// belowLeast is the reason to scale a target with too few replicas.
+const belowLeast = "Current number of replicas below Spec.MinReplicas"
 
 func (l *look) least() int32 {
 	if l.hpa.Spec.MinReplicas != nil {
@@ -192,7 +198,7 @@ func (l *look) selector(ctx context.Context, text string) (labels.Selector, erro
 	}
 	pods := cluster.Pods.Selected(l.index, l.hpa.Namespace, selector)
 	if all := l.selecting(l, selector, pods); len(all) > 1 {
-		err := fmt.Errorf("pods by selector %v are controlled by multiple HPAs: %v", text, all)
+		err := fmt.Errorf("pods by selector %v are controlled by more than one HPA (e.g. %v)", text, all[:2])
 		return refuse("AmbiguousSelector", "AmbiguousSelector", err.Error(), err)
 	}
 	return selector, nil
@@ -201,7 +207,8 @@ func (l *look) selector(ctx context.Context, text string) (labels.Selector, erro
 // status sets the numbers of the status, and keeps the rest.
 func (l *look) status(current, desired int32, metrics []autoscalingv2.MetricStatus) {
 	s := &l.hpa.Status
-	s.CurrentReplicas, s.DesiredReplicas, s.CurrentMetrics, s.ObservedGeneration = current, desired, metrics, nil
+	s.CurrentReplicas, s.DesiredReplicas, s.CurrentMetrics = current, desired, metrics
+	s.ObservedGeneration = &l.hpa.Generation
 }
 
 // condition puts a condition into the status.
@@ -228,12 +235,31 @@ func (l *look) condition(
 	(*all)[i] = c
 }
 
-// neverToZero removes the condition ScaledToZero: the feature gate HPAScaleToZero, which would set it, is off.
-func (l *look) neverToZero() {
-	l.hpa.Status.Conditions = slices.DeleteFunc(l.hpa.Status.Conditions,
+// zero records in the condition ScaledToZero whether the autoscaler, and not a user, has scaled its target to zero.
+func (l *look) zero(current, desired int32) {
+	if current > 0 && desired == 0 && l.least() == 0 && l.readsOutside() {
+		l.condition(autoscalingv2.ScaledToZero, true, "ScaledToZero", "the HPA controller scaled the workload to zero")
+		return
+	}
+	l.condition(autoscalingv2.ScaledToZero, false, "NotScaledToZero",
+		"the HPA controller did not scale the workload to zero")
+}
+
+// wakes reports whether the autoscaler may scale up a target without replicas. It may if it has scaled the target to
+// zero itself, and has a metric that exists without pods or a least number of replicas.
+func (l *look) wakes(least int32) bool {
+	scaled := slices.ContainsFunc(l.hpa.Status.Conditions,
 		func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool {
-			return c.Type == autoscalingv2.ScaledToZero
+			return c.Type == autoscalingv2.ScaledToZero && c.Status == corev1.ConditionTrue
 		})
+	return scaled && (least != 0 || l.readsOutside())
+}
+
+// readsOutside reports whether a metric is about another object than the target's pods.
+func (l *look) readsOutside() bool {
+	return slices.ContainsFunc(l.hpa.Spec.Metrics, func(m autoscalingv2.MetricSpec) bool {
+		return m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
+	})
 }
 
 func (l *look) warn(ctx context.Context, reason string, err error) {
