@@ -219,10 +219,16 @@ func (e *encrypting) lose(file string) {
 	if items, _ := some["items"].([]any); len(items) != 1 {
 		t.Errorf("%v", some)
 	}
-	refused := e.do("DELETE", secretsPath+"/new", unsafeOptions, http.StatusUnprocessableEntity)
-	if !strings.Contains(text(refused), "is exclusively used to delete corrupt object(s), try again by removing this option") {
+	refused := e.do("DELETE", secretsPath+"/new", unsafeOptions, http.StatusConflict)
+	if !strings.Contains(text(refused), "Key: /registry/secrets/default/new, ResourceVersion: 0, AdditionalErrorMsg: "+
+		"unsafe deletion is not allowed because the object is decodable from storage") {
 		t.Errorf("%v", refused)
 	}
+	e.do("DELETE", secretsPath+"/gone", unsafeOptions, http.StatusNotFound)
+	if done := e.do("DELETE", secretsPath+"/old", unsafeDryRun, http.StatusOK); done["status"] != "Success" {
+		t.Errorf("%v", done)
+	}
+	e.do("GET", secretsPath+"/old", "", http.StatusInternalServerError)
 	e.do("DELETE", secretsPath, unsafeOptions, http.StatusUnprocessableEntity)
 	if done := e.do("DELETE", secretsPath+"/old", unsafeOptions, http.StatusOK); done["status"] != "Success" {
 		t.Errorf("%v", done)
@@ -341,6 +347,9 @@ func (e *encrypting) gone(prefix, namespace, name string) {
 		}
 	}
 }
+
+const unsafeDryRun = `{"kind":"DeleteOptions","apiVersion":"v1",` +
+	`"ignoreStoreReadErrorWithClusterBreakingPotential":true,"dryRun":["All"]}`
 
 const unsafeOptions = `{"kind":"DeleteOptions","apiVersion":"v1","ignoreStoreReadErrorWithClusterBreakingPotential":true}`
 

@@ -29,7 +29,7 @@ func (v *Verbs) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*R
 		}
 	}
 	if v.UnsafeDeletion() && corrupt.Requested(&o) {
-		return v.deleteUnreadable(ctx, c)
+		return v.deleteUnreadable(ctx, c, isDryRun(o.DryRun))
 	}
 	w := v.begin(c, o.DryRun)
 	defer w.sequences.lock(c)()

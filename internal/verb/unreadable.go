@@ -10,8 +10,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/corrupt"
 )
 
-// deleteUnreadable removes an unreadable object at once; its finalizers are unknown.
-func (v *Verbs) deleteUnreadable(ctx context.Context, c *Call) (*Result, error) {
+// deleteUnreadable removes an unreadable object at once; its finalizers are unknown. A dry run only checks that the
+// object is unreadable.
+func (v *Verbs) deleteUnreadable(ctx context.Context, c *Call, dryRun bool) (*Result, error) {
 	if err := v.admission.mayDeleteUnreadable(ctx, c); err != nil {
 		return nil, err
 	}
@@ -20,11 +21,17 @@ func (v *Verbs) deleteUnreadable(ctx context.Context, c *Call) (*Result, error) 
 			return nil, err
 		}
 		e := v.View().Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
-		if e == nil || e.Unreadable() == nil {
-			return nil, corrupt.NotCorrupt(c.GroupResource(), c.Name)
+		if e == nil {
+			return nil, apierrors.NewNotFound(c.GroupResource(), c.Name)
+		}
+		if e.Unreadable() == nil {
+			return nil, corrupt.Readable(c.GroupResource(), c.Name, v.store.Path(c.Key(c.Name)))
 		}
 		if now, err := v.Heal(ctx, c, e); now != nil && err == nil {
 			continue // the object is readable after all
+		}
+		if dryRun {
+			return &Result{Deleted: true}, nil
 		}
 		v.log.Warn("deletion of an object that cannot be read, without regard to its finalizers", "key", c.Key(c.Name),
 			"user", c.User.GetName())

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/bowsprit/bowsprit/internal/request/invalid"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -117,12 +116,11 @@ func readError(s metav1.Status) error {
 	return &apierrors.StatusError{ErrStatus: s}
 }
 
-// NotCorrupt refuses the option for an object that is readable or does not exist.
-func NotCorrupt(gr schema.GroupResource, name string) error {
-	return invalid.New(schema.GroupKind{Group: gr.Group, Kind: gr.Resource}, name, field.ErrorList{
-		field.Invalid(field.NewPath(Option), true,
-			"is exclusively used to delete corrupt object(s), try again by removing this option"),
-	})
+// Readable refuses the deletion of a readable object with the option. path is the path of its key in etcd.
+func Readable(gr schema.GroupResource, name, path string) error {
+	return apierrors.NewConflict(gr, name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, "+
+		"ResourceVersion: 0, AdditionalErrorMsg: "+
+		"unsafe deletion is not allowed because the object is decodable from storage", path))
 }
 
 // NotInCollections returns the errors of the option in the deletion of a collection.

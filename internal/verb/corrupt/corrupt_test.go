@@ -2,7 +2,6 @@ package corrupt
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +24,10 @@ func TestForbidden(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if err := NotCorrupt(gr, "a"); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), Option) {
-		t.Error(err)
+	const readable = `Operation cannot be fulfilled on secrets "a": StorageError: invalid object, Code: 4, ` +
+		"Key: /registry/secrets/a, ResourceVersion: 0, AdditionalErrorMsg: " +
+		"unsafe deletion is not allowed because the object is decodable from storage"
+	if err := Readable(gr, "a", "/registry/secrets/a"); !apierrors.IsConflict(err) || err.Error() != readable {
+		t.Errorf("%v, want %s", err, readable)
 	}
 }
