@@ -86,8 +86,37 @@ func (w *builtinWorld) random(t *testing.T) runtime.Object {
 	t.Helper()
 	obj := fixture.Empty(t, w.r, w.v)
 	w.fill.Fill(obj)
+	shorten(reflect.ValueOf(obj), map[reflect.Type]int{})
 	w.identify(t, obj)
 	return obj
+}
+
+// levels is how often a type may contain itself: the templates of a Workload, which validation limits to as many.
+const levels = 4
+
+// shorten removes the lists below the levels that are allowed. inside counts the types around v.
+func shorten(v reflect.Value, inside map[reflect.Type]int) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			shorten(v.Elem(), inside)
+		}
+	case reflect.Slice:
+		if inside[v.Type().Elem()] == levels {
+			v.SetZero()
+		}
+		for i := range v.Len() {
+			shorten(v.Index(i), inside)
+		}
+	case reflect.Struct:
+		inside[v.Type()]++
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				shorten(v.Field(i), inside)
+			}
+		}
+		inside[v.Type()]--
+	}
 }
 
 func (w *builtinWorld) identify(t *testing.T, obj runtime.Object) {
