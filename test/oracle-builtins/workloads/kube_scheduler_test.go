@@ -32,7 +32,9 @@ type kubeScheduler struct {
 }
 
 // currentNodes are the nodes of the current case.
-type currentNodes struct{ fwk.SharedLister }
+type currentNodes struct {
+	fwk.MutableSnapshotSharedLister
+}
 
 func newKubeScheduler(t *testing.T) *kubeScheduler {
 	metrics.Register()
@@ -61,7 +63,7 @@ func newKubeScheduler(t *testing.T) *kubeScheduler {
 		func() cache.SharedIndexInformer { return core.PersistentVolumeClaims().Informer() })
 	if k.framework, err = frameworkruntime.NewFramework(t.Context(), plugins.NewInTreeRegistry(), &profile,
 		frameworkruntime.WithInformerFactory(k.factory), frameworkruntime.WithSnapshotSharedLister(k.nodes),
-		frameworkruntime.WithPodNominator(noneNominated{}),
+		frameworkruntime.WithMutableSnapshotLister(k.nodes), frameworkruntime.WithPodNominator(noneNominated{}),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(storage.CSINodes().Lister())),
 	); err != nil {
 		t.Fatal(err)
@@ -89,7 +91,7 @@ func (k *kubeScheduler) take(t *testing.T, c *schedulerCase) {
 		pods = append(pods, &list.Items[i])
 	}
 	c.nodes, c.pods = nodes, pods
-	k.nodes.SharedLister = schedulercache.NewSnapshot(pods, nodes)
+	k.nodes.MutableSnapshotSharedLister = schedulercache.NewSnapshot(pods, nodes)
 	namespaces, err := c.client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
 	k.keep(t, k.factory.Core().V1().Namespaces().Informer(), namespaces, err)
 	services, err := c.client.CoreV1().Services("default").List(t.Context(), metav1.ListOptions{})
