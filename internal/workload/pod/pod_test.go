@@ -148,7 +148,7 @@ func TestPodWaitsForNode(t *testing.T) {
 	large.Spec.NodeSelector = map[string]string{"size": "large"}
 	_, w := create(t, c, large)
 	want := "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. " +
-		"no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+		"preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
 	until(t, w, "word of why", func(p *corev1.Pod) bool {
 		return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodScheduled && c.Reason == "Unschedulable" && c.Message == want

@@ -24,9 +24,8 @@ type decision struct {
 	waits bool
 }
 
-// noClaims precedes the preemption message: kube-scheduler's plugin DynamicResources first reports that it has nothing
-// to deallocate.
-const noClaims = " no new claims to deallocate, preemption: "
+// preempting precedes the reason why preemption does not help.
+const preempting = " preemption: "
 
 // decide finds a node for a pod. labelsOf returns the labels of a namespace.
 func (m *model) decide(p *podInfo, labelsOf func(namespace string) map[string]string) decision {
@@ -46,7 +45,7 @@ func (m *model) decide(p *podInfo, labelsOf func(namespace string) map[string]st
 	d := decision{because: failed.String()}
 	best, why, waits := r.preempt(failed)
 	if best == nil {
-		d.because += noClaims + why
+		d.because += preempting + why
 		d.waits = waits
 		return d
 	}

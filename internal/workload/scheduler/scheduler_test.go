@@ -130,7 +130,7 @@ func prefers(key, value string) func(*corev1.Pod) {
 // one more pod: its node, or the reason and the victims.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
-	const helpless = noClaims + "0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+	const helpless = preempting + "0/3 nodes are available: 3 Preemption is not helpful for scheduling."
 	for name, c := range map[string]struct {
 		there  map[string][]*podInfo
 		change func(m *model)
@@ -146,12 +146,12 @@ func TestDecisions(t *testing.T) {
 		"too large": {pod: pod("p", "5"), want: "0/3 nodes are available: 3 Insufficient cpu." + helpless},
 		"full": {there: map[string][]*podInfo{"a": {pod("x1", "4")}, "b": {pod("x2", "4")}, "c": {pod("x3", "4")}},
 			pod: pod("p", "1"), want: "0/3 nodes are available: 3 Insufficient cpu. " +
-				"no new claims to deallocate, preemption: " +
+				"preemption: " +
 				"0/3 nodes are available: 3 No preemption victims found for incoming pod."},
 		"too many": {there: map[string][]*podInfo{"c": {pod("x1", "0"), pod("x2", "0"), pod("x3", "0")}},
 			pod: pod("p", "1", selects("host", "c")),
 			want: "0/3 nodes are available: 1 Too many pods, 2 node(s) didn't match Pod's node affinity/selector. " +
-				"no new claims to deallocate, preemption: " +
+				"preemption: " +
 				"0/3 nodes are available: 1 No preemption victims found for incoming pod, " +
 				"2 Preemption is not helpful for scheduling."},
 		"cordoned and tainted": {change: func(m *model) {
@@ -258,7 +258,7 @@ func TestNominated(t *testing.T) {
 	first.node = "c"
 	m.nominated[first.key()] = first
 	none := func(string) map[string]string { return nil }
-	want := "0/1 nodes are available: 1 Insufficient cpu." + noClaims + "0/1 nodes are available: " +
+	want := "0/1 nodes are available: 1 Insufficient cpu." + preempting + "0/1 nodes are available: " +
 		"1 No preemption victims found for incoming pod."
 	if got := describe(m.decide(pod("late", "2"), none)); got != want {
 		t.Errorf("a less important pod: %s", got)

@@ -57,7 +57,7 @@ func TestVolumes(t *testing.T) {
 	chosen.Annotations = selected.Annotations
 	type claims = []*corev1.PersistentVolumeClaim
 	type disks = []*corev1.PersistentVolume
-	const none = "0/3 nodes are available: 3 node(s) didn't find available persistent volumes to bind." + noClaims +
+	const none = "0/3 nodes are available: 3 node(s) didn't find available persistent volumes to bind." + preempting +
 		"0/3 nodes are available: 3 Preemption is not helpful for scheduling."
 	for _, c := range []struct {
 		name    string
@@ -66,10 +66,10 @@ func TestVolumes(t *testing.T) {
 	}{
 		{"bound in the west", volumes{bound: disks{disk("d", "", "west")}}, "c"},
 		{"bound in two zones", volumes{bound: disks{disk("d", "", "west"), disk("e", "", "east")}},
-			"0/3 nodes are available: 3 node(s) didn't match PersistentVolume's node affinity." + noClaims +
+			"0/3 nodes are available: 3 node(s) didn't match PersistentVolume's node affinity." + preempting +
 				"0/3 nodes are available: 3 Preemption is not helpful for scheduling."},
 		{"bound to nothing", volumes{bound: disks{nil}},
-			"0/3 nodes are available: 3 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)." + noClaims +
+			"0/3 nodes are available: 3 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)." + preempting +
 				"0/3 nodes are available: 3 Preemption is not helpful for scheduling."},
 		{"a volume that is there", volumes{open: claims{open("c", "local")},
 			all: disks{disk("d", "local", "west")}}, "c"},
@@ -84,7 +84,7 @@ func TestVolumes(t *testing.T) {
 		{"chosen, and nothing makes it", volumes{open: claims{chosen}}, none},
 		{"one bound in the west, one open", volumes{bound: disks{disk("d", "", "west")}, open: claims{open("c", "local")}},
 			"0/3 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity, " +
-				"3 node(s) didn't find available persistent volumes to bind." + noClaims +
+				"3 node(s) didn't find available persistent volumes to bind." + preempting +
 				"0/3 nodes are available: 3 Preemption is not helpful for scheduling."},
 		{"of no class", volumes{open: claims{open("c", "gone")}}, none},
 	} {

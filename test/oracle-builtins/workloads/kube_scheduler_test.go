@@ -135,8 +135,8 @@ type decision struct {
 	failed framework.FitError
 }
 
-// noClaims comes between why no node is left and why preemption does not help.
-const noClaims = " no new claims to deallocate, preemption: "
+// preempting comes between why no node is left and why preemption does not help.
+const preempting = " preemption: "
 
 func (k *kubeScheduler) decide(t *testing.T, pod *corev1.Pod) (d decision) {
 	t.Helper()

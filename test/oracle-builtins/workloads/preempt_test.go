@@ -53,7 +53,7 @@ func TestSchedulerPreempts(t *testing.T) {
 			want := k.preempt(t, c, plugin, decided)
 			if got := c.preempted(t, want); want.message != "" {
 				kept++
-				if message != because+noClaims+want.message || len(got) > 0 {
+				if message != because+preempting+want.message || len(got) > 0 {
 					t.Errorf("%s\n%v go, want %s %s", message, got, because, want.message)
 				}
 			} else {

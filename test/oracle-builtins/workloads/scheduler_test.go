@@ -45,7 +45,7 @@ func TestSchedulerDecides(t *testing.T) {
 				t.Errorf("case %d: %s\nwant %s\n%s", n, message, want.because, c)
 			}
 			kept++
-		case node == "" && !strings.HasPrefix(message, want.because+noClaims):
+		case node == "" && !strings.HasPrefix(message, want.because+preempting):
 			t.Errorf("case %d: %s\nwant %v %s\n%s", n, message, want.best, want.because, c)
 		case node != "":
 			placed++
