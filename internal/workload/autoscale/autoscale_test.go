@@ -250,7 +250,7 @@ func TestFailures(t *testing.T) {
 			"FailedGetPodsMetric", "unable to get metric rps: " + none, "failed to get pods metric value: "},
 		{"object", `{"type":"Object","object":{"metric":{"name":"rps"},` +
 			`"describedObject":{"kind":"Service","name":"s"},"target":{"type":"Value","value":"1"}}}`, "FailedGetObjectMetric",
-			"unable to get metric rps: Service on default s/" + none, "failed to get object metric value: "},
+			"unable to get metric rps on Service default/s: " + none, "failed to get object metric value: "},
 		{"external", `{"type":"External","external":{"metric":{"name":"queue"},` +
 			`"target":{"type":"AverageValue","averageValue":"1"}}}`, "FailedGetExternalMetric", external,
 			"failed to get queue external metric value: failed to get queue external metric: "},

@@ -175,8 +175,7 @@ func (l *look) object(m *autoscalingv2.ObjectMetricSource) *failure {
 		return f
 	}
 	of := m.DescribedObject
-	// Kubernetes passes the arguments in this order, and users search for the resulting text.
-	f.why = fmt.Errorf("unable to get metric %s: %v on %s %s/%w", m.Metric.Name, of.Kind, l.hpa.Namespace, of.Name,
+	f.why = fmt.Errorf("unable to get metric %s on %v %s/%s: %w", m.Metric.Name, of.Kind, l.hpa.Namespace, of.Name,
 		errNoCustom)
 	if average {
 		f.head += fmt.Sprintf("failed to get %s object metric: ", m.Metric.Name)
