@@ -51,7 +51,7 @@ func TestKubeFlags(t *testing.T) {
 		"strict-transport-security-directives", "authorization-mode", "tls-cipher-suites", "tls-sni-cert-key", "cors-allowed-origins",
 		"requestheader-allowed-names", "requestheader-extra-headers-prefix", "requestheader-group-headers",
 		"requestheader-uid-headers", "requestheader-username-headers", "emulated-version",
-		"min-compatibility-version", "allow-metric-labels", "disabled-metrics"}
+		"min-compatibility-version", "allow-metric-labels", "disabled-metrics", "feature-gates"}
 	var names []string
 	for _, known := range readKubeFlags() {
 		names = append(names, known.name)
