@@ -16,9 +16,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// finder returns the namespace and name of an object of a resource that is stored in a removed version, or "".
-type finder func(ctx context.Context, in kinds.Removed, plural string) (string, error)
-
 // removedVersions reports stored objects in versions that this release cannot read. It reads the values of an external
 // etcd, lists the objects of a running server that serves such a version, or reads the database of a stopped server. If
 // an etcd has no gateway, removedVersions reports nothing.

@@ -99,6 +99,8 @@ func nonnegativeQuantity(val *Validation, p Value) {
 func DriverName(val *Validation, p Value) { driverName(val, p, driver) }
 
 // AnyDriver is DriverName with the error text of Kubernetes' declarative rules.
+//
+//lint:ignore SA1019 kube's rule
 func AnyDriver(val *Validation, p Value) { driverName(val, p, content.IsDNS1123SubdomainCaseless) }
 
 func driverName(val *Validation, p Value, format func(string) []string) {

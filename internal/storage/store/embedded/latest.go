@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"google.golang.org/protobuf/proto"
@@ -26,7 +27,7 @@ const lockPatience = time.Second
 func Find(dir string, below []string, matches func(value []byte) bool) ([]string, error) {
 	file := filepath.Join(dir, "member", "snap", "db")
 	db, err := bbolt.Open(file, 0o400, &bbolt.Options{ReadOnly: true, Timeout: lockPatience})
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, bbolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("%s: %w", file, ErrInUse)
 	}
 	if err != nil {
