@@ -194,8 +194,7 @@ func (r *ordered) truncateHistory(ctx context.Context, pods []*corev1.Pod) error
 func (r *ordered) storeStatus(ctx context.Context) error {
 	s, was := &r.status, &r.set.Status
 	want := *r.set.Spec.Replicas
-	if r.set.Spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType &&
-		s.UpdatedReplicas == want && s.ReadyReplicas == want && s.Replicas == want {
+	if s.UpdatedReplicas == want && s.ReadyReplicas == want && s.Replicas == want { // with every strategy since 1.37
 		s.CurrentReplicas, s.CurrentRevision = s.UpdatedReplicas, s.UpdateRevision
 	}
 	if s.ObservedGeneration <= was.ObservedGeneration && s.Replicas == was.Replicas &&
