@@ -27,10 +27,19 @@ var outcomes = map[string]outcome{
 		success: "the file was written and checked, or a signal ended a series",
 		failure: "it was not, and an existing FILE is unchanged",
 	},
-	"config check":  {success: "the settings are valid", failure: "they are not"},
-	"convert init":  {success: "the rules pass on generated objects", failure: "a difference needs a rule of your own, or a file cannot be read"},
-	"convert serve": {success: "a signal stopped the command, or the manifests were printed", failure: "it could not start, or ended by itself"},
-	"convert test":  {success: "all objects return as they were", failure: "one does not, the rules are invalid, or a file cannot be read"},
+	"config check": {success: "the settings are valid", failure: "they are not"},
+	"convert init": {
+		success: "the rules pass on generated objects",
+		failure: "a difference needs a rule of your own, or a file cannot be read",
+	},
+	"convert serve": {
+		success: "a signal stopped the command, or the manifests were printed",
+		failure: "it could not start, or ended by itself",
+	},
+	"convert test": {
+		success: "all objects return as they were",
+		failure: "one does not, the rules are invalid, or a file cannot be read",
+	},
 	"crd diff": {
 		success: "no finding is an error", failure: "a definition or the server cannot be read",
 		negative: "a finding is an error",

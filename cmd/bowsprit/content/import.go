@@ -167,7 +167,7 @@ func (all *documents) apply(ctx context.Context, config *rest.Config, flags *imp
 		return nil, err
 	}
 	config.QPS, config.Burst = 200, 400
-	a := &applier{flags: flags, missing: map[schema.GroupVersionKind]error{}}
+	a := &applier{flags: flags, missing: map[schema.GroupVersionKind]error{}, uids: map[types.UID]bool{}}
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err
@@ -176,15 +176,14 @@ func (all *documents) apply(ctx context.Context, config *rest.Config, flags *imp
 	if a.objects, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	a.uids = map[types.UID]bool{}
-	result := &importResult{name: all.name, DryRun: flags.dryRun, Objects: []applied{}, uids: a.uids}
+	result := &importResult{name: all.name, DryRun: flags.dryRun, Objects: []applied{}}
 	result.unreadable(all.problems)
 	for _, doc := range all.list {
 		done, err := a.put(ctx, doc)
 		result.add(doc, done, err)
 	}
 	if flags.prune {
-		result.prune(ctx, config, flags)
+		result.prune(ctx, config, flags, a.uids)
 	}
 	return result, nil
 }

@@ -155,8 +155,10 @@ func (p *pruner) delete(ctx context.Context, s *surplus) error {
 	return err
 }
 
-// prune deletes the surplus objects of the set, if the whole import succeeded.
-func (r *importResult) prune(ctx context.Context, config *rest.Config, flags *importFlags) {
+// prune deletes the surplus objects of the set, if the whole import succeeded. imported has the applied objects.
+func (r *importResult) prune(
+	ctx context.Context, config *rest.Config, flags *importFlags, imported map[types.UID]bool,
+) {
 	refuse := func(err error) {
 		r.Failed++
 		r.failures = append(r.failures, fmt.Errorf("nothing was pruned: %w", err))
@@ -165,7 +167,7 @@ func (r *importResult) prune(ctx context.Context, config *rest.Config, flags *im
 		refuse(errors.New("a part of the import failed, so the set may lack objects that belong to it"))
 		return
 	}
-	p, err := newPruner(config, flags, r.uids)
+	p, err := newPruner(config, flags, imported)
 	if err != nil {
 		refuse(err)
 		return

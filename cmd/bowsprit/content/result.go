@@ -6,8 +6,6 @@ import (
 	"io"
 	"path"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/output"
 )
@@ -55,7 +53,6 @@ type importResult struct {
 
 	name     string
 	failures []error
-	uids     map[types.UID]bool // the applied objects
 }
 
 // add records the change of an object of a file.

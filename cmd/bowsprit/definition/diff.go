@@ -140,8 +140,8 @@ type state struct {
 	document *manifest.Document // nil for a server's
 }
 
-// load returns the definitions of files by name, and the number of their other problems. A definition that cannot be
-// read is an error: its changes would be missing.
+// load returns the definitions of files by name. A definition that cannot be read is an error: its changes would be
+// missing.
 func load(paths []string, stdin io.Reader) (map[string]state, error) {
 	set, err := manifest.Load(paths, stdin)
 	if err != nil {
@@ -211,7 +211,7 @@ func (d *difference) files(stdin io.Reader, before, after string) error {
 	return nil
 }
 
-// live compares the definitions of a server with those of files.
+// live compares the definitions of a server with the definitions of files.
 func (d *difference) live(cmd *cobra.Command, flags *connect.Flags, paths []string) error {
 	is, err := load(paths, cmd.InOrStdin())
 	if err != nil {
