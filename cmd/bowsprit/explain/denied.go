@@ -152,7 +152,7 @@ func (f *deniedFlags) parse(
 	if err != nil {
 		return nil, err
 	}
-	resource, namespaced, known, err := findResource(client, args[1])
+	resource, namespaced, known, err := connect.FindResource(client, args[1])
 	if err != nil {
 		return nil, err
 	}

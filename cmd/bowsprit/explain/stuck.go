@@ -94,10 +94,11 @@ func newSearch(from *connect.Server, namespace string) (*search, error) {
 }
 
 func (s *search) run(ctx context.Context, word, name string) (*stuck, error) {
-	resource, namespaced, err := s.find(word)
+	named, err := connect.Named(s.discovery, word)
 	if err != nil {
 		return nil, err
 	}
+	resource, namespaced := named.GroupVersionResource, named.Namespaced
 	found := &stuck{Resource: resource.GroupResource().String(), Name: name, Reasons: []reason{},
 		title: resource.Resource + " " + name}
 	var client dynamic.ResourceInterface = s.objects.Resource(resource)
@@ -115,20 +116,6 @@ func (s *search) run(ctx context.Context, word, name string) (*stuck, error) {
 	found.Exists, found.title = true, obj.GetKind()+" "+obj.GetName()
 	s.explain(ctx, found, resource, obj)
 	return found, nil
-}
-
-// find returns the resource that a word names, in a version that supports list.
-func (s *search) find(word string) (r schema.GroupVersionResource, namespaced bool, err error) {
-	a, namespaced, _, err := findResource(s.discovery, word)
-	if err != nil {
-		return r, false, err
-	}
-	for _, one := range s.all() {
-		if one.Resource == a.Resource && one.Group == a.Group {
-			return one.GroupVersionResource, namespaced, nil
-		}
-	}
-	return r, false, fmt.Errorf("the server has no resource %q: \"bowsprit kubectl api-resources\" lists all", word)
 }
 
 // all returns the resources of the server. It omits the groups that do not respond.
