@@ -1,11 +1,14 @@
 package connect
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 )
 
@@ -34,11 +37,11 @@ func FindResource(client discovery.DiscoveryInterface, word string) (
 	word, sub, _ := strings.Cut(word, "/")
 	name, group, _ := strings.Cut(word, ".")
 	a = &authorizationv1.ResourceAttributes{Resource: name, Group: group, Subresource: sub}
-	_, lists, err := client.ServerGroupsAndResources()
+	groups, lists, err := client.ServerGroupsAndResources()
 	if err != nil && len(lists) == 0 { // else some groups are not available
 		return nil, false, false, err
 	}
-	for _, l := range lists {
+	for _, l := range byPriority(groups, lists) {
 		of, version := groupOf(l.GroupVersion)
 		for i := range l.APIResources {
 			r := &l.APIResources[i]
@@ -51,6 +54,37 @@ func FindResource(client discovery.DiscoveryInterface, word string) (
 		}
 	}
 	return a, true, false, nil
+}
+
+// byPriority sorts lists of resources by the server's priority of their groups and versions, the core group first: pods
+// are not those of metrics.k8s.io. The discovery client returns the lists in a random order.
+func byPriority(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) []*metav1.APIResourceList {
+	rank := map[string]int{} // 0 for the core group
+	for i, g := range groups {
+		for n, v := range g.Versions {
+			if g.Name != "" {
+				rank[v.GroupVersion] = (i+1)<<10 + n
+			}
+		}
+	}
+	return slices.SortedStableFunc(slices.Values(lists), func(a, b *metav1.APIResourceList) int {
+		return cmp.Compare(rank[a.GroupVersion], rank[b.GroupVersion])
+	})
+}
+
+// ResourceOf returns the resource of a kind in a version.
+func ResourceOf(client discovery.DiscoveryInterface, kind schema.GroupVersionKind) (*Resource, error) {
+	version := kind.GroupVersion()
+	list, err := client.ServerResourcesForGroupVersion(version.String())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", version, err)
+	}
+	for _, r := range list.APIResources {
+		if r.Kind == kind.Kind && !strings.Contains(r.Name, "/") {
+			return &Resource{version.WithResource(r.Name), r.Kind, r.Namespaced, r.Verbs}, nil
+		}
+	}
+	return nil, fmt.Errorf("the server has no kind %s in %s", kind.Kind, version)
 }
 
 func groupOf(groupVersion string) (group, version string) {

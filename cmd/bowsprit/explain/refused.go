@@ -15,12 +15,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/manifest"
 	"github.com/bowsprit/bowsprit/internal/admit"
@@ -174,14 +174,18 @@ func newTrial(config *rest.Config, flags *deniedFlags) (*trial, error) {
 
 // run sends one object and returns the outcome. It returns an error if it could not send the object.
 func (t *trial) run(ctx context.Context, obj *unstructured.Unstructured) (*verdict, error) {
-	resource, namespaced, err := t.resource(obj)
+	discovery, err := discovery.NewDiscoveryClientForConfig(t.config)
 	if err != nil {
 		return nil, err
 	}
-	var client dynamic.ResourceInterface = t.as.Resource(resource)
+	resource, err := connect.ResourceOf(discovery, obj.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	var client dynamic.ResourceInterface = t.as.Resource(resource.GroupVersionResource)
 	name := fmt.Sprintf("%s %s", obj.GetKind(), obj.GetName())
-	if namespaced {
-		client = t.as.Resource(resource).Namespace(obj.GetNamespace())
+	if resource.Namespaced {
+		client = t.as.Resource(resource.GroupVersionResource).Namespace(obj.GetNamespace())
 		name += " in the namespace " + obj.GetNamespace()
 	} else {
 		obj.SetNamespace("")
@@ -210,23 +214,6 @@ func (t *trial) run(ctx context.Context, obj *unstructured.Unstructured) (*verdi
 	return &verdict{
 		Object: name, Refused: true, Plugin: plugin, Text: name + t.found(ctx, plugin, err, obj.GetNamespace()),
 	}, nil
-}
-
-func (t *trial) resource(obj *unstructured.Unstructured) (r schema.GroupVersionResource, namespaced bool, err error) {
-	client, err := discovery.NewDiscoveryClientForConfig(t.config)
-	if err != nil {
-		return r, false, err
-	}
-	list, err := client.ServerResourcesForGroupVersion(obj.GetAPIVersion())
-	if err != nil {
-		return r, false, fmt.Errorf("%s: %w", obj.GetAPIVersion(), err)
-	}
-	for _, one := range list.APIResources {
-		if one.Kind == obj.GetKind() && !strings.Contains(one.Name, "/") {
-			return obj.GroupVersionKind().GroupVersion().WithResource(one.Name), one.Namespaced, nil
-		}
-	}
-	return r, false, fmt.Errorf("the server has no kind %s in %s", obj.GetKind(), obj.GetAPIVersion())
 }
 
 // found describes the reason for a refusal.

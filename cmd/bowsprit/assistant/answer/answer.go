@@ -1,7 +1,7 @@
 // Package answer writes the answers of tools for assistants.
 //
-// An answer has fields, which are the program's own words, and below them the lines of a block with the text of objects.
-// Each line of the block begins with "|", and no other line does, so the text of an object cannot end the block, add a
+// An answer has fields, the program's own words, and below them the lines of a block with the text of objects. Each
+// line of the block begins with "|", and no other line does. So the text of an object cannot end the block, add a
 // field, or appear outside of it. An answer has a budget of bytes. A Book has the rest of a longer one, as pages.
 package answer
 
@@ -16,10 +16,12 @@ import (
 )
 
 const (
-	// DefaultBudget is the budget of an answer in bytes, MinBudget and MaxBudget bound another one.
+	// DefaultBudget is the budget of an answer in bytes.
 	DefaultBudget = 6000
-	MinBudget     = 2000
-	MaxBudget     = 40000
+	// MinBudget bounds other budgets below.
+	MinBudget = 2000
+	// MaxBudget bounds other budgets above.
+	MaxBudget = 40000
 	// maxLine is the length of a line of text; a longer one is continued.
 	maxLine = 500
 	// maxFields bounds the fields of an answer, maxField the value of one, in bytes.
@@ -51,7 +53,7 @@ type Answer struct {
 	Lines []string
 	More  Source
 
-	tail   string // of a long line, of which a page has the beginning
+	tail   string // the rest of a long line
 	before int    // lines of earlier pages
 }
 
