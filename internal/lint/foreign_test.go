@@ -80,6 +80,7 @@ var only = []struct {
 	{"github.com/itchyny/gojq", []string{"internal/workload/stage"}, "Stages are behind workload/stage"},
 	{"github.com/Masterminds/sprig", []string{"internal/workload/stage"}, "Stages are behind workload/stage"},
 	{"k8s.io/kubectl", []string{"cmd/bowsprit"}, "kubectl is a command"},
+	{"github.com/modelcontextprotocol", []string{"cmd/bowsprit"}, "the tools of assistants are a command"},
 	{"k8s.io/component-helpers/resource", nil, "it does not compile beside a newer k8s.io/api, which importers may have"},
 	{"github.com/russross/blackfriday", []string{"cmd/bowsprit"}, "pages are rendered by a command; kubectl brings it"},
 	{"github.com/spf13/cobra", []string{"cmd/bowsprit"}, "the command line is behind cmd/bowsprit"},

@@ -63,6 +63,10 @@ func TestExplanationText(t *testing.T) {
 	if got != "refused for good.\n" {
 		t.Errorf("of what no role allows: %s", got)
 	}
+	got = (&answer{Explanation: &why.Explanation{Summary: "no"}}).text(w)
+	if got != "no.\n\nOnly bindings that name user Jane O'Neill count here: add the user's groups with --as-group.\n" {
+		t.Errorf("an explanation without a role: %s", got)
+	}
 	if got := (&answer{}).text(w); !strings.Contains(got, "the server gives no explanation") {
 		t.Errorf("of another server: %s", got)
 	}

@@ -79,9 +79,11 @@ func writeExplanation(b *strings.Builder, e *why.Explanation, w *deniedRequest) 
 	for _, g := range e.GrantedBy {
 		fmt.Fprintf(b, "  %s\n    %s\n", g.Role, bindCommand(g.Binding, bindingName(g.Role.Name, w)))
 	}
-	b.WriteString("\nThe smallest role that grants it, and its binding:\n")
-	for _, line := range smallestCommands(e, w) {
-		fmt.Fprintf(b, "    %s\n", line)
+	if complete(&e.Smallest) {
+		b.WriteString("\nThe smallest role that grants it, and its binding:\n")
+		for _, line := range smallestCommands(e, w) {
+			fmt.Fprintf(b, "    %s\n", line)
+		}
 	}
 	if len(e.Hidden) > 0 {
 		fmt.Fprintf(b, "\nNot checked, because you may not list them: %s.\n", strings.Join(e.Hidden, ", "))
@@ -146,6 +148,11 @@ func bindCommand(p why.Proposal, name string) string {
 		words = append(words, "--namespace="+shell(p.Namespace))
 	}
 	return strings.Join(words, " ")
+}
+
+// complete reports whether a rule, which comes from the server, names a verb, and a path or a resource.
+func complete(r *rbacv1.PolicyRule) bool {
+	return len(r.Verbs) > 0 && (len(r.NonResourceURLs) > 0 || len(r.Resources) > 0 && len(r.APIGroups) > 0)
 }
 
 func smallestCommands(e *why.Explanation, w *deniedRequest) []string {
