@@ -27,12 +27,23 @@ func (t *Tools) Server() *mcp.Server {
 	add(t, s, reads("events", "List the events of a namespace or of an object, newest first."), t.events)
 	add(t, s, reads("why_denied", "Explain why a request is denied, and which roles would allow it."), t.whyDenied)
 	add(t, s, reads("why_stuck", "Explain why an object that is being deleted remains."), t.whyStuck)
+	add(t, s, reads("plan", "Show the changes that manifests would make, without making them."), t.plan)
+	add(t, s, reads("plan_delete", "Show the objects of a deletion, without removing it."), t.planDelete)
 	add(t, s, reads("next_page", "Return the next page of a long answer."), t.nextPage)
+	if t.options.AllowApply {
+		add(t, s, writes("apply", "Make the changes of a plan. A plan is used once, within ten minutes."), t.apply)
+	}
+	if t.options.AllowApply && t.options.AllowDelete {
+		add(t, s, writes("delete", "Delete the objects of a plan of plan_delete."), t.delete)
+	}
 	return s
 }
 
 // reads returns a tool that changes nothing.
 func reads(name, description string) *mcp.Tool { return tool(name, description, false) }
+
+// writes returns a tool that changes objects.
+func writes(name, description string) *mcp.Tool { return tool(name, description, true) }
 
 // tool returns a tool with the annotations for clients that ask their user before a call.
 func tool(name, description string, write bool) *mcp.Tool {

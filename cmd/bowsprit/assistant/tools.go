@@ -51,6 +51,7 @@ type Tools struct {
 	builtin   kubernetes.Interface
 	raw       rest.Interface
 	book      answer.Book
+	plans     plans
 	now       func() time.Time
 }
 
