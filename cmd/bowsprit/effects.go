@@ -57,6 +57,7 @@ var effects = map[string]effect{
 	"list":                none,
 	"logs":                none,
 	"manual":              none,
+	"mcp":                 reads, // and with --allow-apply, as writes
 	"proxy":               writes,
 	"restore":             ofDataDir,
 	"run":                 writes,

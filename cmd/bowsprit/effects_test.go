@@ -94,6 +94,8 @@ var invocations = []invocation{
 	{path: "why-denied", args: "get pods --as=alice", fails: true},
 	{path: "why-denied", args: "-f state/map.yaml"},
 	{path: "why-stuck", args: "namespace default"},
+	{path: "mcp"},
+	{path: "mcp", args: "--allow-apply", effect: writes},
 	{path: "run", args: "--as-pod=deployment/absent true", fails: true},
 	{path: "proxy", args: "--port=0", until: "Starting to serve"},
 	{path: "demo", args: "--remove"},

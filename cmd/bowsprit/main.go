@@ -19,6 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/archive"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/aspod"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/assistant"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/content"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/conversion"
@@ -124,7 +125,8 @@ It needs no cluster and no configuration: "bowsprit up" and "bowsprit serve" sta
 		kubeconfigCommand(), people.Command(userKubeconfig), tokens.Command(),
 		archive.BackupCommand(bowsprit.Version().Bowsprit), archive.RestoreCommand(), snapshotCommand(),
 		content.ExportCommand(), content.ImportCommand(), definition.Command(), conversion.Command(),
-		explain.DeniedCommand(), explain.StuckCommand(), doctorCommand(), demo.Command(), docsCommand(),
+		explain.DeniedCommand(), explain.StuckCommand(), assistant.Command(bowsprit.Version().Bowsprit),
+		doctorCommand(), demo.Command(), docsCommand(),
 		uninstall.Command(pki.ContextName), envtestCommand(), kubeAPIServerCommand(), aspod.RunCommand(), etcdCommand(),
 		konnectivityServerCommand(), konnectivityAgentCommand(), extensionCommand(), manual.Command(), versionCommand())
 	explainServers(root)

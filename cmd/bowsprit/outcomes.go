@@ -57,6 +57,7 @@ var outcomes = map[string]outcome{
 	"kubectl":             {others: "kubectl"},
 	"list":                {success: "the servers were listed, even if there are none"},
 	"logs":                {success: "there is a log", failure: "there is none"},
+	"mcp":                 {success: "the assistant or a signal ended the command", failure: "it could not start, or ended by itself"},
 	"proxy":               stopped,
 	"docs":                stopped,
 	"restore": {

@@ -19,8 +19,8 @@ import (
 // commands with text or files as their result.
 var withoutOutput = []string{
 	"config check", "config print", "convert init", "convert serve", "demo", "docs", "down", "envtest", "etcd",
-	"konnectivity-agent", "konnectivity-server", "kube-apiserver", "kubeconfig", "kubectl", "logs", "proxy", "run",
-	"serve", "snapshot restore", "token delete", "token generate",
+	"konnectivity-agent", "konnectivity-server", "kube-apiserver", "kubeconfig", "kubectl", "logs", "mcp", "proxy",
+	"run", "serve", "snapshot restore", "token delete", "token generate",
 }
 
 // TestOutputFlag checks that every command that answers with data has the flag --output, with the same values.

@@ -43,6 +43,7 @@ var badInput = map[string]string{
 	"kubeconfig":        "--user=alice --duration=-1h",
 	"list":              "-o xml",
 	"logs":              "nosuch",
+	"mcp":               "--allow-delete",
 	"proxy":             "--port=99999",
 	"restore":           "nosuch.tar --data-dir=new",
 	"run":               "--as-pod=pod/web true",

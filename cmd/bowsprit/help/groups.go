@@ -11,7 +11,7 @@ var groups = []struct {
 	commands  []string
 }{
 	{"start", "Start and stop servers:", []string{"up", "down", "list", "logs", "serve"}},
-	{"use", "Use a server:", []string{"demo", "kubectl", "kubeconfig", "proxy", "user", "token"}},
+	{"use", "Use a server:", []string{"demo", "kubectl", "kubeconfig", "mcp", "proxy", "user", "token"}},
 	{"find", "Find causes:", []string{"status", "doctor", "why-denied", "why-stuck"}},
 	{"data", "Save and move data:", []string{"backup", "restore", "snapshot", "export", "import"}},
 	{"develop", "Develop and test:", []string{"crd", "convert", "envtest", "extension", "run"}},
