@@ -55,7 +55,7 @@ func (s *Server) serveConnection(to Connection, sub *catalog.Subresource, info *
 			return apierrors.NewBadRequest(err.Error())
 		}
 		fresh := func() any { empty, _ := to.Options(nil); return empty } // an empty query has no errors
-		if err := s.verbs.Connect(r.Context(), c, sub.Kind.Kind, options, fresh); err != nil {
+		if err := s.verbs.Connect(r.Context(), c, sub.Kind, options, fresh); err != nil {
 			return err
 		}
 		return to.Serve(w, r, s.verbs, c, options)

@@ -59,7 +59,7 @@ func (y *connector) open(dial egress.Dial, own func() *tls.Certificate) error {
 		t.TLSHandshakeTimeout = y.settings.Timeout
 		return t
 	}
-	local := y.checked(dial, y.settings.Local)
+	local := y.checked(dial, y.settings.Loopback)
 	y.verified = transport(y.answered(local), config)
 	config = config.Clone()
 	config.InsecureSkipVerify, config.RootCAs = true, nil
@@ -160,7 +160,7 @@ func (y *connector) node(ctx context.Context, v *verb.Verbs, c *verb.Call, name 
 			continue
 		}
 		host := node.Status.Addresses[i].Address
-		if ip, err := netip.ParseAddr(host); err == nil && !allowed(ip, y.settings.Local) {
+		if ip, err := netip.ParseAddr(host); err == nil && !allowed(ip, y.settings.Loopback) {
 			return nil, apierrors.NewBadRequest(errAddress.Error())
 		}
 		port := uint(max(0, node.Status.DaemonEndpoints.KubeletEndpoint.Port))

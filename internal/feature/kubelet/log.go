@@ -115,6 +115,9 @@ func (y *connector) serveLog(w http.ResponseWriter, r *http.Request, v *verb.Ver
 	if err != nil {
 		return err
 	}
+	if y.isLocal(pod) {
+		return y.localLog(w, r, &logRequest{pod, name, o})
+	}
 	if pod.Spec.NodeName == "" { // it has no output yet
 		w.WriteHeader(http.StatusNoContent)
 		return nil

@@ -37,10 +37,12 @@ type Settings struct {
 	Timeout time.Duration
 	// BytesPerSecond limits a connection in each direction; 0 means no limit.
 	BytesPerSecond int64
-	// Local allows loopback addresses of kubelets.
-	Local bool
+	// Loopback allows loopback addresses of kubelets.
+	Loopback bool
 	// Simulation answers for simulated nodes; may be nil.
 	Simulation Simulation
+	// Local answers for pods that are programs of clients; may be nil.
+	Local Local
 
 	Gates
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/bowsprit/bowsprit/internal/kinds/ref"
+	"github.com/bowsprit/bowsprit/internal/net/egress"
 	"github.com/bowsprit/bowsprit/internal/net/forward"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/verb"
@@ -168,8 +169,8 @@ func portName(ctx context.Context, v *verb.Verbs, c *verb.Call, number int64) (s
 	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", number, c.Name))
 }
 
-// behind returns the address of a random ready pod of the call's service. Only addresses of pods count: a user with
-// access to Endpoints must not reach other hosts through the server.
+// behind returns the address of a random ready pod of the call's service, local programs before others. Only addresses
+// of pods count: a user with access to Endpoints must not reach other hosts through the server.
 func (y *connector) behind(ctx context.Context, v *verb.Verbs, c *verb.Call, port, portName string) (string, error) {
 	e, err := current(ctx, v, ref.Endpoints.Prefix, c.Namespace, c.Name)
 	if err != nil {
@@ -209,5 +210,6 @@ func (y *connector) behind(ctx context.Context, v *verb.Verbs, c *verb.Call, por
 	if len(found) == 0 {
 		return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", portName))
 	}
+	found = egress.PreferPrograms(found)
 	return found[rand.IntN(len(found))], nil
 }

@@ -29,13 +29,16 @@ const (
 // streams.
 type simulatedForward struct {
 	pod  *corev1.Pod
-	dial func(ctx context.Context, pod *corev1.Pod, port int) (net.Conn, error)
+	dial dialPort
 }
 
-// serveSimulatedForward connects a client to the ports of a pod on a simulated node.
-func (y *connector) serveSimulatedForward(w http.ResponseWriter, r *http.Request, pod *corev1.Pod) error {
+// dialPort opens a connection to a port of a pod.
+type dialPort func(ctx context.Context, pod *corev1.Pod, port int) (net.Conn, error)
+
+// forwardInside connects a client to the ports of a pod without a kubelet: a simulated or a local one.
+func (y *connector) forwardInside(w http.ResponseWriter, r *http.Request, pod *corev1.Pod, dial dialPort) error {
 	where := &url.URL{Scheme: "http", Host: simulatedHost, Path: "/"}
-	kubelet := &simulatedForward{pod, y.settings.Simulation.Dial}
+	kubelet := &simulatedForward{pod, dial}
 	y.within(w, r, kubelet, func(transport *http.Transport) http.Handler {
 		handler := http.Handler(y.upgrader(where, transport, true))
 		if !y.settings.Tunnel {
@@ -50,7 +53,7 @@ func (y *connector) serveSimulatedForward(w http.ResponseWriter, r *http.Request
 // ServeHTTP serves the streams of one client until it leaves.
 func (f *simulatedForward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if wsstream.IsWebSocketRequest(r) {
-		http.Error(w, "ports of simulated pods are forwarded by SPDY, or by SPDY in a WebSocket", http.StatusBadRequest)
+		http.Error(w, "ports of pods without a kubelet are forwarded by SPDY, or by SPDY in a WebSocket", http.StatusBadRequest)
 		return
 	}
 	if _, err := httpstream.Handshake(r, w, []string{forwardProtocol}); err != nil {

@@ -79,6 +79,9 @@ func (y *connector) serveStreams(
 	if err != nil {
 		return err
 	}
+	if y.isLocal(pod) {
+		return errLocal(pod.Name)
+	}
 	simulated, err := y.simulatedProcess(r.Context(), v, pod, name, request.command)
 	switch {
 	case err != nil:
@@ -116,12 +119,15 @@ func (y *connector) servePortForward(
 	if err != nil {
 		return err
 	}
+	if y.isLocal(pod) {
+		return y.forwardInside(w, r, pod, y.settings.Local.Dial)
+	}
 	simulated, err := y.isSimulated(r.Context(), v, pod)
 	switch {
 	case err != nil:
 		return err
 	case simulated:
-		return y.serveSimulatedForward(w, r, pod)
+		return y.forwardInside(w, r, pod, y.settings.Simulation.Dial)
 	}
 	node, err := y.kubelet(r.Context(), v, c, pod)
 	if err != nil {

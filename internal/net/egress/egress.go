@@ -2,8 +2,8 @@
 //
 // It is the only package that opens them: callers (webhooks, aggregated APIs, token issuers, etcd) get a Dial for their
 // purpose from Egress.Dial, and dial nothing themselves. An EgressSelectorConfiguration (--egress-selector-config-file)
-// may select a proxy for a purpose: HTTP CONNECT, or a Konnectivity server over gRPC. Connections to simulated pods do
-// not leave the process (Divert). The zero Egress dials directly, and costs nothing.
+// may select a proxy for a purpose: HTTP CONNECT, or a Konnectivity server over gRPC. Connections to simulated
+// and local pods do not leave the process (Divert). The zero Egress dials directly, and costs nothing.
 //
 // The purposes of callers are as in Kubernetes: docs/konnectivity.md has the table. Source: KEP-1281.
 //
@@ -47,10 +47,10 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Egress opens connections.
 type Egress struct {
-	selected  map[Purpose]Dial
-	tunnelled map[Purpose]bool
-	diversion Diversion // for Cluster; may be nil
-	closers   []func() error
+	selected   map[Purpose]Dial
+	tunnelled  map[Purpose]bool
+	diversions []Diversion // for Cluster
+	closers    []func() error
 }
 
 // Open returns the Egress of a configuration; nil means direct dials. It does not connect itself. Dials through proxies

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/net/egress"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -40,6 +41,8 @@ func (r Resolver) Resolve(ctx context.Context, namespace, name string, port int3
 //     of the service's ipFamilies, if set;
 //   - else its cluster IP, which works on a machine that routes it.
 //
+// If some of them belong to local programs, the others are left out (egress.PreferPrograms).
+//
 // Errors are *apierrors.StatusError with the texts of kube-aggregator's resolver.
 func (r Resolver) Addresses(ctx context.Context, namespace, name string, port int32) ([]string, error) {
 	svc, err := r.service(ctx, namespace, name)
@@ -55,7 +58,7 @@ func (r Resolver) Addresses(ctx context.Context, namespace, name string, port in
 	}
 	addresses, err := r.addresses(ctx, svc, svc.Spec.Ports[i].Name)
 	if err != nil || len(addresses) > 0 {
-		return addresses, err
+		return egress.PreferPrograms(addresses), err
 	}
 	if ip := svc.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
 		return []string{join(ip, port)}, nil

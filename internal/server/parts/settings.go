@@ -58,7 +58,7 @@ func kubelets(c *config.Config) kubelet.Settings {
 		CertFile: k.ClientCertFile, KeyFile: k.ClientKeyFile, CAFile: k.AuthorityFile, Port: k.Port,
 		AddressTypes: k.AddressTypes, Timeout: k.Timeout, BytesPerSecond: k.MaxBytesPerSecond,
 		// A server for programs of this machine alone gives them no way to it that they do not have.
-		Local: err == nil && bound.IsLoopback(),
+		Loopback: err == nil && bound.IsLoopback(),
 		Gates: kubelet.Gates{
 			UpgradeNeedsCreate: *k.UpgradeNeedsCreate, Translate: *k.TranslateStreams,
 			Tunnel: *k.TunnelPorts, Extend: *k.ExtendWebSockets, SplitLogs: k.SplitLogs,

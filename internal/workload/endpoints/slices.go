@@ -108,6 +108,10 @@ func (s *endpointSlices) zones(svc *corev1.Service, pods []*corev1.Pod) (map[str
 		if _, known := out[p.Spec.NodeName]; known || !hasPlace(p) {
 			continue
 		}
+		if p.Spec.NodeName == "" { // a local program
+			out[""] = ""
+			continue
+		}
 		if node := cluster.Nodes.Read(s.index, "", p.Spec.NodeName); node != nil {
 			out[p.Spec.NodeName] = node.Labels[corev1.LabelTopologyZone]
 		} else if !svc.Spec.PublishNotReadyAddresses {
