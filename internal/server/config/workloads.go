@@ -29,6 +29,10 @@ type Workloads struct {
 	// annotation, and clients that reach the pod then reach the program that listens there. The ports of the server and
 	// of its etcd are refused.
 	LocalPorts []string
+	// AllowLocalPods lets users with the right to create deployments/localpod or statefulsets/localpod be the pod of
+	// such a workload with a program on their machine (bowsprit run --as-pod). The server then also runs the
+	// controllers of endpoints.
+	AllowLocalPods bool
 }
 
 // Simulation configures simulated nodes. The zero value is one node, node-0.
@@ -75,6 +79,11 @@ func (c *Workloads) settings() []Setting {
 			Name: "simulate-local-ports", Value: &c.LocalPorts, Only: Serve,
 			Help: "ports of this machine that pods of --simulate may name as theirs (9443,8080); clients that reach the pod " +
 				"reach the program that listens there",
+		},
+		{
+			Name: "allow-local-pods", Value: &c.AllowLocalPods, Only: Serve,
+			Help: "users who may create deployments/localpod or statefulsets/localpod may be the pod of the workload with " +
+				"a program on their machine (bowsprit run --as-pod); Services lead to it",
 		},
 	}
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/plugins"
 	"github.com/bowsprit/bowsprit/internal/feature/quota"
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/candidates"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/identity"
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/peer"
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/storageversion"
 	"github.com/bowsprit/bowsprit/internal/feature/review"
@@ -50,6 +51,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 	"github.com/bowsprit/bowsprit/internal/workload/disruption"
 	"github.com/bowsprit/bowsprit/internal/workload/endpoints"
+	"github.com/bowsprit/bowsprit/internal/workload/localpod"
 	"github.com/bowsprit/bowsprit/internal/workload/node"
 	"github.com/bowsprit/bowsprit/internal/workload/play"
 	"github.com/bowsprit/bowsprit/internal/workload/pod"
@@ -70,10 +72,8 @@ func Of(c *config.Config, hostname string) []part.Part {
 	if Behind(c) != nil {
 		return extensionParts(c)
 	}
-	connector, simulated := kubelets(c), &simulatedPods{&podlog.Logs{}, podport.New(config.LocalPorts(&c.Workloads))}
-	if c.Workloads.Simulation != nil {
-		connector.Simulation = simulated
-	}
+	simulated, local := &simulatedPods{&podlog.Logs{}, podport.New(config.LocalPorts(&c.Workloads))}, localpod.New()
+	connector := withPods(kubelets(c), c, simulated, local)
 	servers := peers(c, hostname)
 	join := func(own string) string { return reach.JoinURL(c, own) }
 	all := []part.Part{
@@ -118,10 +118,7 @@ func Of(c *config.Config, hostname string) []part.Part {
 		openid.Part(c.ServiceAccounts.JWKSURI, join),
 	}
 	all = append(all, optional(c)...)
-	if c.Workloads.Simulation != nil {
-		all = append(all, simulation(c.Workloads.Simulation, simulated)...)
-	}
-	return slices.Concat(all, peer.Parts(servers), extensions(c))
+	return slices.Concat(all, workloads(c, simulated, local, servers), peer.Parts(servers), extensions(c))
 }
 
 // optional returns the parts of features that the configuration switches on.
@@ -146,10 +143,37 @@ type simulatedPods struct {
 
 var _ kubelet.Simulation = (*simulatedPods)(nil)
 
+// withPods returns the settings with the pods that have no kubelet.
+func withPods(
+	s kubelet.Settings, c *config.Config, simulated *simulatedPods, local *localpod.Pods,
+) kubelet.Settings {
+	if c.Workloads.Simulation != nil {
+		s.Simulation = simulated
+	}
+	if c.Workloads.AllowLocalPods {
+		s.Local = local
+	}
+	return s
+}
+
+// workloads returns the parts that provide pods without nodes.
+func workloads(
+	c *config.Config, simulated *simulatedPods, local *localpod.Pods, servers peer.Settings,
+) (all []part.Part) {
+	shared := &cluster.Shared{}
+	if c.Workloads.Simulation != nil {
+		all = simulation(c.Workloads.Simulation, simulated, shared)
+	}
+	if c.Workloads.AllowLocalPods {
+		all = append(all, localPods(c, local, servers, shared)...)
+	}
+	return all
+}
+
 // simulation returns the parts that simulate workloads.
-func simulation(c *config.Simulation, pods *simulatedPods) []part.Part {
+func simulation(c *config.Simulation, pods *simulatedPods, shared *cluster.Shared) []part.Part {
 	list, _ := stage.Read(strings.Join(c.Stages, string(os.PathListSeparator))) // Validate has returned the error
-	shared, stages := &cluster.Shared{}, play.New(list)
+	stages := play.New(list)
 	nodes := node.Settings{
 		Nodes: *c.Nodes, Zones: c.Zones, Name: c.Name, CPU: c.CPU, Memory: c.Memory, Pods: *c.Pods,
 	}
@@ -157,6 +181,20 @@ func simulation(c *config.Simulation, pods *simulatedPods) []part.Part {
 		pod.Part(shared, stages, scheduler.Refusal), podlog.Part(pods.Logs), podport.Part(pods.Ports),
 		apps.Part(shared), batch.Part(shared), endpoints.Part(shared), disruption.Part(shared),
 		autoscale.Part(shared), volume.Part(shared)}
+}
+
+// localPods returns the parts that let users' programs be pods: with the controllers of endpoints, which a simulation
+// has anyway.
+func localPods(c *config.Config, pods *localpod.Pods, servers peer.Settings, shared *cluster.Shared) []part.Part {
+	lease := identity.OfHost()
+	if servers.Hostname != "" {
+		lease = identity.Name(servers.Hostname)
+	}
+	all := []part.Part{localpod.Part(pods, lease)}
+	if c.Workloads.Simulation == nil {
+		all = append(all, endpoints.Part(shared))
+	}
+	return all
 }
 
 // builtinKinds brings the kinds of Kubernetes.
