@@ -32,6 +32,10 @@ func dependent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
+// follower returns how to start a process that stays in this process group and ends with this process, even after
+// SIGKILL. The caller starts it in a locked thread.
+func follower() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+
 // dropRights removes the capability to mount from the processes that the calling thread starts. The thread is to be
 // locked.
 func dropRights() error {

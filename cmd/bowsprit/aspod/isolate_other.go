@@ -13,6 +13,8 @@ func isolated(bool) *syscall.SysProcAttr { return nil }
 
 func dependent() *syscall.SysProcAttr { return nil }
 
+func follower() *syscall.SysProcAttr { return nil }
+
 func dropRights() error { return nil }
 
 func lockThread() {}
