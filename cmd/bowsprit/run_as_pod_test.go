@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
@@ -47,6 +49,8 @@ spec:
       - name: manager
         image: manager
         args: [--namespace=$(POD_NAMESPACE)]
+        ports: [{name: hooks, containerPort: 9443}]
+        readinessProbe: {httpGet: {port: hooks, scheme: HTTPS, path: /readyz}, periodSeconds: 1, failureThreshold: 1}
         volumeMounts: [{name: certs, mountPath: /tmp/k8s-webhook-server/serving-certs}]
       volumes: [{name: certs, secret: {secretName: certs}}]
 `
@@ -54,7 +58,19 @@ spec:
 // podCaller starts a server with an operator, and returns the kubeconfig of a user with these rights in its namespace.
 func podCaller(t *testing.T, rules ...rbacv1.PolicyRule) (kubeconfig string) {
 	t.Helper()
-	server := testserver.Start(t)
+	return newPodServer(t).user("alice", rules...)
+}
+
+// podServer is a server with an operator.
+type podServer struct {
+	*testing.T
+	*testserver.Server
+	client kubernetes.Interface
+}
+
+func newPodServer(t *testing.T, configure ...func(*bowsprit.Config)) *podServer {
+	t.Helper()
+	server := testserver.Start(t, configure...)
 	file := filepath.Join(t.TempDir(), "operator.yaml")
 	if err := os.WriteFile(file, []byte(podOperator), 0o600); err != nil {
 		t.Fatal(err)
@@ -66,22 +82,28 @@ func podCaller(t *testing.T, rules ...rbacv1.PolicyRule) (kubeconfig string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	meta := metav1.ObjectMeta{Name: "caller"}
-	if _, err := client.RbacV1().Roles("team").Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules},
+	return &podServer{t, server, client}
+}
+
+// user returns the kubeconfig of a user with these rights in the namespace of the operator.
+func (s *podServer) user(name string, rules ...rbacv1.PolicyRule) (kubeconfig string) {
+	s.Helper()
+	meta := metav1.ObjectMeta{Name: name}
+	if _, err := s.client.RbacV1().Roles("team").Create(s.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules},
 		metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
-	if _, err := client.RbacV1().RoleBindings("team").Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta,
-		Subjects: []rbacv1.Subject{{Kind: "User", Name: "alice", APIGroup: rbacv1.GroupName}},
-		RoleRef:  rbacv1.RoleRef{Kind: "Role", Name: "caller", APIGroup: rbacv1.GroupName},
+	if _, err := s.client.RbacV1().RoleBindings("team").Create(s.Context(), &rbacv1.RoleBinding{ObjectMeta: meta,
+		Subjects: []rbacv1.Subject{{Kind: "User", Name: name, APIGroup: rbacv1.GroupName}},
+		RoleRef:  rbacv1.RoleRef{Kind: "Role", Name: name, APIGroup: rbacv1.GroupName},
 	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
-	alice, err := server.User("alice")
+	user, err := s.User(name)
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
-	return alice.Kubeconfig()
+	return user.Kubeconfig()
 }
 
 func namedRule(verb, group, resource, name string) rbacv1.PolicyRule {
@@ -206,6 +228,54 @@ func TestRunKilled(t *testing.T) {
 	}
 }
 
+// TestRunAll runs two programs: the end of the first one, and a signal, end both.
+func TestRunAll(t *testing.T) {
+	t.Parallel()
+	kubeconfig := podCaller(t, mayReadWorkload, mayReadSecret, mayGetToken)
+	for name, test := range map[string]struct {
+		first string
+		code  int
+	}{
+		"end":    {"exit 7", 7},
+		"signal": {"exec sleep 1000", 128 + int(syscall.SIGTERM)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file, fifo := filepath.Join(dir, "Podfile"), filepath.Join(dir, "fifo")
+			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			text := "one: deployment/manager -- sh -c 'echo \"$POD_NAMESPACE\"; read x <" + fifo + "; " + test.first + "'\n" +
+				"second: deployment/manager -- sh -c 'echo here; echo x >" + fifo + "; exec sleep 1000'\n"
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := command(t, "run", "--all="+file, "--namespace=team", "--kubeconfig="+kubeconfig, "--mounts=paths")
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := map[string]bool{}
+			for in := bufio.NewScanner(out); in.Scan(); {
+				if lines[in.Text()] = true; len(lines) == 2 && name == "signal" {
+					_ = cmd.Process.Signal(syscall.SIGTERM)
+				}
+			}
+			var ended *exec.ExitError
+			if err := cmd.Wait(); !errors.As(err, &ended) || ended.ExitCode() != test.code {
+				t.Errorf("ended with %v, want code %d", err, test.code)
+			}
+			if len(lines) != 2 || !lines["one    | team"] || !lines["second | here"] {
+				t.Errorf("printed %v", lines)
+			}
+		})
+	}
+}
+
 func TestRunErrors(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -216,6 +286,9 @@ func TestRunErrors(t *testing.T) {
 		{[]string{"--as-pod=deployment/a", "--"}, "takes a program"},
 		{[]string{"--as-pod=pod/a", "--", "true"}, `"pod/a" is not a workload`},
 		{[]string{"--", "true"}, `--as-pod "" is not a workload`},
+		{[]string{"--as-pod=deployment/a", "--route=none", "--", "true"}, `--route "none" is unknown`},
+		{[]string{"--all=nosuch"}, "nosuch: no such file"},
+		{[]string{"--all=nosuch", "--", "true"}, "--all takes the programs"},
 		{[]string{"--as-pod=deployment/a", "--mounts=none", "--", "true"}, `--mounts "none" is unknown`},
 	} {
 		out, err := command(t, append([]string{"run"}, test.args...)...).CombinedOutput()

@@ -15,6 +15,8 @@ import (
 // pod is the pod that a process stands for.
 type pod struct {
 	namespace, name string
+	target          target
+	uid             string // "" without a route: there is no such object then
 	template        corev1.PodTemplateSpec
 	container       corev1.Container
 	host, port      string // of the API server
@@ -57,7 +59,9 @@ func find(
 	if err != nil {
 		return nil, fmt.Errorf("%s/%s in namespace %s: %w", t.kind, t.name, namespace, err)
 	}
-	p := &pod{namespace: namespace, name: t.name + "-as-pod", template: template, tokens: map[string]token{}}
+	p := &pod{
+		namespace: namespace, name: t.name + "-as-pod", target: t, template: template, tokens: map[string]token{},
+	}
 	if container == "" {
 		container = template.Annotations[defaultContainer]
 	}
@@ -134,7 +138,7 @@ func (p *pod) field(path string) (string, error) {
 	case "metadata.namespace":
 		return p.namespace, nil
 	case "metadata.uid":
-		return "", nil // there is no such object
+		return p.uid, nil
 	case "spec.serviceAccountName":
 		return p.account(), nil
 	case "spec.nodeName":

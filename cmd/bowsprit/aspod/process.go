@@ -118,6 +118,9 @@ func contains(all []os.Signal, one os.Signal) bool {
 // codeOf returns the exit code of a process, 128 and the number of the signal that ended it.
 func codeOf(err error) (int, error) {
 	var ended *exec.ExitError
+	if errors.Is(err, exec.ErrWaitDelay) {
+		return 0, nil
+	}
 	if err == nil || !errors.As(err, &ended) {
 		return 0, err
 	}
@@ -143,11 +146,18 @@ func (f *files) fillUnless(ctx context.Context, received signals) error {
 	}
 }
 
-// runProgram runs the program until it ends, and returns its exit code.
-func runProgram(line, environment []string, received signals) (int, error) {
-	cmd := exec.Command(line[0], line[1:]...)
-	cmd.Env = environment
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+// program is a program to run.
+type program struct {
+	line, environment []string
+	stdout, stderr    io.Writer
+	started           func()
+}
+
+// run runs the program until it ends, and returns its exit code.
+func (p *program) run(received signals) (int, error) {
+	cmd := exec.Command(p.line[0], p.line[1:]...)
+	cmd.Env = p.environment
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = p.stdout, p.stderr, outputWait
 	cmd.SysProcAttr = dependent()
 	lockThread()
 	if err := dropRights(); err != nil {
@@ -156,5 +166,6 @@ func runProgram(line, environment []string, received signals) (int, error) {
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
+	p.started()
 	return received.wait(cmd)
 }
