@@ -213,6 +213,22 @@ type Selective interface {
 	Concerns(r *catalog.Resource) bool
 }
 
+// Back returns obj, an object of version v, in the version of the write. A mutator calls it after a change in version v.
+// Fields of the write's object that v lacks keep their values. obj may share parts with the result.
+func (a *Attributes) Back(ctx context.Context, v *catalog.Version, obj Object) (Object, error) {
+	if v == a.Version {
+		return obj, nil
+	}
+	back, err := a.Convert(ctx, obj, v, a.Version)
+	if err != nil {
+		return nil, err
+	}
+	if restore := a.Resource.Restore; restore != nil {
+		restore(v, a.Object, back)
+	}
+	return back, nil
+}
+
 // In returns the objects of the write in another version of the resource. They are read only.
 func (a *Attributes) In(ctx context.Context, v *catalog.Version) (obj, old Object, err error) {
 	if v == a.Version || a.Convert == nil {

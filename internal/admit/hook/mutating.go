@@ -178,11 +178,9 @@ func put(ctx context.Context, a *admit.Attributes, t match.Target, next map[stri
 	if err := a.Normalize(t.Version, next); err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if t.Version != a.Version {
-		var err error
-		if next, err = a.Convert(ctx, next, t.Version, a.Version); err != nil {
-			return apierrors.NewInternalError(err)
-		}
+	next, err := a.Back(ctx, t.Version, next)
+	if err != nil {
+		return apierrors.NewInternalError(err)
 	}
 	a.Replace(next)
 	return nil

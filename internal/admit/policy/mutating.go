@@ -234,10 +234,8 @@ func (w *work) mutate(ctx context.Context, i *invocation, m mutation, namespace 
 	if err := w.a.Normalize(i.target.Version, next); err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
-	if i.target.Version != w.a.Version {
-		if next, err = w.a.Convert(ctx, next, i.target.Version, w.a.Version); err != nil {
-			return false, apierrors.NewInternalError(fmt.Errorf("failed to convert object: %w", err))
-		}
+	if next, err = w.a.Back(ctx, i.target.Version, next); err != nil {
+		return false, apierrors.NewInternalError(fmt.Errorf("failed to convert object: %w", err))
 	}
 	w.a.Replace(next)
 	return true, nil

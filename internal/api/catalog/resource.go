@@ -61,6 +61,9 @@ type Resource struct {
 	// Convert converts obj from version from to version to, in place. Only built-in kinds with several versions have
 	// it; nil for all others.
 	Convert func(from, to *Version, obj Object) error
+	// Restore copies the fields that version lacking lacks from was, the object before a change in that version, to
+	// obj, the object after it. Nil if all versions have all fields.
+	Restore func(lacking *Version, was, obj Object)
 	// Form is the encoding of the bytes in the store; nil, for nearly all kinds, means JSON of Storage.
 	Form *Form
 	// Secondary is true for an alias, a resource with the objects of another one: events.k8s.io has the events

@@ -20,6 +20,7 @@ func podCertificateRequestKind() rule.Kind {
 		Status: true, StatusOnly: true, OnDemand: true,
 		Also:    rule.Newer[certificatesv1.PodCertificateRequest](certificatesV1),
 		Convert: dropProvenKey,
+		Restore: restoreProvenKey,
 		Strategy: &catalog.Strategy{
 			Cells:       rule.Printed(podCertificateCells),
 			FieldLabels: rule.FieldLabels("spec.signerName", "spec.podName", "spec.nodeName"),
@@ -27,14 +28,29 @@ func podCertificateRequestKind() rule.Kind {
 	})
 }
 
-// dropProvenKey drops the fields that only the older version has.
+// keyFields are the fields of the spec that only the older version has.
+var keyFields = []string{"pkixPublicKey", "proofOfPossession"}
+
 func dropProvenKey(_, to *catalog.Version, obj object.Object) error {
 	if to.Name == certificatesV1.Version {
 		spec := object.Map(obj, "spec")
-		delete(spec, "pkixPublicKey")
-		delete(spec, "proofOfPossession")
+		for _, name := range keyFields {
+			delete(spec, name)
+		}
 	}
 	return nil
+}
+
+func restoreProvenKey(lacking *catalog.Version, was, obj object.Object) {
+	if lacking.Name != certificatesV1.Version {
+		return
+	}
+	from, spec := object.Map(was, "spec"), object.Child(obj, "spec")
+	for _, name := range keyFields {
+		if v, ok := from[name]; ok {
+			spec[name] = v
+		}
+	}
 }
 
 func podCertificateCells(r *certificatesv1beta1.PodCertificateRequest, e catalog.Env) []any {

@@ -65,6 +65,8 @@ type Kind struct {
 	Also []*Version
 	// Convert is needed if one of Also has other fields: see catalog.Resource.Convert.
 	Convert func(from, to *catalog.Version, obj object.Object) error
+	// Restore is needed if Convert drops fields: see catalog.Resource.Restore.
+	Restore func(lacking *catalog.Version, was, obj object.Object)
 	// OlderError changes an error of a declarative rule to the fields of a version that Convert converts from.
 	OlderError func(*field.Error)
 	// Form is the storage form, if not JSON of the storage version: see catalog.Resource.Form.
@@ -125,6 +127,7 @@ func (k Kind) Resource() *catalog.Resource {
 		Strategy:      k.Strategy,
 		Subresources:  k.Subresources,
 		Convert:       k.Convert,
+		Restore:       k.Restore,
 		Form:          k.Form,
 		GroupPriority: k.Group.Priority,
 		NoGeneration:  !k.Generation,
