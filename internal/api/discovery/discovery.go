@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 // Options of a Handler.
@@ -74,7 +75,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, snap *catalo
 func (h *Handler) serveAll(w http.ResponseWriter, r *http.Request, groups []*catalog.Group, plain func() answer) {
 	m, ok := negotiate(r, true)
 	if !ok {
-		h.options.WriteError(w, r, errNotAcceptable())
+		h.options.WriteError(w, r, codec.NotAcceptable(codec.Offered(r.Context())...))
 		return
 	}
 	if m.aggregated == "" {
@@ -127,7 +128,7 @@ func (h *Handler) serveVersion(w http.ResponseWriter, r *http.Request, snap *cat
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a answer) {
 	m, ok := negotiate(r, false)
 	if !ok {
-		h.options.WriteError(w, r, errNotAcceptable())
+		h.options.WriteError(w, r, codec.NotAcceptable(codec.Offered(r.Context())...))
 		return
 	}
 	h.write(w, r, m, a)

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
@@ -83,6 +84,9 @@ func get(
 	}
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
+	}
+	if strings.HasPrefix(accept, codec.CBOR) {
+		r = r.WithContext(codec.WithCBOR(r.Context()))
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r, c.Snapshot())
@@ -179,6 +183,18 @@ func TestEncodingsAgree(t *testing.T) {
 		fromYAML, err := yaml.YAMLToJSON(get(t, h, c, path, "application/yaml"+suffix).Body.Bytes())
 		if err != nil || canonical(t, fromYAML) != canonical(t, plain) {
 			t.Errorf("%s: YAML differs (%v): %s", path, err, fromYAML)
+		}
+		inCBOR := get(t, h, c, path, codec.CBOR+suffix)
+		var decoded map[string]any
+		if body := inCBOR.Body.Bytes(); !codec.TaggedCBOR(body) || codec.UnmarshalCBOR(body, &decoded) != nil ||
+			canonical(t, mustJSON(decoded)) != canonical(t, plain) {
+			t.Errorf("%s: CBOR differs: %v", path, decoded)
+		}
+		if got := inCBOR.Header().Get("Content-Type"); !strings.HasPrefix(got, codec.CBOR) {
+			t.Errorf("%s: CBOR of type %q", path, got)
+		}
+		if code := get(t, h, c, path, "text/plain,"+codec.CBOR+suffix).Code; code != http.StatusNotAcceptable {
+			t.Errorf("%s: CBOR that is switched off: status %d", path, code)
 		}
 		wire := get(t, h, c, path, "application/vnd.kubernetes.protobuf"+suffix).Body.Bytes()
 		var unknown runtime.Unknown

@@ -7,20 +7,18 @@ import (
 
 	"github.com/munnerz/goautoneg"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 // media is the form of a document that a client requests.
 type media struct {
-	contentType string // one of supported
+	contentType string // one of codec.Offered
 	aggregated  string // "v2" or "v2beta1" for the aggregated form, "" for the plain one
 	pretty      bool
 	noPeer      bool // only this server's resources
 }
-
-var supported = [...]string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
 
 // header returns the Content-Type of a response in this form.
 func (m media) header() string {
@@ -40,8 +38,9 @@ func negotiate(r *http.Request, aggregated bool) (media, bool) {
 	if header == "" {
 		return media{contentType: runtime.ContentTypeJSON, pretty: pretty(r)}, true
 	}
+	offered := codec.Offered(r.Context())
 	for _, clause := range goautoneg.ParseAccept(header) {
-		for _, contentType := range supported {
+		for _, contentType := range offered {
 			kind, sub, _ := strings.Cut(contentType, "/")
 			if !(clause.Type == kind && (clause.SubType == sub || clause.SubType == "*") || clause.Type == "*" &&
 				clause.SubType == "*") {
@@ -84,13 +83,4 @@ func pretty(r *http.Request) bool {
 	agent := r.UserAgent()
 	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") ||
 		strings.HasPrefix(agent, "Mozilla/5.0")
-}
-
-func errNotAcceptable() error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusNotAcceptable,
-		Reason:  metav1.StatusReasonNotAcceptable,
-		Message: "only the following media types are accepted: " + strings.Join(supported[:], ", "),
-	}}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -96,6 +97,8 @@ func encode(m media, a answer) ([]byte, error) {
 		body = append(body, '\n')
 	}
 	switch {
+	case m.contentType == codec.CBOR:
+		return codec.ToCBOR(body)
 	case m.contentType == runtime.ContentTypeYAML:
 		return yaml.JSONToYAML(body)
 	case m.pretty:
