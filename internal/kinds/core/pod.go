@@ -24,6 +24,7 @@ func podKind() rule.Kind {
 		},
 		Strategy: &catalog.Strategy{
 			Cells:               rule.Printed(pod.Cells),
+			Decode:              decodePod,
 			Default:             defaultPod,
 			PrepareCreate:       preparePodCreate,
 			PrepareUpdate:       preparePodUpdate,

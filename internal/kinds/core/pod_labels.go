@@ -91,9 +91,7 @@ func profileOf(annotation string) object.Object {
 // keepObserved keeps the QoS class, and the observed generations of the status and the conditions, if the reporting
 // client does not send them.
 func keepObserved(status, was object.Object) {
-	// Older clients do not know the fields about claims. An empty list removes one.
-	for _, name := range []string{"qosClass", "observedGeneration", "resourceClaimStatuses",
-		"extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses"} {
+	for _, name := range []string{"qosClass", "observedGeneration"} {
 		if status[name] == nil {
 			rule.Keep(status, was, name)
 		}
