@@ -182,6 +182,9 @@ func (e Emulation) DropDisabled(kinds []*catalog.Resource, given map[string]bool
 			if r.Group == "admissionregistration.k8s.io" && e.Has(AdmissionManifests, given) {
 				admission.ReserveNames(s)
 			}
+			if webhooks[r.Plural] && e.Has(ReviewsWithoutWebhooks, given) {
+				admission.WarnReviews(s)
+			}
 			if !e.Has(rule.StrictAddresses, given) {
 				without(s, rule.StrictAddresses)
 			}
@@ -210,6 +213,9 @@ var ruleFeatures = map[string][]string{
 	"horizontalpodautoscalers.autoscaling": {"HPAScaleToZero"},
 	"resourceslices.resource.k8s.io":       {"DRAFractionalCapacityRange"},
 }
+
+// webhooks are the kinds that configure admission webhooks.
+var webhooks = map[string]bool{"mutatingwebhookconfigurations": true, "validatingwebhookconfigurations": true}
 
 // podSpecs are where resources have the spec of a pod.
 var podSpecs = map[string][]string{

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingwebhookconfiguration"
+	"k8s.io/kubernetes/pkg/registry/admissionregistration/validatingwebhookconfiguration"
 	"k8s.io/kubernetes/pkg/registry/apiserverinternal/storageversion"
 	"k8s.io/kubernetes/pkg/registry/apps/controllerrevision"
 	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
@@ -74,7 +76,9 @@ type strategy interface {
 
 // strategies are Kubernetes' own, by kind.
 var strategies = map[string]strategy{
-	"ControllerRevision": controllerrevision.Strategy, "DaemonSet": daemonset.Strategy,
+	"MutatingWebhookConfiguration":   mutatingwebhookconfiguration.Strategy,
+	"ValidatingWebhookConfiguration": validatingwebhookconfiguration.Strategy,
+	"ControllerRevision":             controllerrevision.Strategy, "DaemonSet": daemonset.Strategy,
 	"Deployment": deployment.Strategy,
 	"ReplicaSet": replicaset.Strategy, "StatefulSet": statefulset.Strategy,
 	"HorizontalPodAutoscaler": horizontalpodautoscaler.Strategy,
