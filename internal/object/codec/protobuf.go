@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -45,11 +46,29 @@ func FromProtobuf(data []byte, into any) ([]byte, error) {
 	if typed, ok := into.(kinded); ok {
 		typed.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(envelope.APIVersion, envelope.Kind))
 	}
+	replaceUnreadableFields(into)
 	doc, err := appendTyped(make([]byte, 0, 2*len(data)), into)
 	if err != nil {
 		return nil, fmt.Errorf("cannot decode protobuf as %T: %w", into, err) // invalid JSON inside
 	}
 	return doc, nil
+}
+
+// unreadableFields is JSON, but no set of fields.
+const unreadableFields = `{"v:":{}}`
+
+// replaceUnreadableFields replaces fields in managedFields that are not JSON, which no other media type can carry. The
+// server ignores managedFields with such an entry, like Kubernetes.
+func replaceUnreadableFields(obj any) {
+	meta, ok := obj.(metav1.Object)
+	if !ok {
+		return
+	}
+	for _, entry := range meta.GetManagedFields() {
+		if entry.FieldsV1 != nil && !json.Valid(entry.FieldsV1.GetRawBytes()) {
+			entry.FieldsV1.SetRawBytes([]byte(unreadableFields))
+		}
+	}
 }
 
 // ReadProtobuf is FromProtobuf for the body of a request for kind want; into has that kind. Its errors are for the

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 func TestFromProtobuf(t *testing.T) {
@@ -56,6 +58,32 @@ func TestFromProtobuf(t *testing.T) {
 	}
 	if _, err := FromProtobuf(body, new(string)); err == nil {
 		t.Error("a type without protobuf: no error")
+	}
+}
+
+// TestUnreadableFields decodes managedFields that are not JSON, or not only: they become fields that cannot be read, and
+// no error of the whole object.
+func TestUnreadableFields(t *testing.T) {
+	for _, raw := range []string{"", "{", `{"f:data":{}}{"more":1}`} {
+		fields := metav1.FieldsV1{}
+		fields.SetRawBytes([]byte(raw))
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+			{Manager: "m", FieldsV1: &fields}, {Manager: "none"}}}}
+		message, err := config.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := FromProtobuf(Enclose("v1", "ConfigMap", message), &corev1.ConfigMap{})
+		if err != nil {
+			t.Fatalf("%q: %v", raw, err)
+		}
+		var got corev1.ConfigMap
+		if err := json.Unmarshal(doc, &got); err != nil || len(got.ManagedFields) != 2 {
+			t.Fatalf("%q: %v %s", raw, err, doc)
+		}
+		if f := got.ManagedFields[0].FieldsV1; f == nil || new(fieldpath.Set).FromJSON(bytes.NewReader(f.GetRawBytes())) == nil {
+			t.Errorf("%q: the fields can be read: %s", raw, doc)
+		}
 	}
 }
 
