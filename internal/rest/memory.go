@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,7 +25,19 @@ func chargeBody(r *http.Request, body decode.Body, message func() any) error {
 	if len(body.Data) == 0 {
 		return nil
 	}
-	return request.ChargeBody(r.Context(), len(body.Data), weigh(body, message))
+	err := request.ChargeBody(r.Context(), len(body.Data), weigh(body, message))
+	if apierrors.IsRequestEntityTooLargeError(err) && refusedUnread(r.Context(), body) {
+		return nil
+	}
+	return err
+}
+
+// plainType returns a media type without its parameters.
+func plainType(mediaType string) string {
+	if parsed, _, err := mime.ParseMediaType(mediaType); err == nil {
+		return parsed
+	}
+	return mediaType
 }
 
 // certain is the weight, in bytes, from which weigh finds out whether the body of an apply is JSON.
@@ -32,15 +45,11 @@ const certain = 1 << 20
 
 // weigh estimates the memory of a body. A media type that the server does not read is refused before it is decoded.
 func weigh(body decode.Body, message func() any) int64 {
-	mediaType := body.Type
-	switch mediaType {
+	switch body.Type {
 	case "", codec.JSON:
 		return charge.JSON(body.Data)
 	}
-	if parsed, _, err := mime.ParseMediaType(mediaType); err == nil {
-		mediaType = parsed
-	}
-	switch mediaType {
+	switch plainType(body.Type) {
 	case codec.YAML:
 		return charge.YAML(body.Data)
 	case string(types.ApplyYAMLPatchType):

@@ -138,3 +138,54 @@ func TestReadsAreCharged(t *testing.T) {
 		}
 	}
 }
+
+// limited refuses bodies like an account of the server.
+type limited struct{ account }
+
+func (l *limited) Body(size int, weight int64) error {
+	if weight > 64<<20 {
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprint(size, " bytes"))
+	}
+	return l.account.Body(size, weight)
+}
+
+// TestTooDeep sends bodies with so many nested lists that no decoder accepts them: the client gets the decoder's error.
+// Other bodies with as many elements are too large, even if brackets in a text look like nested lists.
+func TestTooDeep(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	const path = "/api/v1/namespaces/default/configmaps"
+	send(t, s, http.MethodPost, path, `{"metadata":{"name":"one"}}`, nil)
+	const many = 200_000
+	deep := strings.Repeat("[", many) + strings.Repeat("]", many)
+	flat := "[" + strings.Repeat("[],", many) + "[]]"
+	text := strings.Repeat("[", 10_100)
+	for _, c := range []struct {
+		method, path, form, body string
+		code                     int
+	}{
+		{"POST", path, codec.JSON, `{"values":` + deep + "}", 400},
+		{"POST", path, codec.JSON, `{"values":` + deep, 400},
+		{"POST", path, codec.JSON, `{"values":` + flat + "}", 413},
+		{"POST", path, codec.JSON, `{"text":"` + text + `","values":` + flat + "}", 413},
+		{"POST", path, codec.YAML, "values: " + deep, 400},
+		{"POST", path, codec.YAML, "values: " + deep[:many], 400},
+		{"POST", path, codec.YAML, "values: " + flat, 413},
+		{"POST", path, codec.YAML, "values: " + flat + "\ndeep: " + deep, 413},
+		{"POST", path, codec.YAML, "text: |\n  " + text + "\nvalues: " + flat, 413},
+		{"POST", path, codec.YAML, "text: '" + text + "'\nvalues: " + flat, 413},
+		{"POST", path, codec.YAML, "# " + text + "\nvalues: " + flat, 413},
+		{"PATCH", path + "/one", "application/merge-patch+json", `{"values":` + deep + "}", 400},
+		{"PATCH", path + "/one", "application/strategic-merge-patch+json", `{"values":` + deep + "}", 400},
+		{"PATCH", path + "/one", "application/json-patch+json", `[{"op":"add","path":"/x","value":` + deep + "}]", 400},
+		{"PATCH", path + "/one", "application/merge-patch+json", `{"values":` + flat + "}", 413},
+		{"PATCH", path + "/one?fieldManager=me", "application/apply-patch+yaml", `{"values":` + deep + "}", 400},
+		{"PATCH", path + "/one?fieldManager=me", "application/apply-patch+yaml", `{"values":` + flat + "}", 413},
+		{"PATCH", path + "/one?fieldManager=me", "application/apply-patch+yaml", "values: " + deep, 400},
+	} {
+		ctx := request.NewContext(t.Context(), &request.Scope{Memory: &limited{}})
+		if code := within(ctx, t, s, c.method, c.path, c.form, "", c.body); code != c.code {
+			t.Errorf("%s in %s of %.40q: status %d, want %d", c.method, c.form, c.body, code, c.code)
+		}
+	}
+}
