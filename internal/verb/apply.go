@@ -72,6 +72,7 @@ func (w *write) applyNew(ctx context.Context, patch decode.Patch, o metav1.Patch
 				fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 	}
 	delete(meta, "resourceVersion") // Kubernetes ignores a resourceVersion here
+	objectmeta.WipeSystemFields(meta)
 	w.attributes = w.admission.attributes(ctx, c, admit.Create, c.Name,
 		&metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
 	w.attributes.Object = obj
