@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/keyutil"
+	"k8s.io/component-base/version"
 
 	"conformance.local/sut"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
@@ -28,6 +29,7 @@ import (
 type TestServerSetup struct {
 	ModifyServerRunOptions func(*options.ServerRunOptions)
 	ModifyServerConfig     func(*controlplane.Config)
+	DisableInvariantChecks bool
 }
 
 // TearDownFunc stops a server.
@@ -56,7 +58,7 @@ func StartTestServer(_ context.Context, t testing.TB, setup TestServerSetup) (ku
 	generic := config.ControlPlane.Generic
 	modes, asked := standin.AuthorizationFlags(t, dir, generic.Authorization.Authorizer, modes)
 	o.Authorization.Modes = modes
-	flags := append(sut.GateFlags(utilfeature.DefaultMutableFeatureGate, "1.36", nil), standin.Flags(o)...)
+	flags := append(sut.GateFlags(utilfeature.DefaultMutableFeatureGate, version.DefaultKubeBinaryVersion, nil), standin.Flags(o)...)
 	flags = append(flags, asked...)
 	flags = append(flags, standin.AuthenticationFlags(t, dir, generic.Authentication.Authenticator)...)
 	s, err := sut.Start(t, sut.Options{}, flags...)
@@ -71,7 +73,12 @@ func StartTestServer(_ context.Context, t testing.TB, setup TestServerSetup) (ku
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client, rest.CopyConfig(s.Config), s.Stop
+	return client, rest.CopyConfig(s.Config), func() {
+		if !setup.DisableInvariantChecks {
+			standin.CheckMetrics(t, client)
+		}
+		s.Stop()
+	}
 }
 
 // newOptions returns what tests start from: two authorities, a key and an issuer of tokens, and RBAC.

@@ -17,13 +17,14 @@ import (
 	"github.com/spf13/pflag"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/version"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storageversion"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/version"
 
 	"conformance.local/sut"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
@@ -41,6 +42,7 @@ type TestServerInstanceOptions struct {
 	StorageVersionWrapFunc func(storageversion.Manager) storageversion.Manager
 	ProxyCA                *ProxyCA
 	BinaryVersion          string
+	DisableInvariantChecks bool
 	RequestTimeout         time.Duration
 }
 
@@ -100,8 +102,8 @@ func StartTestServer(
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(s.TmpDir) })
 	s.ServerOpts.SecureServing.ServerCert.CertDirectory = s.TmpDir
-	all := append(sut.GateFlags(utilfeature.DefaultMutableFeatureGate, "1.36", flags), flags...)
-	for _, flag := range defaults(t, o, &s) {
+	all := append(sut.GateFlags(utilfeature.DefaultMutableFeatureGate, version.DefaultKubeBinaryVersion, flags), flags...)
+	for _, flag := range defaults(t, o, &s, flags) {
 		if name, _, _ := strings.Cut(flag, "="); !sut.Has(flags, name) {
 			all = append(all, flag)
 		}
@@ -127,14 +129,17 @@ func StartTestServer(
 	}); err != nil {
 		return s, err
 	}
-	s.TearDownFn = func() {
-		_ = s.EtcdClient.Close()
-		server.Stop()
-		_ = os.RemoveAll(s.TmpDir)
-	}
 	client, err := kubernetes.NewForConfig(s.ClientConfig)
 	if err != nil {
 		return s, err
+	}
+	s.TearDownFn = func() {
+		if !o.DisableInvariantChecks {
+			standin.CheckMetrics(t, client)
+		}
+		_ = s.EtcdClient.Close()
+		server.Stop()
+		_ = os.RemoveAll(s.TmpDir)
 	}
 	return s,
 		wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, 30*time.Second, true,
@@ -168,7 +173,7 @@ func emulate(t ktesting.TB, flags []string) error {
 		if !ok {
 			continue
 		}
-		v, err := version.Parse(text)
+		v, err := utilversion.Parse(text)
 		if err != nil {
 			return err
 		}
@@ -183,11 +188,14 @@ func emulate(t ktesting.TB, flags []string) error {
 }
 
 // defaults returns the flags that a server gets unless the test says otherwise, and notes them in the options.
-func defaults(t ktesting.TB, o *TestServerInstanceOptions, s *TestServer) []string {
+func defaults(t ktesting.TB, o *TestServerInstanceOptions, s *TestServer, given []string) []string {
 	key := standin.ServiceAccountKey(t, s.TmpDir)
 	flags := []string{"--etcd-prefix=" + s.EtcdStoragePrefix, "--service-cluster-ip-range=10.0.0.0/16",
 		"--cert-dir=" + s.TmpDir, "--service-account-issuer=https://foo.bar.example.com",
 		"--service-account-key-file=" + key, "--service-account-signing-key-file=" + key}
+	if !sut.Has(given, "--advertise-address") {
+		flags = append(flags, "--endpoint-reconciler-type=none") // no endpoints with a loopback address
+	}
 	if o.RequestTimeout > 0 {
 		flags = append(flags, "--request-timeout="+o.RequestTimeout.String())
 	}

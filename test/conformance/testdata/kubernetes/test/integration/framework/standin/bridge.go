@@ -44,6 +44,17 @@ func (*ownAuthorizer) Authorize(context.Context, authorizer.Attributes) (authori
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
+// ConditionsAwareAuthorize is Authorize: the stand-in has no conditions.
+func (o *ownAuthorizer) ConditionsAwareAuthorize(ctx context.Context, a authorizer.Attributes) authorizer.ConditionsAwareDecision {
+	return authorizer.ConditionsAwareDecisionFromParts(o.Authorize(ctx, a))
+}
+
+// EvaluateConditions refuses: the stand-in has no conditions.
+func (*ownAuthorizer) EvaluateConditions(context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData,
+) (authorizer.Decision, string, error) {
+	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
+}
+
 // AuthenticationFlags returns flags with which a server asks a, in this process, whose a token is.
 func AuthenticationFlags(t testing.TB, dir string, a authenticator.Request) []string {
 	if _, own := a.(*ownAuthenticator); own || a == nil {
