@@ -213,7 +213,8 @@ type Selective interface {
 	Concerns(r *catalog.Resource) bool
 }
 
-// Back returns obj, an object of version v, in the version of the write. A mutator calls it after a change in version v.
+// Back returns obj, an object of version v, in the version of the write. A mutator calls it after a change in that
+// version.
 // Fields of the write's object that v lacks keep their values. obj may share parts with the result.
 func (a *Attributes) Back(ctx context.Context, v *catalog.Version, obj Object) (Object, error) {
 	if v == a.Version {

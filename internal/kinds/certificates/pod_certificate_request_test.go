@@ -40,7 +40,9 @@ func TestProvenKeySurvivesWebhooks(t *testing.T) {
 		}
 		a := &admit.Attributes{
 			Target: admit.Target{Resource: resource, Version: version(c.of)}, Object: obj,
-			Forms: admit.Forms{Convert: func(_ context.Context, obj object.Object, from, to *catalog.Version) (object.Object, error) {
+			Forms: admit.Forms{Convert: func(
+				_ context.Context, obj object.Object, from, to *catalog.Version,
+			) (object.Object, error) {
 				out := runtime.DeepCopyJSON(obj)
 				return out, resource.Convert(from, to, out)
 			}},

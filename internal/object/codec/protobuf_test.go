@@ -61,8 +61,8 @@ func TestFromProtobuf(t *testing.T) {
 	}
 }
 
-// TestUnreadableFields decodes managedFields that are not JSON, or not only: they become fields that cannot be read, and
-// no error of the whole object.
+// TestUnreadableFields decodes managedFields that are not JSON, or not only: they become fields that cannot be read,
+// and no error of the whole object.
 func TestUnreadableFields(t *testing.T) {
 	for _, raw := range []string{"", "{", `{"f:data":{}}{"more":1}`} {
 		fields := metav1.FieldsV1{}
@@ -81,7 +81,8 @@ func TestUnreadableFields(t *testing.T) {
 		if err := json.Unmarshal(doc, &got); err != nil || len(got.ManagedFields) != 2 {
 			t.Fatalf("%q: %v %s", raw, err, doc)
 		}
-		if f := got.ManagedFields[0].FieldsV1; f == nil || new(fieldpath.Set).FromJSON(bytes.NewReader(f.GetRawBytes())) == nil {
+		f := got.ManagedFields[0].FieldsV1
+		if f == nil || new(fieldpath.Set).FromJSON(bytes.NewReader(f.GetRawBytes())) == nil {
 			t.Errorf("%q: the fields can be read: %s", raw, doc)
 		}
 	}
