@@ -24,7 +24,7 @@ func podKind() rule.Kind {
 		},
 		Strategy: &catalog.Strategy{
 			Cells:               rule.Printed(pod.Cells),
-			Decode:              decodePod,
+			Decode:              pod.Decode,
 			Default:             defaultPod,
 			PrepareCreate:       preparePodCreate,
 			PrepareUpdate:       preparePodUpdate,

@@ -127,7 +127,7 @@ func preparePodUpdateEarly(obj, old object.Object, subresource string, _ catalog
 		rule.Keep(object.Child(obj, "metadata"), object.Child(old, "metadata"), "deletionTimestamp")
 		rule.Keep(object.Child(obj, "metadata"), object.Child(old, "metadata"), "ownerReferences")
 		keepObserved(object.Child(obj, "status"), object.Map(old, "status"))
-		keepClaims(object.Child(obj, "status"), object.Map(old, "status"))
+		pod.KeepClaims(object.Child(obj, "status"), object.Map(old, "status"))
 	case "binding":
 		return // the server's own change of spec.nodeName and related fields; it does not count
 	case "ephemeralcontainers":

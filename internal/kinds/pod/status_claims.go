@@ -1,4 +1,4 @@
-package core
+package pod
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -11,9 +11,9 @@ import (
 // and an empty list removes it.
 var claimLists = []string{"resourceClaimStatuses", "nodeAllocatableResourceClaimStatuses"}
 
-// decodePod decodes a pod. Empty lists about claims, which the Go type encodes like missing ones, stay until an update
+// Decode decodes a pod. Empty lists about claims, which the Go type encodes like missing ones, stay until an update
 // of the status is prepared.
-func decodePod(obj object.Object) (unknown []string, err error) {
+func Decode(obj object.Object) (unknown []string, err error) {
 	var empty []string
 	status := object.Map(obj, "status")
 	for _, name := range claimLists {
@@ -30,9 +30,9 @@ func decodePod(obj object.Object) (unknown []string, err error) {
 	return unknown, nil
 }
 
-// keepClaims keeps what the status of a pod has about claims if the reporting client, which may be older than the
+// KeepClaims keeps what the status of a pod has about claims if the reporting client, which may be older than the
 // fields, does not send it.
-func keepClaims(status, was object.Object) {
+func KeepClaims(status, was object.Object) {
 	for _, name := range []string{"resourceClaimStatuses", "extendedResourceClaimStatus",
 		"nodeAllocatableResourceClaimStatuses"} {
 		if status[name] == nil {
