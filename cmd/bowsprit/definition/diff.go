@@ -239,15 +239,11 @@ func (d *difference) addLive(ctx context.Context, s *source, now state) error {
 	if err != nil || old == nil { // a new definition breaks nothing
 		return err
 	}
-	found := compat.Compare(old, now.CustomResourceDefinition)
-	if len(found) > 0 {
-		objects, err := s.objects(ctx, old, now.CustomResourceDefinition)
-		if err != nil {
-			return err
-		}
-		found = append(found, objects...)
+	objects, err := s.objects(ctx, old, now.CustomResourceDefinition)
+	if err != nil {
+		return err
 	}
-	d.add(now, found)
+	d.add(now, append(compat.Compare(old, now.CustomResourceDefinition), objects...))
 	return nil
 }
 

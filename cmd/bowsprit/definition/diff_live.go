@@ -40,47 +40,28 @@ func (s *source) definition(ctx context.Context, name string) (*apiextensionsv1.
 	return crd.Decode(obj.Object)
 }
 
-// objects checks all objects of a definition in the version in which the server stores them, or else in a served
-// version that both states have. Without such a version there is no check.
+// objects checks all objects of a definition, in each served version in which a change can affect them.
 func (s *source) objects(
 	ctx context.Context, was, is *apiextensionsv1.CustomResourceDefinition,
-) ([]compat.Finding, error) {
-	version := readable(was, is)
-	if version == "" {
-		return nil, nil
-	}
-	check, err := compat.NewObjects(was, is, version)
-	if err != nil {
-		return nil, err
-	}
-	r := s.client.Resource(schema.GroupVersionResource{
-		Group: was.Spec.Group, Version: version, Resource: was.Spec.Names.Plural,
-	})
-	pages := pager.New(pager.SimplePageFunc(func(o metav1.ListOptions) (runtime.Object, error) {
-		return r.List(ctx, o)
-	}))
-	err = pages.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
-		obj, ok := item.(*unstructured.Unstructured)
-		if !ok {
-			return fmt.Errorf("the list has a %T", item)
+) (found []compat.Finding, err error) {
+	for _, check := range compat.NewObjects(was, is) {
+		r := s.client.Resource(schema.GroupVersionResource{
+			Group: was.Spec.Group, Version: check.Version(), Resource: was.Spec.Names.Plural,
+		})
+		pages := pager.New(pager.SimplePageFunc(func(o metav1.ListOptions) (runtime.Object, error) {
+			return r.List(ctx, o)
+		}))
+		err := pages.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+			obj, ok := item.(*unstructured.Unstructured)
+			if !ok {
+				return fmt.Errorf("the list has a %T", item)
+			}
+			return check.Check(obj.GetNamespace(), obj.GetName(), obj.Object)
+		})
+		if err != nil {
+			return nil, err
 		}
-		check.Check(obj.GetNamespace(), obj.GetName(), obj.Object)
-		return nil
-	})
-	return check.Findings(), err
-}
-
-// readable returns the version in which objects are checked.
-func readable(was, is *apiextensionsv1.CustomResourceDefinition) (name string) {
-	has := map[string]bool{}
-	for i := range is.Spec.Versions {
-		has[is.Spec.Versions[i].Name] = true
+		found = append(found, check.Findings()...)
 	}
-	for i := range was.Spec.Versions {
-		v := &was.Spec.Versions[i]
-		if v.Served && has[v.Name] && (name == "" || v.Storage) {
-			name = v.Name
-		}
-	}
-	return name
+	return found, nil
 }

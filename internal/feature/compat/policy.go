@@ -74,6 +74,11 @@ func ReadPolicy(text []byte) (*Policy, error) {
 	if err := yaml.UnmarshalStrict(text, p); err != nil {
 		return nil, err
 	}
+	return p, p.check()
+}
+
+// check returns the errors in the classes, levels and exemptions.
+func (p *Policy) check() error {
 	var errs []error
 	for _, class := range slices.Sorted(maps.Keys(p.Classes)) {
 		errs = append(errs, CheckClass(class), CheckLevel(p.Classes[class]))
@@ -87,7 +92,7 @@ func ReadPolicy(text []byte) (*Policy, error) {
 			errs = append(errs, fmt.Errorf("%s.reason is missing: write why the finding is accepted", at))
 		}
 	}
-	return p, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // CheckClass returns an error unless the class exists.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 	"github.com/bowsprit/bowsprit/internal/object/schema/cel"
@@ -21,11 +22,12 @@ const (
 // shown bounds the objects that a finding names.
 const shown = 3
 
-// Objects checks the stored objects of a version against the version before and after a change. It is not safe for
-// concurrent use.
+// Objects checks the stored objects against one version before and after a change. It is not safe for concurrent use.
 type Objects struct {
 	version         string
-	was, is         *schema.Schema
+	states          [2]*apiextensionsv1.CustomResourceDefinition // before and after
+	was, is         *schema.Schema                               // nil before the first object
+	hide            bool                                         // values
 	checked         int
 	invalid, pruned affected
 }
@@ -46,31 +48,47 @@ func (a *affected) add(namespace, name, problem string) {
 	a.examples = append(a.examples, name+": "+problem)
 }
 
-// NewObjects returns a check of the objects of a version that both states have.
-func NewObjects(was, is *apiextensionsv1.CustomResourceDefinition, version string) (*Objects, error) {
-	o := &Objects{version: version}
-	for _, s := range []struct {
-		def *apiextensionsv1.CustomResourceDefinition
-		to  **schema.Schema
-	}{{was, &o.was}, {is, &o.is}} {
-		i := versionIndex(s.def, version)
-		if i < 0 {
-			return nil, fmt.Errorf("the definition has no version %s", version)
+// NewObjects returns a check of the objects for each served version whose schema changes in a way that can affect them.
+func NewObjects(was, is *apiextensionsv1.CustomResourceDefinition) (all []*Objects) {
+	for i := range was.Spec.Versions {
+		v := &was.Spec.Versions[i]
+		j := versionIndex(is, v.Name)
+		if v.Served && j >= 0 && is.Spec.Versions[j].Served && affects(was, is, i, j) {
+			all = append(all, &Objects{version: v.Name, states: [2]*apiextensionsv1.CustomResourceDefinition{was, is}})
 		}
-		compiled, err := schema.Compile(schemaOf(&s.def.Spec.Versions[i]), schema.Options{
-			PreserveUnknownFields: s.def.Spec.PreserveUnknownFields, Rules: cel.Compile,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("version %s: %w", version, err)
-		}
-		*s.to = compiled
 	}
-	return o, nil
+	return all
 }
 
+// compile compiles the schemas.
+func (o *Objects) compile() error {
+	for i, to := range []**schema.Schema{&o.was, &o.is} {
+		def := o.states[i]
+		compiled, err := schema.Compile(schemaOf(&def.Spec.Versions[versionIndex(def, o.version)]), schema.Options{
+			PreserveUnknownFields: def.Spec.PreserveUnknownFields, Rules: cel.Compile,
+		})
+		if err != nil {
+			return fmt.Errorf("version %s: %w", o.version, err)
+		}
+		*to = compiled
+	}
+	return nil
+}
+
+// HideValues makes the findings name objects and fields without their values.
+func (o *Objects) HideValues() { o.hide = true }
+
+// Version returns the version in which Check receives the objects.
+func (o *Objects) Version() string { return o.version }
+
 // Check checks an object of the version, decoded JSON with int64 for whole numbers. It changes the object. An object
-// that is invalid before the change, too, is no finding.
-func (o *Objects) Check(namespace, name string, obj map[string]any) {
+// that is invalid before the change, too, is no finding. The error is about the schemas.
+func (o *Objects) Check(namespace, name string, obj map[string]any) error {
+	if o.is == nil {
+		if err := o.compile(); err != nil {
+			return err
+		}
+	}
 	o.checked++
 	before := o.was.Validate(obj, nil)
 	unknown, err := o.is.NormalizeRequest(obj)
@@ -78,13 +96,25 @@ func (o *Objects) Check(namespace, name string, obj map[string]any) {
 		o.pruned.add(namespace, name, "loses "+strings.Join(unknown, ", "))
 	}
 	if len(before) > 0 {
-		return
+		return nil
 	}
 	if err != nil {
-		o.invalid.add(namespace, name, err.Error())
+		o.invalid.add(namespace, name, o.describe(nil, err))
 	} else if after := o.is.Validate(obj, nil); len(after) > 0 {
-		o.invalid.add(namespace, name, after[0].Error())
+		o.invalid.add(namespace, name, o.describe(after[0], after[0]))
 	}
+	return nil
+}
+
+// describe returns the text of an error; e is the error if it has a field.
+func (o *Objects) describe(e *field.Error, err error) string {
+	switch {
+	case !o.hide:
+		return err.Error()
+	case e == nil:
+		return "an embedded object has invalid metadata"
+	}
+	return e.Field + ": " + e.Type.String()
 }
 
 // Checked returns the number of checked objects.
