@@ -80,9 +80,9 @@ func (p *pair) watch(s *catalog.Strategy) {
 			return out, err
 		}
 		check := out.Check
-		out.Check = func(obj catalog.Object) error {
+		out.Check = func(version string, obj catalog.Object) error {
 			p.check(object.String(obj, "metadata", "name"))
-			return check(obj)
+			return check(version, obj)
 		}
 		return out, nil
 	}

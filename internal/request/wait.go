@@ -2,6 +2,7 @@ package request
 
 import (
 	"context"
+	"runtime"
 	"sync"
 )
 
@@ -12,6 +13,8 @@ type Seat interface {
 	Pause()
 	Resume()
 	Return(ctx context.Context)
+	// Yield lends the seat to waiting requests for a turn, if the request has run for long, or until ctx ends.
+	Yield(ctx context.Context)
 	// Release gives the seat back for good; it is the last call.
 	Release()
 }
@@ -36,6 +39,15 @@ func Wait(ctx context.Context) (done func()) {
 	}
 	s.Waits.Begin()
 	return s.Waits.End
+}
+
+// Yield gives waiting requests a turn between two pieces of a long computation: it lends them the seat of the request
+// of ctx, and the processor. Call it in the request's goroutine, which holds nothing that another request may wait for.
+func Yield(ctx context.Context) {
+	if s := ScopeOf(ctx); s != nil && s.Waits.Seat != nil {
+		s.Waits.Seat.Yield(ctx)
+	}
+	runtime.Gosched()
 }
 
 // Release gives up the seat of the request of ctx for good, because the request continues at no cost, like a watch that

@@ -43,11 +43,13 @@ func (v *Verbs) Create(ctx context.Context, c *Call, obj object.Object, o metav1
 
 // create repeats createOnce while a write by another replica, or another object's allocation, comes first.
 func (w *write) create(ctx context.Context, obj object.Object, o metav1.CreateOptions) (*Result, error) {
-	if !w.sequences.needed(w.call) && w.allocations.allocator(w.call) == nil {
+	if !w.sequences.needed(w.call) && w.allocations.allocator(w.call) == nil && !proves(w) {
 		return w.createOnce(ctx, obj, o)
 	}
 	for {
-		res, err := w.createOnce(ctx, runtime.DeepCopyJSON(obj), o)
+		res, err := w.proving(ctx, func() (*Result, error) {
+			return w.createOnce(ctx, runtime.DeepCopyJSON(obj), o)
+		})
 		if !retry(err) {
 			return res, err
 		}
@@ -157,7 +159,12 @@ func (w *write) insertNamed(ctx context.Context, generated bool) (*Result, error
 	}
 	delete(meta, "resourceVersion")
 	w.name = object.String(meta, "name")
+	conclude, err := w.proven(ctx)
+	if err != nil {
+		return nil, err
+	}
 	made, err := w.commitNew(ctx)
+	conclude(err)
 	if errors.Is(err, store.ErrExists) {
 		return nil, err
 	}

@@ -76,7 +76,10 @@ func (w *write) admitDelete(ctx context.Context, o *metav1.DeleteOptions) error 
 	if err := w.mutate(ctx, w.attributes); err != nil {
 		return err
 	}
-	return w.admission.chain.Validate(ctx, w.attributes)
+	if err := w.admission.chain.Validate(ctx, w.attributes); err != nil {
+		return err
+	}
+	return w.protections.mayDelete(ctx, w.call, w.old)
 }
 
 // remove deletes the object, or marks it as deleted. It changes the decoded object.

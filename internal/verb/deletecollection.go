@@ -29,6 +29,9 @@ func (v *Verbs) DeleteCollection(ctx context.Context, c *Call, o metav1.DeleteOp
 
 // DeleteAll deletes the objects of entries, several at a time.
 func (v *Verbs) DeleteAll(ctx context.Context, c *Call, entries []*watchcache.Entry, o metav1.DeleteOptions) error {
+	if err := v.mayDeleteAll(ctx, c, entries); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	work := make(chan *watchcache.Entry) // unbuffered: a failure stops the rest at once
@@ -53,4 +56,22 @@ feed:
 	close(work)
 	wg.Wait()
 	return context.Cause(ctx)
+}
+
+// mayDeleteAll returns the reason against a deletion of the objects of entries, before the first one is deleted.
+func (v *Verbs) mayDeleteAll(ctx context.Context, c *Call, entries []*watchcache.Entry) error {
+	if v.protections.of(c).Delete == nil {
+		return nil
+	}
+	for _, e := range entries {
+		one := c.Named(e.Namespace, e.Name)
+		obj, err := v.Object(one, e)
+		if err == nil {
+			err = v.protections.mayDelete(ctx, one, obj)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,137 +12,140 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/api/convert"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/request/invalid"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
-	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb/call"
+	"github.com/bowsprit/bowsprit/internal/verb/read"
 )
 
-// An update of a definition with rules for conversion checks all stored objects (catalog.Strategy.Proof). The check of
-// many objects takes long, so it runs before the write takes the lock of its kind. Then the write holds the writes of
-// the objects (store.Hold), on all replicas, checks the objects that were written in between, and commits. The hold
-// lasts for these few checks. The proof is exact: it covers each object at the revision of the definition.
+// A write of a definition checks the stored objects (catalog.Strategy.Proof, Protection.Proofs). The check of many
+// objects takes long, so it runs before the write takes the lock of its kind. For an exact proof, the write then holds the
+// writes of the objects (store.Hold), on all replicas, checks the objects that were written in between, and commits.
+// The hold lasts for these few checks. An exact proof covers each object at the revision of the definition.
 
-// proving is a proof in progress.
-type proving struct {
-	*catalog.Proof
-	revision int64 // all objects up to this revision have passed
-	objects  int   // at that revision
-}
-
-// Bounds of a proof.
-const (
-	// maxProofs is the number of updates that a write proves, if plugins change it at each attempt.
-	maxProofs = 5
-	// maxRounds is the number of searches for objects written since the last one, before the hold, and fewChecks the
-	// number of objects that a hold may check.
-	maxRounds = 5
-	fewChecks = 500
-	// maxProblems is the number of objects that an error names.
-	maxProblems = 3
-)
+// maxProofs is the number of updates that a write proves, if plugins change it at each attempt.
+const maxProofs = 5
 
 // errUnproven interrupts a write that needs a proof, so that it gives up the lock of its kind.
 var errUnproven = errors.New("the objects are not checked yet")
 
+// Protection protects the objects of a definition from writes of the definition. Its functions change no object.
+type Protection struct {
+	// Proofs returns the checks before a write of obj, which is complete and valid; old is nil for a new object.
+	Proofs func(c *Call, obj, old object.Object) ([]*catalog.Proof, field.ErrorList)
+	// Delete returns the reason against a deletion of obj, which the client gets.
+	Delete func(ctx context.Context, c *Call, obj object.Object) error
+}
+
+// protections has the protections by the name of the resource of the definitions.
+type protections map[string]Protection
+
+// of returns the protection of the call's resource; it has no functions if there is none.
+func (k protections) of(c *Call) Protection {
+	if c.Resource.Custom() {
+		return Protection{}
+	}
+	return k[c.Resource.Qualified()]
+}
+
+// mayDelete returns the reason against the deletion of an object of the call's resource.
+func (k protections) mayDelete(ctx context.Context, c *Call, obj object.Object) error {
+	if protection := k.of(c); protection.Delete != nil {
+		return protection.Delete(ctx, c, obj)
+	}
+	return nil
+}
+
 // edit runs a write to an existing object, and proofs that it needs.
 func (w *write) edit(ctx context.Context, o metav1.UpdateOptions, edit editor) (*Result, error) {
+	return w.proving(ctx, func() (*Result, error) { return w.replace(ctx, o, edit) })
+}
+
+// proving runs a write, and proofs that it needs.
+func (w *write) proving(ctx context.Context, write func() (*Result, error)) (*Result, error) {
 	for range maxProofs {
-		res, err := w.replace(ctx, o, edit)
+		res, err := write()
 		if !errors.Is(err, errUnproven) {
 			return res, err
 		}
-		if err := w.prove(ctx); err != nil {
+		if err := w.runProofs(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return nil, apierrors.NewConflict(w.call.GroupResource(), w.call.Name,
-		errors.New("admission changes the rules at each attempt"))
+	return nil, apierrors.NewConflict(w.call.GroupResource(), w.name,
+		errors.New("admission changes the definition at each attempt"))
 }
 
-// prove checks all objects, until few were written since.
-func (w *write) prove(ctx context.Context) error {
-	for range maxRounds {
-		if _, err := w.View().Fresh(ctx); err != nil {
-			return err
-		}
-		checked, err := w.checkContents(ctx)
-		if err != nil || checked < fewChecks {
+// runProofs checks the objects of the proofs.
+func (w *write) runProofs(ctx context.Context) error {
+	for _, p := range w.proofs {
+		errs, err := p.Run(ctx)
+		if err := verdict(w, errs, err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkContents checks the objects that were written since the last check, and returns their number.
-func (w *write) checkContents(ctx context.Context) (checked int, err error) {
-	p := w.proving
-	contents := w.Catalog().Snapshot().Resource(p.Contents.Group, p.Contents.Resource)
-	if contents == nil {
-		return 0, nil
+// verdict returns the result of a proof as one error.
+func verdict(w *write, errs field.ErrorList, err error) error {
+	if err == nil && len(errs) > 0 {
+		err = invalid.New(kindOf(w.call, w.obj), w.name, errs)
 	}
-	s := w.View().Collection(contents.Prefix).Snapshot()
-	var errs field.ErrorList
-	s.Scan("", "", func(e *watchcache.Entry) bool {
-		if err = ctx.Err(); err != nil {
-			return false
-		}
-		if e.Revision <= p.revision {
-			return true
-		}
-		checked++
-		if problem := checkEntry(p.Proof, e); problem != nil {
-			errs = append(errs, field.Invalid(p.Path, field.OmitValueType{}, problem.Error()))
-		}
-		return len(errs) < maxProblems
-	})
-	switch {
-	case err != nil:
-		return checked, err
-	case len(errs) > 0:
-		return checked, invalid.New(kindOf(w.call, w.obj), w.call.Name, errs)
-	}
-	p.revision, p.objects = s.Revision, s.Len()
-	return checked, nil
+	return err
 }
 
-// checkEntry checks one object. The error names it.
-func checkEntry(p *catalog.Proof, e *watchcache.Entry) error {
-	if e.Unreadable() != nil {
-		return fmt.Errorf("object %s cannot be read from the store, and not be checked: delete it", e.Key())
-	}
-	obj, err := convert.DecodeStored(e.Peek())
-	if err == nil {
-		stored := object.String(obj, "apiVersion")
-		if err = p.Check(obj); err == nil {
-			return nil
-		}
-		err = fmt.Errorf("stored in %s: %w", stored, err)
-	}
-	return fmt.Errorf("object %s, %w", e.Key(), err)
+// proves reports whether writes of the kind may need proofs.
+func proves(w *write) bool {
+	rules := w.call.Strategy()
+	return rules != nil && rules.Proof != nil || w.protections.of(w.call).Proofs != nil
 }
 
-// proven completes the proof of an update, if it needs one. The caller commits the update and then calls conclude with
-// its error.
+// needed returns the proofs that the write needs.
+func (w *write) needed() (all []*catalog.Proof, err error) {
+	rules := w.call.Strategy()
+	if rules != nil && rules.Proof != nil && w.call.Subresource == "" {
+		p, err := rules.Proof(w.obj, w.old)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			all = append(all, p)
+		}
+	}
+	if protection := w.protections.of(w.call); protection.Proofs != nil {
+		own, errs := protection.Proofs(w.call, w.obj, w.old)
+		if len(errs) > 0 {
+			return nil, verdict(w, errs, nil)
+		}
+		all = append(all, own...)
+	}
+	return all, nil
+}
+
+// proven completes the proofs of a write. The caller commits the write and then calls conclude with its error.
 func (w *write) proven(ctx context.Context) (conclude func(error), err error) {
 	none := func(error) {}
-	rules := w.call.Strategy()
-	if rules == nil || rules.Proof == nil || w.call.Subresource != "" {
-		return none, nil
-	}
-	p, err := rules.Proof(w.obj, w.old)
-	switch {
-	case err != nil || p == nil:
+	needed, err := w.needed()
+	if err != nil || len(needed) == 0 {
 		return none, err
-	case w.proving == nil || w.proving.Key != p.Key:
-		w.proving = &proving{Proof: p}
-		return none, errUnproven
+	}
+	if !slices.EqualFunc(w.proofs, needed, sameProof) {
+		w.proofs = nil
+		for _, p := range needed {
+			w.proofs = append(w.proofs, w.Survey(p))
+		}
+		if slices.ContainsFunc(needed, func(p *catalog.Proof) bool { return p.Check != nil }) {
+			return none, errUnproven
+		}
+		if err := w.runProofs(ctx); err != nil {
+			return none, err
+		}
 	}
 	release := func() {}
-	if !w.dryRun {
+	if w.old != nil && !w.dryRun && slices.ContainsFunc(needed, (*catalog.Proof).Exact) {
 		uid := object.String(object.Meta(w.old), "uid")
 		w.hold.Name = uid
 		if w.hold.Seen, err = w.store.Hold(ctx, uid); err != nil {
@@ -149,21 +153,26 @@ func (w *write) proven(ctx context.Context) (conclude func(error), err error) {
 		}
 		release = func() { w.release(ctx) }
 	}
-	if _, err = w.View().Fresh(ctx); err == nil {
-		_, err = w.checkContents(ctx)
-	}
-	if err != nil {
-		release()
-		return none, err
+	for _, p := range w.proofs {
+		errs, err := p.Finish(ctx)
+		if err := verdict(w, errs, err); err != nil {
+			release()
+			return none, err
+		}
 	}
 	return func(err error) {
 		if err != nil {
 			release()
 			return
 		}
-		request.Warn(ctx, w.proving.Report(w.proving.objects))
+		for _, p := range w.proofs {
+			request.Warn(ctx, p.Warning())
+		}
 	}, nil
 }
+
+// sameProof reports whether a survey is for a proof.
+func sameProof(have *read.Survey, p *catalog.Proof) bool { return have.Key == p.Key }
 
 // release ends the hold of a write that has failed, also after the end of its request.
 func (w *write) release(ctx context.Context) {

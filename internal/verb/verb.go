@@ -84,8 +84,10 @@ type Config struct {
 	CustomGuards map[string]Guard
 	// Limits check updates of kinds that some users may change only in part: "resourceclaims.resource.k8s.io/status".
 	// Optional.
-	Limits    map[string]Limit
-	Primaries primary.Stores // for kinds with another primary store; optional
+	Limits map[string]Limit
+	// Protections protect the objects of definitions: "customresourcedefinitions.apiextensions.k8s.io". Optional.
+	Protections map[string]Protection
+	Primaries   primary.Stores // for kinds with another primary store; optional
 	// Authorizer decides whether an update or apply may create a missing object. Nil allows it.
 	Authorizer authz.Authorizer
 	// Now, NewUID and NewSuffix (the random end of a generated name) are injected so that tests are deterministic.
@@ -126,6 +128,7 @@ type Verbs struct {
 	guards       map[string]Guard
 	customGuards map[string]Guard
 	limits       map[string]Limit
+	protections  protections
 	hooks        map[string]func(old, now object.Object)
 	primaries    primary.Stores
 	newSuffix    func() string
@@ -154,7 +157,8 @@ func New(c Config) *Verbs {
 		holds:     &holds{Reader: r, store: c.Store},
 		encoder:   &encoder{Reader: r, store: c.Store, storing: c.Storing, cipher: c.Cipher},
 		answers:   c.Answers, actions: c.Actions, guards: c.Guards, customGuards: c.CustomGuards, limits: c.Limits,
-		hooks: c.Updated, primaries: c.Primaries, newSuffix: c.NewSuffix, log: c.Log,
+		protections: c.Protections,
+		hooks:       c.Updated, primaries: c.Primaries, newSuffix: c.NewSuffix, log: c.Log,
 	}
 	v.allocations = &allocations{
 		Reader: r, store: c.Store, allocators: c.Allocators, encoder: v.encoder, tracker: v.tracker, log: c.Log,

@@ -7,6 +7,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/read"
 )
 
 // write is one write in progress. Its fields hold the results that one phase leaves to the next. It belongs to one
@@ -35,9 +36,9 @@ type write struct {
 	name string
 	// renewed is true if managedFields differ from old's in their times only, and the object differs.
 	renewed bool
-	// proving is the proof of the update, for kinds with Strategy.Proof, and hold the hold that the transaction passes.
-	proving *proving
-	hold    store.Barrier
+	// proofs are the proofs of the write, and hold the hold that the transaction passes.
+	proofs []*read.Survey
+	hold   store.Barrier
 	// charged is true if the memory of the entry is charged to the request.
 	charged bool
 	// raise is the uid whose fence the transaction raises, usually "".

@@ -94,19 +94,31 @@ type Strategy struct {
 	Rank func(obj Object) int64
 }
 
-// Proof is a check of the objects of a kind.
+// Proof is a check of the objects of a kind, before a write of the definition of the kind.
 type Proof struct {
-	// Key identifies the check: a proof holds for another update with the same key.
+	// Key identifies the check: a proof holds for another write with the same key.
 	Key string
 	// Contents is the kind of the objects.
 	Contents GroupResource
+	// Versions are the versions in which Check receives each object, as a read returns it; nil means as stored.
+	Versions []string
+	// Within bounds the time of the check, which may then miss objects. 0 means that the check is exact: it covers all
+	// objects at the revision of the write, and holds their writes until the write is committed.
+	Within time.Duration
 	// Path is the field to refuse.
 	Path *field.Path
-	// Check returns the reason against an object, as stored, without values of the object. It may change obj.
-	Check func(obj Object) error
-	// Report returns the warning for the client after a proof with that number of objects.
-	Report func(objects int) string
+	// Check returns the reason against an object, without values of the object. It may change obj. version is one of
+	// Versions, "" for the stored version. nil means that no objects are read.
+	Check func(version string, obj Object) error
+	// Verdict returns the errors of the write after the check of the objects; nil means none. all is the number of
+	// stored objects, and read the number of objects that were checked.
+	Verdict func(read, all int) field.ErrorList
+	// Report returns the warning for the client after the write, "" for none.
+	Report func(read, all int) string
 }
+
+// Exact reports whether the proof holds at the revision of the write.
+func (p *Proof) Exact() bool { return p.Check != nil && p.Within == 0 }
 
 // Dependents is a kind's default for the objects owned by a deleted object.
 type Dependents int

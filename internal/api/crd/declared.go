@@ -45,7 +45,8 @@ func checkDeclared(
 	}, func(text string) (*reshape.Plan, *reshape.Config, error) { return Plan(text, obj, def) })
 }
 
-// proof returns the check of the stored objects of a definition with rules, nil if an update does not affect it.
+// proof returns the check of the stored objects of a definition with rules, nil if an update does not affect it. old is
+// nil for a new definition: objects of a former one may be stored.
 func proof(obj, old catalog.Object) (*catalog.Proof, error) {
 	if !reshape.Affects(obj, old) {
 		return nil, nil
@@ -58,7 +59,16 @@ func proof(obj, old catalog.Object) (*catalog.Proof, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plan.Proof(obj, catalog.GroupResource{Group: def.Spec.Group, Resource: def.Spec.Names.Plural}), nil
+	p := plan.Proof(obj, catalog.GroupResource{Group: def.Spec.Group, Resource: def.Spec.Names.Plural})
+	if report := p.Report; old == nil {
+		p.Report = func(read, all int) string {
+			if all == 0 {
+				return ""
+			}
+			return report(read, all)
+		}
+	}
+	return p, nil
 }
 
 // Plan compiles rules for a definition; obj is the definition as decoded JSON.

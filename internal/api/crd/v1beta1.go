@@ -270,7 +270,12 @@ func BetaRules(rules *catalog.Strategy) *catalog.Strategy {
 		}
 		return errs
 	}
-	beta.Proof = func(obj, old catalog.Object) (*catalog.Proof, error) { return rules.Proof(asV1(obj), asV1(old)) }
+	beta.Proof = func(obj, old catalog.Object) (*catalog.Proof, error) {
+		if old != nil {
+			old = asV1(old)
+		}
+		return rules.Proof(asV1(obj), old)
+	}
 	beta.Warnings = func(obj, _ catalog.Object, subresource string) []string {
 		return rules.Warnings(asV1(obj), nil, subresource)
 	}

@@ -63,9 +63,10 @@ func Check(
 	return errs
 }
 
-// Affects reports whether an update of a definition with rules changes the rules or the schemas.
+// Affects reports whether a write creates a definition with rules, or changes its rules or schemas. old is nil for a
+// new definition.
 func Affects(obj, old object.Object) bool {
-	return RulesOf(obj) != "" && conversionOf(obj) != conversionOf(old)
+	return RulesOf(obj) != "" && (old == nil || conversionOf(obj) != conversionOf(old))
 }
 
 // Proof returns the check of the stored objects of a definition, decoded JSON, which has the plan: the objects must be
@@ -75,11 +76,11 @@ func (p *Plan) Proof(obj object.Object, contents catalog.GroupResource) *catalog
 		Key:      conversionOf(obj),
 		Contents: contents,
 		Path:     rulesPath,
-		Check: func(obj object.Object) error {
+		Check: func(_ string, obj object.Object) error {
 			_, version, _ := strings.Cut(object.String(obj, "apiVersion"), "/")
 			return p.Keep(obj, version)
 		},
-		Report: func(objects int) string {
+		Report: func(_, objects int) string {
 			return fmt.Sprintf("the rules in the annotation %s were proven on generated objects and on all stored objects "+
 				"(%d): they are valid in all versions, and return as they were", Annotation, objects)
 		},

@@ -184,6 +184,7 @@ type seat struct{ lent int }
 
 func (s *seat) Pause()               { s.lent++ }
 func (*seat) Resume()                {}
+func (*seat) Yield(context.Context)  {}
 func (*seat) Return(context.Context) {}
 func (*seat) Release()               {}
 

@@ -60,6 +60,9 @@ func (p *slot) Resume() {
 // Return implements request.Seat: no request waits for a place.
 func (p *slot) Return(context.Context) { p.Resume() }
 
+// Yield implements request.Seat, see Return.
+func (p *slot) Yield(context.Context) {}
+
 // Release implements request.Seat. It does nothing: long-running requests have no place.
 func (p *slot) Release() {}
 

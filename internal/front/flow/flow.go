@@ -224,7 +224,8 @@ func (t *Ticket) Return(ctx context.Context) {
 	}
 }
 
-// Yield gives waiting requests a turn if the request has run for long. It may be called while the request runs.
+// Yield implements request.Seat. It gives waiting requests a turn if the request has run for long. It may be called
+// while the request runs.
 func (t *Ticket) Yield(ctx context.Context) {
 	if t.Lends() && !t.seat.Yield() {
 		t.await(ctx)
