@@ -28,6 +28,7 @@ type (
 	EmulationConfig      = config.Emulation       // the release of Kubernetes that the server behaves like
 	CoordinationConfig   = config.Coordination    // leader election among several servers
 	VersionsConfig       = config.Versions        // how custom objects move between versions
+	DefinitionsConfig    = config.Definitions     // protection of custom objects from changes of their definition
 	WorkloadsConfig      = config.Workloads       // simulation of nodes, pods and their controllers
 )
 

@@ -80,6 +80,8 @@ type Handlers struct {
 	CustomGuards map[string]verb.Guard
 	// Limits check which fields of an object the user of an update may change.
 	Limits map[string]verb.Limit
+	// Protections protect the objects of definitions from writes of the definition.
+	Protections map[string]verb.Protection
 	// Primaries store the objects of kinds outside of the log, by the kind's prefix in the store.
 	Primaries map[string]primary.Store
 	// Updated are called after each written update.
@@ -158,6 +160,7 @@ func (all *Handlers) Merge(h Handlers) (taken []string) {
 	merge(&all.Guards, h.Guards, &taken)
 	merge(&all.CustomGuards, h.CustomGuards, &taken)
 	merge(&all.Limits, h.Limits, &taken)
+	merge(&all.Protections, h.Protections, &taken)
 	merge(&all.Updated, h.Updated, &taken)
 	merge(&all.Primaries, h.Primaries, &taken)
 	switch {

@@ -175,9 +175,9 @@ func (b *built) buildVerbs(context.Context) error {
 		Catalog: h.Catalog, View: h.View, Store: h.Store, Admit: b.admission, Convert: b.conversion(),
 		Answers: b.handlers.Answers, Actions: b.handlers.Actions, Finders: b.handlers.Finders,
 		Allocators: b.handlers.Allocators, Updated: b.handlers.Updated, Guards: b.handlers.Guards,
-		CustomGuards: b.handlers.CustomGuards, Limits: b.handlers.Limits, Primaries: b.handlers.Primaries,
-		Authorizer: h.Authorizer,
-		Now:        h.Now, NewUID: h.NewUID, NewSuffix: part.NameSuffix, Log: b.log,
+		CustomGuards: b.handlers.CustomGuards, Limits: b.handlers.Limits, Protections: b.handlers.Protections,
+		Primaries: b.handlers.Primaries, Authorizer: h.Authorizer,
+		Now: h.Now, NewUID: h.NewUID, NewSuffix: part.NameSuffix, Log: b.log,
 		Storing: h.Storing, Cipher: b.cipher(), UnsafeDeletion: c.API.UnsafeMalformedObjectDeletion,
 		Sharded: config.Emulated(&c.Emulation).Has(kinds.ShardedListAndWatch, c.API.Features),
 	})

@@ -21,9 +21,9 @@ import (
 )
 
 // A write of a definition checks the stored objects (catalog.Strategy.Proof, Protection.Proofs). The check of many
-// objects takes long, so it runs before the write takes the lock of its kind. For an exact proof, the write then holds the
-// writes of the objects (store.Hold), on all replicas, checks the objects that were written in between, and commits.
-// The hold lasts for these few checks. An exact proof covers each object at the revision of the definition.
+// objects takes long, so it runs before the write takes the lock of its kind. For an exact proof, the write then holds
+// the writes of the objects (store.Hold), on all replicas, checks the objects that were written in between, and
+// commits. The hold lasts for these few checks. An exact proof covers each object at the revision of the definition.
 
 // maxProofs is the number of updates that a write proves, if plugins change it at each attempt.
 const maxProofs = 5

@@ -50,6 +50,7 @@ type Config struct {
 	Emulation       Emulation       // which release of Kubernetes the server behaves like
 	Coordination    Coordination    // leader election among several servers
 	Versions        Versions        // how custom objects move between versions
+	Definitions     Definitions     // protection of custom objects from changes of their definition
 	Workloads       Workloads       // simulation of nodes, pods and their controllers
 
 	// Extensions are kinds of the program that embeds the server, made by package extension. The server adds them to
@@ -100,6 +101,7 @@ func (c Config) Validate() error {
 	c.Coordination.validate(&p)
 	c.Controllers.validate(&p)
 	c.Versions.validate(&p, &c)
+	c.Definitions.validate(&p)
 	c.ServiceAccounts.validate(&p)
 	c.Admission.validate(&p)
 	c.Services.validate(&p)
@@ -181,6 +183,7 @@ func (c *Config) Settings(command Command) []Setting {
 		grouped("Versions and features", c.Emulation.settings()),
 		grouped("Controllers", c.Coordination.settings()),
 		grouped("Versions and features", c.Versions.settings()),
+		grouped("Admission", c.Definitions.settings()),
 		grouped("Controllers", c.Workloads.settings()),
 		grouped("Server", []Setting{{
 			Name: "shutdown-timeout", Help: "how long running requests may take to end (default " + defaultShutdownTimeout.String() + ")",

@@ -26,6 +26,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/feature/controllers/policystatus"
 	"github.com/bowsprit/bowsprit/internal/feature/controllers/protection"
 	"github.com/bowsprit/bowsprit/internal/feature/controllers/systemclass"
+	"github.com/bowsprit/bowsprit/internal/feature/definitions"
 	"github.com/bowsprit/bowsprit/internal/feature/fairness"
 	"github.com/bowsprit/bowsprit/internal/feature/kubelet"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins"
@@ -86,6 +87,7 @@ func Of(c *config.Config, hostname string) []part.Part {
 		admissionWebhooks(c),
 		policystatus.Part(),
 		quota.Part(),
+		definitions.Part(definitionSettings(&c.Definitions)),
 		aggregation.Part(aggregationSettings(c)),
 		review.Part(c.ServiceAccounts.MaxTokenExpiration),
 		trust.Part(frontProxies(&c.Authentication.RequestHeader)),

@@ -9,7 +9,9 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 	"github.com/bowsprit/bowsprit/internal/feature/aggregation"
+	"github.com/bowsprit/bowsprit/internal/feature/compat"
 	"github.com/bowsprit/bowsprit/internal/feature/controllers/accounts"
+	"github.com/bowsprit/bowsprit/internal/feature/definitions"
 	"github.com/bowsprit/bowsprit/internal/feature/kubelet"
 	"github.com/bowsprit/bowsprit/internal/feature/plugins"
 	"github.com/bowsprit/bowsprit/internal/feature/replicas/candidates"
@@ -106,4 +108,9 @@ func pluginSettings(c *config.Config) plugins.Settings {
 		s.AccountPatience = accountPatience
 	}
 	return s
+}
+
+// definitionSettings returns the settings of the protection of custom objects.
+func definitionSettings(c *config.Definitions) definitions.Settings {
+	return definitions.Settings{Mode: compat.Mode(c.ChangePolicy), Protect: c.Protect}
 }
