@@ -26,19 +26,19 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// shop is a namespace as an assistant finds it: a hundred pods, and the objects around them. Each template is made for
-// the numbers from 0 to its count, which stand for %[1]d.
+// shop is a namespace as an assistant finds it: pods, and the objects around them. Each template is made for the
+// numbers from 0 to its count, which stand for %[1]d. %[2]d is the number of a node.
 var shop = []struct {
 	count    int
 	resource schema.GroupVersionResource
 	template string
 }{
-	{100, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, `
+	{60, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, `
 apiVersion: v1
 kind: Pod
 metadata: {name: web-%[1]d, labels: {app: web, pod: "%[1]d", team: shop, track: canary}}
 spec:
-  nodeName: node-%[1]d
+  nodeName: node-%[2]d
   containers:
   - name: web
     image: registry.example.com/shop/web:1.2.3
@@ -83,7 +83,7 @@ kind: Database
 metadata: {name: db-%[1]d, labels: {team: shop}}
 spec: {host: db-%[1]d.shop.svc.cluster.local, password: marker-sensitive-of-a-shop-%[1]d}
 `},
-	{60, schema.GroupVersionResource{Version: "v1", Resource: "events"}, `
+	{50, schema.GroupVersionResource{Version: "v1", Resource: "events"}, `
 apiVersion: v1
 kind: Event
 metadata: {name: web-%[1]d.1}
@@ -121,8 +121,11 @@ spec:
               password: {type: string, x-kubernetes-sensitive-data: true}
 `
 
-// newShop starts a server with a shop.
-func newShop(t *testing.T) *testserver.Server {
+// nodes is the number of nodes. The pods of missing nodes would be deleted.
+const nodes = 5
+
+// newShop starts a server with a shop, or with a part of it.
+func newShop(t *testing.T, part int) *testserver.Server {
 	t.Helper()
 	server := testserver.Start(t)
 	file := filepath.Join(t.TempDir(), "crd.yaml")
@@ -140,9 +143,13 @@ func newShop(t *testing.T) *testserver.Server {
 	for _, name := range []string{"shop", "old"} {
 		create(t, client.Resource(namespaces), "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
 	}
+	for i := range nodes {
+		create(t, client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}),
+			fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: node-%d}}", i))
+	}
 	for _, kind := range shop {
-		for i := range kind.count {
-			create(t, client.Resource(kind.resource).Namespace("shop"), fmt.Sprintf(kind.template, i))
+		for i := range kind.count / part {
+			create(t, client.Resource(kind.resource).Namespace("shop"), fmt.Sprintf(kind.template, i, i%nodes))
 		}
 	}
 	old := client.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "databases"}).
@@ -225,7 +232,7 @@ var hidden = regexp.MustCompile(`marker-|bWFya2Vy`)
 // bytes of raw lists, and no values of Secrets and sensitive fields.
 func TestAssistantTasks(t *testing.T) {
 	t.Parallel()
-	server := newShop(t)
+	server := newShop(t, 1)
 	session := assistantOf(t, server.RESTConfig(), assistant.Options{AllowApply: true, AllowDelete: true})
 	tasks := strings.Split(read(t, filepath.Join("assistant", "testdata", "tasks.txt")), "\ntask: ")[1:]
 	if len(tasks) < 30 {
@@ -282,7 +289,7 @@ func TestAssistantTasks(t *testing.T) {
 // user.
 func TestAssistantRights(t *testing.T) {
 	t.Parallel()
-	server := newShop(t)
+	server := newShop(t, 10)
 	client, err := dynamic.NewForConfig(server.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
