@@ -133,6 +133,11 @@ func (o *opened) openCertificates(ctx context.Context) error {
 		return fmt.Errorf("%w: correct the file, or the flag that names it", err)
 	}
 	o.host.Certificates = keys
+	if c.Dir == "" { // for the commands that make users of this server
+		if err := keys.ShareAuthority(filepath.Join(o.dir, "pki")); err != nil {
+			return err
+		}
+	}
 	if err := o.checkProxies(); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -72,6 +73,18 @@ func (p *PKI) UserKubeconfig(server string, person Person) ([]byte, error) {
 		return nil, err
 	}
 	return made.Kubeconfig, nil
+}
+
+// ShareAuthority writes the authority of a PKI in memory into a directory, where PersonalKubeconfig finds it while the
+// server runs. The files need not survive a crash.
+func (p *PKI) ShareAuthority(dir string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return errors.Join(
+		os.MkdirAll(dir, 0o700),
+		os.WriteFile(filepath.Join(dir, "ca.key"), p.mu.authority.keyPEM, 0o600),
+		os.WriteFile(filepath.Join(dir, "ca.crt"), p.mu.authority.certPEM, 0o600),
+	)
 }
 
 // personal returns admin with the certificate of a person in place of the administrator's.

@@ -127,3 +127,28 @@ func TestUnprintableNames(t *testing.T) {
 		}
 	}
 }
+
+// TestShareAuthority checks that a user of a server in memory can be made from the files of its authority alone.
+func TestShareAuthority(t *testing.T) {
+	t.Parallel()
+	p, dir := open(t, Config{}, start), filepath.Join(t.TempDir(), "pki")
+	must(t, p.ShareAuthority(dir))
+	made, err := PersonalKubeconfig(dir, p.Kubeconfig("https://127.0.0.1:6443"),
+		Person{User: "alice", Duration: time.Hour}, start)
+	must(t, err)
+	config, err := clientcmd.Load(made.Kubeconfig)
+	must(t, err)
+	block, _ := pem.Decode(config.AuthInfos["alice@bowsprit"].ClientCertificateData)
+	cert, err := x509.ParseCertificate(block.Bytes)
+	must(t, err)
+	if _, err := cert.Verify(x509.VerifyOptions{
+		Roots: p.ClientRoots(), CurrentTime: start, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}); err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]os.FileMode{"": 0o700 | os.ModeDir, "ca.key": 0o600, "ca.crt": 0o600} {
+		if stat, err := os.Stat(filepath.Join(dir, name)); err != nil || stat.Mode() != want {
+			t.Errorf("%s: %v %v", name, stat.Mode(), err)
+		}
+	}
+}
