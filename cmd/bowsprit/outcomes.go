@@ -63,8 +63,10 @@ var outcomes = map[string]outcome{
 	"restore": {
 		success: "the directory was created, or with --check if the file is intact", failure: "it is not",
 	},
-	"run":         {success: "the program ended with 0", failure: "it did not start, or ended with 1"},
-	"serve":       stopped,
+	"run": {success: "the program ended with 0", failure: "it did not start, or ended with 1"},
+	"serve": {
+		success: "a signal or the end of standard input stopped the command", failure: "it could not start, or ended by itself",
+	},
 	"status":      {success: "the server is ready", failure: "it is not, or cannot be reached"},
 	"uninstall":   {success: "the files were listed, even if there are none"},
 	"up":          {success: "the server is ready", failure: "it is not"},

@@ -27,7 +27,9 @@ type serveFlags struct {
 	logFormat string
 	verbosity int
 	level     *slog.LevelVar // the level for verbosity; it can change while the server runs
-	sources   sources        // of settings outside the command line
+	withStdin bool           // stop when stdin ends
+	stdin     io.Reader
+	sources   sources // of settings outside the command line
 }
 
 // adjust has a server's pages change how much is logged.
@@ -55,11 +57,25 @@ The first start creates everything it needs: data directory, certificates, a kub
   bowsprit serve --data-dir /srv/bowsprit --bind-address 0.0.0.0 --config bowsprit.yaml`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			flags.stdin = cmd.InOrStdin()
 			return serve(cmd.Context(), cmd.OutOrStdout(), &config, &flags, cmd.Flags())
 		},
 	}
 	bindFlags(cmd.Flags(), &config, &flags)
+	cmd.Flags().BoolVar(&flags.withStdin, "stop-with-stdin", false,
+		"also stop when standard input ends: a pipe ends with the program that holds it, also if that is killed")
+	help.Put(cmd.Flags(), "stop-with-stdin", "Server")
 	return cmd
+}
+
+// untilEOF returns a context that ends when in ends. The read ends at the latest with the process.
+func untilEOF(ctx context.Context, in io.Reader) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, in) // an error ends the input, too
+	}()
+	return ctx
 }
 
 // bindFlags declares the flags. A flag with the function of a kube-apiserver flag has its name.
@@ -79,6 +95,9 @@ func serve(
 ) error {
 	if err := flags.prepare(config, given); err != nil {
 		return err
+	}
+	if flags.withStdin {
+		ctx = untilEOF(ctx, flags.stdin)
 	}
 	flags.adjust(config)
 	log, err := newLogger(os.Stderr, *flags)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,4 +31,29 @@ func TestSecondSignal(t *testing.T) {
 			t.Error("a signal two seconds later does not end the process")
 		}
 	})
+}
+
+// TestStopWithStdin checks that a server with --stop-with-stdin stops in order when its standard input ends.
+func TestStopWithStdin(t *testing.T) {
+	t.Parallel()
+	cmd := command(t, "serve", "--ephemeral", "--secure-port=0", "--stop-with-stdin")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "Stop with") {
+			in.Close()
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
 }
