@@ -217,6 +217,13 @@ clients: build importers again ## test with controller-runtime, client-go, a cli
 	bin/bowsprit envtest bin/envtest
 	cd test/clients && go vet ./... && KUBEBUILDER_ASSETS=$(CURDIR)/bin/envtest $(AGAIN) -vet=off -timeout 30m ./...
 
+# Debian's Python: its packages python3-pytest, python3-pytest-xdist and python3-kubernetes.
+PYTHON ?= /usr/bin/python3
+.PHONY: clients-python
+clients-python: build ## test the package for Python; needs pytest, pytest-xdist and kubernetes for PYTHON
+	cd clients/python && BOWSPRIT=$(CURDIR)/bin/bowsprit BOWSPRIT_UNDER_TEST=$(CURDIR)/bin/bowsprit \
+	  $(PYTHON) -B -m pytest -p no:cacheprovider -q
+
 .PHONY: setup-envtest-test
 setup-envtest-test: ## install a release with the real setup-envtest, and run the installed programs
 	cd tools && go run ./release -root .. -out ../bin/release-envtest -targets $$(go env GOOS)/$$(go env GOARCH)
