@@ -9,6 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/reshape"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/object/schema/cel"
 )
 
 // Declarative is the conversion strategy of a definition with rules and without a webhook. Kubernetes does not have it.
@@ -55,7 +56,15 @@ func proof(obj, old catalog.Object) (*catalog.Proof, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, _, err := Plan(reshape.RulesOf(obj), obj, def)
+	c, err := reshape.Parse(reshape.RulesOf(obj))
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := schemas(obj, def, cel.Compile)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := reshape.New(c, compiled)
 	if err != nil {
 		return nil, err
 	}

@@ -6,10 +6,18 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// Schemas compiles the schemas of a definition, by the names of the versions; obj is the definition as decoded JSON.
-// Versions without a schema are missing.
+// Schemas compiles the schemas of a definition, by the names of the versions, without CEL rules; obj is the definition
+// as decoded JSON. Versions without a schema are missing.
 func Schemas(
 	obj map[string]any, def *apiextensionsv1.CustomResourceDefinition,
+) (out map[string]*schema.Schema, err error) {
+	return schemas(obj, def, nil)
+}
+
+// schemas is Schemas with CEL rules, which rules compiles.
+func schemas(
+	obj map[string]any, def *apiextensionsv1.CustomResourceDefinition,
+	rules func(root *schema.Node) (schema.Evaluator, error),
 ) (out map[string]*schema.Schema, err error) {
 	masked := sensitiveFields(obj)
 	out = map[string]*schema.Schema{}
@@ -19,7 +27,7 @@ func Schemas(
 		if props == nil {
 			continue
 		}
-		o := schema.Options{}
+		o := schema.Options{Rules: rules}
 		if masked != nil {
 			o.Sensitive = func(path []string) bool { return masked.At(path...).Whole() }
 		}

@@ -62,7 +62,7 @@ func (p *Plan) roundTrip(obj object.Object, from, to string) (object.Object, err
 	if err := s.NormalizeConverted(out); err != nil {
 		return nil, errors.New("an embedded object in it has invalid metadata")
 	}
-	if !s.Accepts(s.Root(), out) && own.Accepts(own.Root(), obj) {
+	if !valid(s, out) && valid(own, obj) {
 		return nil, errors.New("it is invalid" + invalidAt(s, out))
 	}
 	if err := p.Convert(out, to, from); err != nil {
@@ -72,6 +72,11 @@ func (p *Plan) roundTrip(obj object.Object, from, to string) (object.Object, err
 		return nil, errors.New("an embedded object in it has invalid metadata when it returns")
 	}
 	return out, nil
+}
+
+// valid reports whether an object passes the schema and its CEL rules, if they are compiled.
+func valid(s *schema.Schema, obj object.Object) bool {
+	return s.Accepts(s.Root(), obj) && len(s.Validate(obj, nil)) == 0
 }
 
 // reasonOf returns the text of a conversion's error without values of the object.
