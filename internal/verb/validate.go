@@ -122,6 +122,9 @@ func warnUnwise(ctx context.Context, c *Call, obj, old object.Object) {
 	if !c.Resource.Custom() {
 		return
 	}
+	for _, text := range c.Version.DeprecatedFields().Warnings(obj, old) {
+		request.Warn(ctx, text)
+	}
 	had := sets.New(object.Finalizers(old)...)
 	for _, f := range object.Finalizers(obj) {
 		if !had.Has(f) {

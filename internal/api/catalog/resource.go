@@ -277,7 +277,7 @@ type Version struct {
 	Model  string
 	Models func(name string) ([]byte, error)
 
-	program lazy[*schema.Schema]
+	program lazy[program]
 	derived sync.Map
 	used    atomic.Bool // since the last Trim
 	idle    int         // rounds without use; belongs to Trim
@@ -307,20 +307,41 @@ func (v *Version) HoldsDocuments() bool {
 	return v.Derived(documentsKey{}, func() any { return codec.HoldsDocuments(v.New()) }).(bool)
 }
 
+// program is a compiled schema.
+type program struct {
+	schema     *schema.Schema
+	deprecated *Deprecated
+}
+
 // Schema returns the schema, compiled at the first call and kept until Drop. nil, nil means no schema.
 func (v *Version) Schema() (*schema.Schema, error) {
+	p, err := v.compiled()
+	return p.schema, err
+}
+
+// DeprecatedFields returns the deprecated fields of a custom kind, nil if there are none.
+func (v *Version) DeprecatedFields() *Deprecated {
+	p, _ := v.compiled()
+	return p.deprecated
+}
+
+// compiled returns the compiled schema.
+func (v *Version) compiled() (program, error) {
 	if v.Source == nil {
-		return nil, nil
+		return program{}, nil
 	}
 	v.use()
-	return v.program.get(func() (*schema.Schema, error) {
+	return v.program.get(func() (p program, err error) {
 		props, err := v.Source()
 		if err != nil || props == nil {
-			return nil, err
+			return p, err
 		}
 		masked, err := v.SensitiveFields()
 		if err != nil {
-			return nil, err
+			return p, err
+		}
+		if v.New == nil {
+			p.deprecated = deprecatedFields(props)
 		}
 		o := schema.Options{
 			PreserveUnknownFields: v.PreserveUnknownFields, Scale: v.Scale.subresource(), Rules: v.Rules,
@@ -328,7 +349,8 @@ func (v *Version) Schema() (*schema.Schema, error) {
 		if masked != nil {
 			o.Sensitive = func(path []string) bool { return masked.At(path...).Whole() }
 		}
-		return schema.Compile(props, o)
+		p.schema, err = schema.Compile(props, o)
+		return p, err
 	})
 }
 
