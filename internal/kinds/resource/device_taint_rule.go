@@ -59,7 +59,9 @@ func dateTaint(obj object.Object, e catalog.Env) {
 // prepareTaintRuleUpdate sets a new time of the taint if a client changes its effect without the time.
 func prepareTaintRuleUpdate(obj, old object.Object, subresource string, e catalog.Env) {
 	if subresource == "status" {
-		rule.Keep(obj, old, "spec")
+		status := obj["status"]
+		rule.KeepAll(obj, old)
+		obj["status"] = status
 		return
 	}
 	dateTaint(obj, e)
