@@ -28,10 +28,10 @@ func TestResetFieldsAreReset(t *testing.T) {
 						continue
 					}
 					checked++
-					changed, kept := resets(r.StrategyFor(v), subresource, path[0])
-					if !reflect.DeepEqual(changed, kept) {
+					changed, before := resets(r.StrategyFor(v), subresource, path[0])
+					if !reflect.DeepEqual(changed, before) {
 						t.Errorf("%s in %s through %q: %s is %v, want %v", r.Kind, v.Name, subresource, path[0],
-							changed, kept)
+							changed, before)
 					}
 				}
 			}
@@ -43,7 +43,7 @@ func TestResetFieldsAreReset(t *testing.T) {
 }
 
 // resets returns a value in a field after an update with another one, and before.
-func resets(s *catalog.Strategy, subresource, field string) (changed, kept any) {
+func resets(s *catalog.Strategy, subresource, field string) (changed, before any) {
 	made := func(value string) object.Object {
 		obj := object.Object{"metadata": map[string]any{"name": "a", "generation": int64(1), "resourceVersion": "1"},
 			"spec": map[string]any{}, "status": map[string]any{}}

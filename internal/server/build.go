@@ -21,6 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/front/figures"
 	"github.com/bowsprit/bowsprit/internal/front/flow"
 	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/kinds/ref"
 	"github.com/bowsprit/bowsprit/internal/net/egress"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 	"github.com/bowsprit/bowsprit/internal/object/schema/cel"
@@ -112,14 +113,19 @@ func (b *built) buildCatalog(context.Context) error {
 // buildAuth makes the authenticator and the authorizer.
 func (b *built) buildAuth(context.Context) error {
 	c, h := &b.config, &b.host
-	h.Tokens = serviceaccount.New(serviceaccount.Config{
+	tokens := serviceaccount.Config{
 		Keys: b.keys, View: h.View, Issuers: c.ServiceAccounts.Issuers, Audiences: c.ServiceAccounts.Audiences,
 		Used: func(ctx context.Context, secret *watchcache.Entry, day string) {
 			if used := b.handlers.TokenUsed; used != nil {
 				used(ctx, secret, day)
 			}
 		},
-	})
+	}
+	if config.Emulated(&c.Emulation).Has(serviceaccount.WebhookTokens, c.API.Features) {
+		tokens.ValidatingWebhooks = ref.ValidatingWebhookConfigurations.Prefix
+		tokens.MutatingWebhooks = ref.MutatingWebhookConfigurations.Prefix
+	}
+	h.Tokens = serviceaccount.New(tokens)
 	var err error
 	if b.behind != nil {
 		if h.Authenticator, err = b.behind.Authenticator(h); err == nil {

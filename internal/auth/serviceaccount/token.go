@@ -21,12 +21,18 @@ type Named struct {
 // Bound is the claim "kubernetes.io" of a token from the TokenRequest API. The order of the fields is that of
 // Kubernetes' tokens.
 type Bound struct {
-	Namespace string `json:"namespace,omitempty"`
-	// At most one of Pod and Secret is set. A Node is either bound itself, or the pod's node.
+	// Attestations are statements about the account that a webhook can rely on, of tokens for webhooks.
+	Attestations     map[string][]string `json:"attestations,omitempty"`
+	MutatingWebhooks *Named              `json:"mutatingwebhookconfiguration,omitempty"`
+	Namespace        string              `json:"namespace,omitempty"`
+	// At most one of Pod, Secret and the configurations of webhooks is set. A Node is either bound itself, or the pod's
+	// node.
 	Node    *Named `json:"node,omitempty"`
 	Pod     *Named `json:"pod,omitempty"`
 	Secret  *Named `json:"secret,omitempty"`
 	Account Named  `json:"serviceaccount"`
+
+	ValidatingWebhooks *Named `json:"validatingwebhookconfiguration,omitempty"`
 	// WarnAfter is the time at which a token with an extended lifetime should have been renewed; seconds, 0 for none.
 	WarnAfter int64 `json:"warnafter,omitempty"`
 }

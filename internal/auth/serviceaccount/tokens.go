@@ -7,7 +7,7 @@
 // checks them: signature, times, audience, and that the object a token is bound to still exists. A verified signature
 // is cached; the other checks run each time.
 //
-// Rules: pkg/serviceaccount of Kubernetes 1.36. Keys and Tokens are safe for concurrent use.
+// Rules: pkg/serviceaccount of Kubernetes 1.37. Keys and Tokens are safe for concurrent use.
 package serviceaccount
 
 import (
@@ -44,6 +44,9 @@ type Config struct {
 	// that it updates the secret's label. nil records nothing.
 	Used func(ctx context.Context, secret *watchcache.Entry, day string)
 	Now  func() time.Time // nil means time.Now
+	// ValidatingWebhooks and MutatingWebhooks are the prefixes of the configurations of webhooks that tokens may be
+	// bound to; empty refuses such tokens.
+	ValidatingWebhooks, MutatingWebhooks string
 }
 
 // Tokens issues and checks tokens.
@@ -267,6 +270,9 @@ func (t *Tokens) checkBound(ctx context.Context, c *claims) (user.Info, error) {
 			}
 		}
 		info.NodeName, info.NodeUID = b.Node.Name, b.Node.UID
+	}
+	if err := t.checkWebhooks(ctx, b, &info); err != nil {
+		return nil, err
 	}
 	if c.ID != "" {
 		info.CredentialID = "JTI=" + c.ID

@@ -13,12 +13,14 @@ import (
 )
 
 // Part adds the reviews, and token requests. maxTokenLife bounds the lifetime of tokens; 0 means no bound.
-func Part(maxTokenLife time.Duration) part.Part {
+// webhookTokens allows tokens that are bound to configurations of webhooks.
+func Part(maxTokenLife time.Duration, webhookTokens bool) part.Part {
 	return part.Part{Name: "reviews", Handlers: func(h *part.Host) part.Handlers {
 		return part.Handlers{Answers: Answers(Config{
 			Token: h.Authenticator.Token, Authorizer: h.Authorizer, Ruler: h.Authorizer, Tokens: h.Tokens, View: h.View,
 			Explain: explainer(h),
 			Now:     time.Now, NewUID: uuid.NewString, MaxTokenLife: maxTokenLife,
+			WebhookTokens: webhookTokens,
 		})}
 	}}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// Config configures Reviews. All fields are required except MaxTokenLife and Explain.
+// Config configures Reviews. All fields are required except the last three.
 type Config struct {
 	// Token authenticates a bearer token: authn.Authenticator.Token.
 	Token      func(ctx context.Context, token string, audiences []string) (user.Info, []string, error)
@@ -37,6 +37,8 @@ type Config struct {
 	Explain func(ctx context.Context, caller, u user.Info, info *request.Info) any
 	// MaxTokenLife bounds the lifetime of requested tokens; 0 means no bound.
 	MaxTokenLife time.Duration
+	// WebhookTokens allows tokens that are bound to configurations of webhooks.
+	WebhookTokens bool
 }
 
 // Reviews answers reviews and token requests.

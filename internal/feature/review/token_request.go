@@ -79,7 +79,7 @@ func (r Reviews) issue(
 		},
 		Audiences: req.Spec.Audiences, ID: r.NewUID(), Now: now,
 	}
-	if err := r.bind(c, req.Spec.BoundObjectRef, &want.Bound); err != nil {
+	if err := r.bind(ctx, c, req, &want.Bound); err != nil {
 		return nil, err
 	}
 	r.setLife(ctx, req, &want)
@@ -134,7 +134,11 @@ func checkTokenRequest(req *authenticationv1.TokenRequest) (errs field.ErrorList
 	if seconds > maxTokenSeconds {
 		errs = append(errs, field.Invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
 	}
-	return errs
+	attested, only := checkAttestations(&req.Spec)
+	if only { // as in Kubernetes
+		return attested
+	}
+	return append(errs, attested...)
 }
 
 // forThisServer reports whether a token is for this server alone.
@@ -143,13 +147,22 @@ func (r Reviews) forThisServer(audiences []string) bool {
 }
 
 // bind binds a token to an object: the token becomes invalid with it.
-func (r Reviews) bind(c *verb.Call, bound *authenticationv1.BoundObjectReference, to *serviceaccount.Bound) error {
+func (r Reviews) bind(
+	ctx context.Context, c *verb.Call, req *authenticationv1.TokenRequest, to *serviceaccount.Bound,
+) error {
+	bound := req.Spec.BoundObjectRef
 	if bound == nil {
 		return nil
 	}
 	kind := schema.FromAPIVersionAndKind(bound.APIVersion, bound.Kind)
 	var uid string
+	webhooks, ofWebhooks := webhookKind(bound)
 	switch {
+	case ofWebhooks:
+		var err error
+		if uid, err = r.bindToWebhooks(ctx, webhooks, req, to); err != nil {
+			return err
+		}
 	case kind.Group == "" && kind.Kind == "Pod":
 		pod, err := r.find(ref.Pods, c.Namespace, bound.Name)
 		if err != nil {
@@ -194,7 +207,7 @@ func (r Reviews) bind(c *verb.Call, bound *authenticationv1.BoundObjectReference
 	return nil
 }
 
-// find returns an object of the core group. A name that no object can have is a 400.
+// find returns an object. A name that no object can have is a 400.
 func (r Reviews) find(kind ref.Names, namespace, name string) (*watchcache.Entry, error) {
 	if name == "" {
 		return nil, apierrors.NewBadRequest("Name parameter required.")
@@ -205,7 +218,7 @@ func (r Reviews) find(kind ref.Names, namespace, name string) (*watchcache.Entry
 	}
 	e := r.View.Collection(kind.Prefix).Snapshot().Get(namespace, name)
 	if e == nil {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: kind.Resource}, name)
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Resource}, name)
 	}
 	return e, nil
 }

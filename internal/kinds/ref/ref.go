@@ -46,6 +46,14 @@ var (
 
 // Kinds of the group admissionregistration.k8s.io.
 var (
+	MutatingWebhookConfigurations = Names{
+		"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations",
+		"MutatingWebhookConfiguration", "mutatingwebhookconfigurations",
+	}
+	ValidatingWebhookConfigurations = Names{
+		"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations",
+		"ValidatingWebhookConfiguration", "validatingwebhookconfigurations",
+	}
 	ValidatingAdmissionPolicies = Names{
 		"admissionregistration.k8s.io", "v1", "validatingadmissionpolicies",
 		"ValidatingAdmissionPolicy", "validatingadmissionpolicies",

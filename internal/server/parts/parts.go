@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/feature/aggregation"
 	"github.com/bowsprit/bowsprit/internal/feature/authorize/bootstrap"
 	"github.com/bowsprit/bowsprit/internal/feature/authorize/claim"
@@ -89,7 +90,8 @@ func Of(c *config.Config, hostname string) []part.Part {
 		quota.Part(),
 		definitions.Part(definitionSettings(&c.Definitions)),
 		aggregation.Part(aggregationSettings(c)),
-		review.Part(c.ServiceAccounts.MaxTokenExpiration),
+		review.Part(c.ServiceAccounts.MaxTokenExpiration,
+			config.Emulated(&c.Emulation).Has(serviceaccount.WebhookTokens, c.API.Features)),
 		trust.Part(frontProxies(&c.Authentication.RequestHeader)),
 		escalation.Part(),
 		marks.Part(),
