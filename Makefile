@@ -224,6 +224,12 @@ clients-python: build ## test the package for Python; needs pytest, pytest-xdist
 	cd clients/python && BOWSPRIT=$(CURDIR)/bin/bowsprit BOWSPRIT_UNDER_TEST=$(CURDIR)/bin/bowsprit \
 	  $(PYTHON) -B -m pytest -p no:cacheprovider -q
 
+.PHONY: clients-javascript
+clients-javascript: build ## test the package for JavaScript; needs node, and npm with a network
+	rm -rf bin/clients-javascript && cp -r clients/javascript bin/clients-javascript
+	cd bin/clients-javascript && npm install --no-save --no-package-lock --no-audit --no-fund && \
+	  BOWSPRIT=$(CURDIR)/bin/bowsprit npm test
+
 .PHONY: setup-envtest-test
 setup-envtest-test: ## install a release with the real setup-envtest, and run the installed programs
 	cd tools && go run ./release -root .. -out ../bin/release-envtest -targets $$(go env GOOS)/$$(go env GOARCH)
