@@ -54,6 +54,7 @@ var excused = []struct{ page, begins, why string }{
 	{"docs/nodes", "kubectl get certificatesigningrequests", "the name of the request differs each time"},
 	{"docs/packages", "docker run ", "needs docker; TestImage of tools/release reads the image"},
 	{"docs/performance", "", "measures for an hour, with programs that are not in this repository"},
+	{"docs/run-as-pod", "$ bowsprit serve ", "needs python3; TestRunPython runs the operator where it is"},
 	{"docs/schema", "make bench-engine", "measures for ten minutes"},
 	{"docs/tutorials/clients", "$ go mod init ", "fetches from the network; the test makes the same module"},
 	{"docs/tutorials/proxies", "$ ssh ", "needs another machine; TestSOCKS5Page of test/e2e runs a real ssh"},
