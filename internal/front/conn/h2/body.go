@@ -3,6 +3,7 @@ package h2
 import (
 	"io"
 	"net/http"
+	"os"
 
 	"golang.org/x/net/http2/hpack"
 )
@@ -13,6 +14,7 @@ type body struct {
 	data    []byte // received
 	read    int    // bytes of data that the handler has read
 	closed  bool   // by the handler
+	err     error  // of a deadline
 	asks    bool   // the client waits for 100 Continue
 	trailer http.Header
 	ended   bool // the handler has read the end
@@ -39,6 +41,8 @@ func (b *body) Read(p []byte) (int, error) {
 		switch {
 		case b.closed:
 			return 0, http.ErrBodyReadAfterClose
+		case b.err != nil:
+			return 0, b.err
 		case b.st.received:
 			b.end()
 			return 0, io.EOF
@@ -120,5 +124,11 @@ func (b *body) close() {
 		b.st.c.flush()
 	}
 	b.data, b.read = nil, 0
+	b.st.wake.Broadcast()
+}
+
+// late ends reads after a deadline.
+func (b *body) late() {
+	b.err = os.ErrDeadlineExceeded
 	b.st.wake.Broadcast()
 }

@@ -21,6 +21,7 @@ const readSize = 512
 
 var (
 	errClosed = errors.New("h2: the connection is closed")
+	errLost   = errors.New("h2: the client does not respond")
 	errReset  = errors.New("h2: the client has reset the stream")
 )
 
@@ -34,6 +35,7 @@ type conn struct {
 	state   tls.ConnectionState // of all its requests
 	remote  string
 	frames  *http2.Framer // the reader's own
+	clock   *time.Timer   // of keepalive
 
 	mu     sync.Mutex // guards the following, and all streams
 	output output
@@ -48,6 +50,8 @@ type conn struct {
 	last     uint32    // the highest stream of the client
 	running  int       // handlers
 	queued   []*stream // requests that wait for other handlers to end
+	quiet    int       // ticks since the last frame
+	idle     int       // ticks without a stream
 	leaving  bool      // GOAWAY has been written
 	finished bool      // the last response has been written: nothing but an end follows
 	unacked  int       // SETTINGS that the client has not acknowledged
@@ -72,6 +76,8 @@ func (s *Server) Serve(ctx context.Context, c *tls.Conn, socket Socket, handler 
 	defer s.remove(sc)
 	err := sc.begin()
 	if err == nil {
+		sc.clock = time.AfterFunc(tick, sc.keepalive)
+		defer sc.clock.Stop()
 		err = sc.read()
 	}
 	sc.end(err)

@@ -12,6 +12,7 @@ const queuedMost = 4
 func (c *conn) process(f http2.Frame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.quiet = 0
 	if c.err != nil {
 		return c.err
 	}

@@ -27,6 +27,8 @@ const (
 	// controlMost bounds the bytes of responses to control frames (SETTINGS, PING, refused streams) that wait for a
 	// client that does not read.
 	controlMost = 64 << 10
+	// tick is the period of the connection's clock.
+	tick = 15 * time.Second
 	// prefaceWait limits the time for the client's preface and settings.
 	prefaceWait = 10 * time.Second
 )
@@ -41,6 +43,9 @@ type Config struct {
 	MaxReadFrame int
 	// StreamWindow and ConnWindow bound the bytes of bodies that handlers have not read, by stream and by connection.
 	StreamWindow, ConnWindow int
+	// Idle closes a connection without requests after this time. Quiet sends a PING after this time without
+	// frames, and Lost closes the connection after this further time without frames. All are multiples of 15 s.
+	Idle, Quiet, Lost time.Duration
 	// Leave limits the time for a client to read and disconnect after the last response; the server closes then.
 	Leave time.Duration
 

@@ -6,6 +6,34 @@ import (
 	"golang.org/x/net/http2"
 )
 
+// keepalive runs at each tick of the connection's clock. It sends a PING to a quiet client, closes a lost connection,
+// and ends one that has been idle.
+func (c *conn) keepalive() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return
+	}
+	c.quiet++
+	switch quiet := time.Duration(c.quiet) * tick; {
+	case quiet >= c.s.config.Quiet+c.s.config.Lost:
+		c.broken(errLost)
+		return
+	case quiet == c.s.config.Quiet:
+		b := c.appendFrame(http2.FramePing, 0, 0, 8)
+		*b = append(*b, "bowsprit"...)
+		c.flush()
+	}
+	c.idle++
+	if len(c.streams) > 0 || c.running > 0 {
+		c.idle = 0
+	}
+	if time.Duration(c.idle)*tick >= c.s.config.Idle {
+		c.goAway()
+	}
+	c.clock.Reset(tick)
+}
+
 // leave tells the client to open no more streams.
 func (c *conn) leave() {
 	c.mu.Lock()

@@ -2,9 +2,11 @@ package h2
 
 import (
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http2/hpack"
 
@@ -248,6 +250,18 @@ func (w *response) trailer(last bool) []hpack.HeaderField {
 		return nil
 	}
 	return appendFields(nil, found)
+}
+
+// SetReadDeadline is called by http.ResponseController.
+func (w *response) SetReadDeadline(t time.Time) error {
+	w.st.setDeadline(reads, t, w.st.body.late)
+	return nil
+}
+
+// SetWriteDeadline is called by http.ResponseController. After the deadline the stream is reset.
+func (w *response) SetWriteDeadline(t time.Time) error {
+	w.st.setDeadline(writes, t, func() { w.st.fail(os.ErrDeadlineExceeded) })
+	return nil
 }
 
 // EnableFullDuplex is called by http.ResponseController. HTTP/2 always allows it.

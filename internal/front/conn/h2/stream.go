@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2"
@@ -27,6 +28,7 @@ type stream struct {
 	err      error // why the stream has ended
 	body     body
 	response response
+	deadline [2]deadline // of reads and of writes
 }
 
 // serve runs the handler.
@@ -61,6 +63,9 @@ func (st *stream) finish() {
 	}
 	st.end(errClosed)
 	st.body.close()
+	for i := range st.deadline {
+		st.deadline[i].stop()
+	}
 	c.running--
 	c.startNext()
 	c.leaveIfDone()
@@ -167,4 +172,44 @@ func (st *stream) await() {
 	default:
 		st.wake.Wait()
 	}
+}
+
+// deadline ends reads or writes of a stream at a time.
+type deadline struct {
+	timer *time.Timer
+	set   int // number of changes: an earlier timer that has fired already is ignored
+}
+
+func (d *deadline) stop() {
+	d.set++
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+}
+
+// reads and writes index stream.deadline.
+const (
+	reads = iota
+	writes
+)
+
+// setDeadline sets the time of one of the deadlines; a zero time removes it.
+func (st *stream) setDeadline(which int, t time.Time, passed func()) {
+	c := st.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := &st.deadline[which]
+	d.stop()
+	if t.IsZero() || st.err != nil {
+		return
+	}
+	set := d.set
+	d.timer = time.AfterFunc(time.Until(t), func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if d.set == set {
+			passed()
+		}
+	})
 }
