@@ -45,6 +45,8 @@ type Config struct {
 
 	// CBOR enables CBOR in requests and responses.
 	CBOR bool
+	// DirectHTTP2 serves HTTP/2 by package h2 instead of Go's server.
+	DirectHTTP2 bool
 }
 
 // Server serves the API. It is an http.Handler; Serve puts it behind a listener.
@@ -76,7 +78,7 @@ func New(c Config) *Server {
 	}
 	s.conns = conn.New(conn.Config{
 		Handler: s.chain, Hijacked: hijacked, TLS: c.TLS, Context: base, HandshakeFailed: handshakes.Inc, Log: c.Log,
-		Sending: c.Audit.Flush,
+		Sending: c.Audit.Flush, DirectHTTP2: c.DirectHTTP2,
 	})
 	return s
 }

@@ -55,6 +55,7 @@ func newServer(t testing.TB, resources Handler, change func(*Config)) *Server {
 		Discovery: func(w http.ResponseWriter, _ *http.Request, info *request.Info, _ user.Info) {
 			_, _ = io.WriteString(w, "discovery "+info.Path)
 		},
+		DirectHTTP2: strings.Contains(t.Name(), directHTTP2),
 	}
 	if change != nil {
 		change(&c)

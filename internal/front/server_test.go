@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -82,12 +83,29 @@ func (r *running) get(t *testing.T, c *http.Client, path string) (*http.Response
 	return resp, string(body)
 }
 
-// protocols runs f for HTTP/1.1 and HTTP/2.
+// directHTTP2 is the name of subtests that serve HTTP/2 by package h2.
+const directHTTP2 = "DirectHTTP2"
+
+// protocols runs f for HTTP/1.1, for HTTP/2 by Go's server, and for HTTP/2 by package h2.
 func protocols(t *testing.T, f func(t *testing.T, protocol int)) {
 	for _, protocol := range []int{1, 2} {
 		t.Run(fmt.Sprintf("HTTP%d", protocol), func(t *testing.T) {
 			t.Parallel()
 			f(t, protocol)
+		})
+	}
+	t.Run(directHTTP2, func(t *testing.T) {
+		t.Parallel()
+		f(t, 2)
+	})
+}
+
+// http2Servers runs f in a bubble for each server of HTTP/2.
+func http2Servers(t *testing.T, f func(t *testing.T)) {
+	for _, name := range []string{"GoHTTP2", directHTTP2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, f)
 		})
 	}
 }

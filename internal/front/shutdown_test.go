@@ -56,7 +56,7 @@ func TestShutdownTakesNoTime(t *testing.T) {
 // Shutdown does not wait afterwards.
 func TestShutdownAfterARequest(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	http2Servers(t, func(t *testing.T) {
 		leave := make(chan struct{})
 		whole := bytes.Repeat([]byte("answer "), 100<<10)
 		s := runPiped(t, func(w http.ResponseWriter, _ *http.Request, _ *request.Info, _ user.Info) {

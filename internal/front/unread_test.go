@@ -24,7 +24,7 @@ import (
 // body is read, and no reset follows the response.
 func TestAnswerWithoutBody(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, answerWithoutBody)
+	http2Servers(t, answerWithoutBody)
 }
 
 func answerWithoutBody(t *testing.T) {

@@ -73,6 +73,7 @@ func (b *built) buildFront(context.Context) error {
 		Checks: b.checks(), Paths: pages,
 		APIPaths: func() []string { return discovery.Paths(h.Catalog.Snapshot()) },
 		TLS:      h.Certificates.TLSConfig(), CBOR: c.API.CBOR,
+		DirectHTTP2: c.HTTP.HTTP2Server == config.HTTP2Direct,
 	})
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 
 // corked is a connection that can hold back writes, so that many TLS records go out in one system call.
 //
-// hold and release belong to one goroutine. Other goroutines may write at any time (TLS answers a key update while
+// There are two ways to use it: hold and release, and Hold with TrySend and Send of h2.Socket. Each pair belongs to one
+// goroutine at a time. Other goroutines may write at any time (TLS answers a key update while
 // reading): their bytes keep their place behind the bytes already held back.
 type corked struct {
 	net.Conn
@@ -18,6 +19,11 @@ type corked struct {
 	mu      sync.Mutex
 	holding bool
 	held    *[]byte // nil if empty
+
+	// The sender's own.
+	unsent *[]byte // taken from held; nil if none
+	sent   int     // bytes of unsent that have been sent
+	try    tryWriter
 }
 
 // corkSize holds a gatherer's buffer plus TLS's overhead for each record.
@@ -82,4 +88,42 @@ func (l corks) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	return &corked{Conn: c}, nil
+}
+
+// Hold implements h2.Socket.
+func (c *corked) Hold() {
+	c.try.begin(c.Conn)
+	c.mu.Lock()
+	c.holding = true
+	c.mu.Unlock()
+}
+
+// TrySend implements h2.Socket.
+func (c *corked) TrySend() (sent bool, err error) { return c.sendBy(c.try.write) }
+
+// Send implements h2.Socket.
+func (c *corked) Send() error {
+	_, err := c.sendBy(c.Conn.Write)
+	return err
+}
+
+// sendBy sends the held bytes by write. It returns false if write has not taken all of them.
+func (c *corked) sendBy(write func([]byte) (int, error)) (sent bool, err error) {
+	for {
+		if c.unsent == nil {
+			c.mu.Lock()
+			c.unsent, c.sent, c.held = c.held, 0, nil
+			c.mu.Unlock()
+			if c.unsent == nil {
+				return true, nil
+			}
+		}
+		n, err := write((*c.unsent)[c.sent:])
+		if c.sent += n; err != nil || c.sent < len(*c.unsent) {
+			return false, err
+		}
+		*c.unsent = (*c.unsent)[:0]
+		corkBuffers.Put(c.unsent)
+		c.unsent = nil
+	}
 }

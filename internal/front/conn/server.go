@@ -50,7 +50,9 @@ type Config struct {
 	HandshakeFailed func()
 	// Sending is called before responses, or parts of them, are sent over HTTP/2.
 	Sending func()
-	Log     *slog.Logger
+	// DirectHTTP2 serves HTTP/2 by package h2 instead of Go's server.
+	DirectHTTP2 bool
+	Log         *slog.Logger
 }
 
 // Server hands the requests of connections to a handler.
@@ -89,7 +91,11 @@ func (s *Server) newHTTPServer() *http.Server {
 		ConnState: s.freshConns.follow,
 	}
 	if s.config.TLS != nil {
-		if err := s.serveHTTP2(srv); err != nil {
+		serve := s.serveHTTP2
+		if s.config.DirectHTTP2 {
+			serve = s.serveDirect
+		}
+		if err := serve(srv); err != nil {
 			panic(err) // only for cipher suites without HTTP/2, which validation of the configuration refuses
 		}
 	}

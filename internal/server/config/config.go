@@ -33,7 +33,7 @@ type Config struct {
 	Etcd            Etcd            // where objects are stored
 	Encryption      Encryption      // encryption of stored objects
 	TLS             TLS             // the server's certificates
-	HTTP            HTTP            // response headers for browsers
+	HTTP            HTTP            // response headers for browsers, server of connections
 	Authentication  Authentication  // how clients are authenticated
 	Authorization   Authorization   // the permissions of users
 	Audit           Audit           // which requests are recorded, and where
@@ -131,6 +131,7 @@ func WithDefaults(c Config) Config {
 	c.Audit.setDefaults()
 	c.Observability.setDefaults()
 	c.Limits.setDefaults()
+	c.HTTP.setDefaults()
 	c.Aggregation.setDefaults(emulate)
 	c.Kubelet.setDefaults(emulate)
 	c.Services.setDefaults()

@@ -1,13 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 )
 
-// HTTP configures response headers for browsers.
+// HTTP configures response headers for browsers, and the server of connections.
 type HTTP struct {
 	// StrictTransportSecurity are directives for browsers ("max-age=31536000", "includeSubDomains"), which every
 	// response carries; without directives the header is absent.
@@ -15,7 +16,18 @@ type HTTP struct {
 	// CORSAllowedOrigins are regular expressions of the origins ("//ui\\.example\\.com(:|$)") whose programs may use
 	// the API from browsers. Each must match the beginning and the end of the host.
 	CORSAllowedOrigins []string
+	// HTTP2Server serves connections of HTTP/2: "go" (the default), the server of golang.org/x/net/http2, or "direct",
+	// which needs less CPU, above all for watches, and is new.
+	HTTP2Server string
 }
+
+// The values of HTTP.HTTP2Server.
+const (
+	HTTP2Go     = "go"
+	HTTP2Direct = "direct"
+)
+
+func (c *HTTP) setDefaults() { c.HTTP2Server = cmp.Or(c.HTTP2Server, HTTP2Go) }
 
 func (c *HTTP) settings() []Setting {
 	return []Setting{
@@ -29,12 +41,23 @@ func (c *HTTP) settings() []Setting {
 			Help:  `regular expressions of the origins from which programs in browsers may use the API, such as '//example.com(:|$)'`,
 			Value: &c.CORSAllowedOrigins,
 		},
+		{
+			Name: "http2-server", Only: Serve,
+			Help: "server of HTTP/2 connections: go, of Go's own libraries, or direct, which needs less CPU, above all " +
+				"for watches, and is new",
+			Value: &c.HTTP2Server, Default: HTTP2Go,
+		},
 	}
 }
 
 func (c *HTTP) validate(p *problems) {
 	if _, err := Origins(c.CORSAllowedOrigins); err != nil {
 		*p = append(*p, err)
+	}
+	switch c.HTTP2Server {
+	case "", HTTP2Go, HTTP2Direct:
+	default:
+		*p = append(*p, fmt.Errorf("--http2-server %q is unknown: use %s or %s", c.HTTP2Server, HTTP2Go, HTTP2Direct))
 	}
 }
 

@@ -61,7 +61,7 @@ func TestErrorsNameFlags(t *testing.T) {
 	if len(files) < 40 {
 		t.Fatalf("only %d files: the test looks at the wrong thing", len(files))
 	}
-	flag := regexp.MustCompile(`--([a-z][a-z-]+[a-z])(-\*)?`) // NAME-* means several
+	flag := regexp.MustCompile(`--([a-z][a-z0-9-]+[a-z0-9])(-\*)?`) // NAME-* means several
 	found := 0
 	for _, file := range files {
 		src, err := os.ReadFile(file)
