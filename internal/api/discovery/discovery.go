@@ -73,9 +73,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, snap *catalo
 
 // serveAll serves /api and /apis: aggregated if the client prefers that, otherwise the result of plain.
 func (h *Handler) serveAll(w http.ResponseWriter, r *http.Request, groups []*catalog.Group, plain func() answer) {
-	m, ok := negotiate(r, true)
+	offered := codec.Offered(r.Context())
+	m, ok := negotiate(r, offered, true)
 	if !ok {
-		h.options.WriteError(w, r, codec.NotAcceptable(codec.Offered(r.Context())...))
+		h.options.WriteError(w, r, codec.NotAcceptable(offered...))
 		return
 	}
 	if m.aggregated == "" {
@@ -108,7 +109,7 @@ func (h *Handler) serveGroup(w http.ResponseWriter, r *http.Request, snap *catal
 		h.options.WriteError(w, r, generic(http.StatusNotFound, r))
 		return
 	}
-	h.serve(w, r, answer{object: func() object {
+	h.serve(w, r, codec.Offered(r.Context()), answer{object: func() object {
 		o := apiGroup(g)
 		o.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
 		return &o
@@ -121,14 +122,19 @@ func (h *Handler) serveVersion(w http.ResponseWriter, r *http.Request, snap *cat
 		h.options.WriteError(w, r, generic(http.StatusNotFound, r))
 		return
 	}
-	h.serve(w, r, answer{object: func() object { return resourceList(g, g.Version(version)) }})
+	offered := codec.Offered(r.Context())
+	if v := g.Version(version); len(v.Resources) > 0 && v.Resources[0].Custom() {
+		// As in Kubernetes, custom resources are not discovered in CBOR. client-go requests CBOR and cannot read it here.
+		offered = slices.DeleteFunc(offered, func(t string) bool { return t == codec.CBOR })
+	}
+	h.serve(w, r, offered, answer{object: func() object { return resourceList(g, g.Version(version)) }})
 }
 
 // serve serves a document without an aggregated form.
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a answer) {
-	m, ok := negotiate(r, false)
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, offered []string, a answer) {
+	m, ok := negotiate(r, offered, false)
 	if !ok {
-		h.options.WriteError(w, r, codec.NotAcceptable(codec.Offered(r.Context())...))
+		h.options.WriteError(w, r, codec.NotAcceptable(offered...))
 		return
 	}
 	h.write(w, r, m, a)

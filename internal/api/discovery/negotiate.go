@@ -8,8 +8,6 @@ import (
 	"github.com/munnerz/goautoneg"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 // media is the form of a document that a client requests.
@@ -28,17 +26,16 @@ func (m media) header() string {
 	return m.contentType + ";g=" + apidiscoveryv2.GroupName + ";v=" + m.aggregated + ";as=APIGroupDiscoveryList"
 }
 
-// negotiate returns the first supported form in the Accept header, by descending q. aggregated is true if the path has
+// negotiate returns the first offered form in the Accept header, by descending q. aggregated is true if the path has
 // an aggregated form; otherwise clauses that request it are skipped.
 //
 // Kubernetes has not offered v2beta1 since 1.35. It costs nothing and saves clients of 1.26 to 1.29 a request for each
 // version.
-func negotiate(r *http.Request, aggregated bool) (media, bool) {
+func negotiate(r *http.Request, offered []string, aggregated bool) (media, bool) {
 	header := r.Header.Get("Accept")
 	if header == "" {
 		return media{contentType: runtime.ContentTypeJSON, pretty: pretty(r)}, true
 	}
-	offered := codec.Offered(r.Context())
 	for _, clause := range goautoneg.ParseAccept(header) {
 		for _, contentType := range offered {
 			kind, sub, _ := strings.Cut(contentType, "/")
