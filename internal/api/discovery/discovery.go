@@ -124,7 +124,7 @@ func (h *Handler) serveVersion(w http.ResponseWriter, r *http.Request, snap *cat
 	}
 	offered := codec.Offered(r.Context())
 	if v := g.Version(version); len(v.Resources) > 0 && v.Resources[0].Custom() {
-		// As in Kubernetes, custom resources are not discovered in CBOR. client-go requests CBOR and cannot read it here.
+		// As in Kubernetes, custom resources are not discovered in CBOR: client-go requests it and cannot read it here.
 		offered = slices.DeleteFunc(offered, func(t string) bool { return t == codec.CBOR })
 	}
 	h.serve(w, r, offered, answer{object: func() object { return resourceList(g, g.Version(version)) }})
