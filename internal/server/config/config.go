@@ -137,6 +137,7 @@ func WithDefaults(c Config) Config {
 	c.Services.setDefaults()
 	c.Controllers.Signing.setDefaults()
 	c.Coordination.setDefaults()
+	c.Definitions.setDefaults()
 	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, defaultShutdownTimeout)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -1,5 +1,7 @@
 package config
 
+import "cmp"
+
 // Definitions configures the protection of stored custom objects from writes of their CustomResourceDefinition. The
 // annotations bowsprit.dev/crd-change-policy and bowsprit.dev/protect-definition of a definition override it.
 type Definitions struct {
@@ -11,13 +13,16 @@ type Definitions struct {
 	Protect bool
 }
 
+// defaultChangePolicy is the treatment of changes unless the configuration has another one.
+const defaultChangePolicy = "Warn"
+
 // changePolicies are the values of Definitions.ChangePolicy.
 const changePolicies = "Enforce, Warn or Off"
 
 func (c *Definitions) settings() []Setting {
 	return []Setting{
 		{
-			Name: "crd-change-policy", Default: "Warn", Value: &c.ChangePolicy, Only: Serve,
+			Name: "crd-change-policy", Default: defaultChangePolicy, Value: &c.ChangePolicy, Only: Serve,
 			Help: "treatment of changes of definitions that can break clients or stored objects, unless the definition has the annotation bowsprit.dev/crd-change-policy: " + changePolicies,
 		},
 		{
@@ -26,6 +31,8 @@ func (c *Definitions) settings() []Setting {
 		},
 	}
 }
+
+func (c *Definitions) setDefaults() { c.ChangePolicy = cmp.Or(c.ChangePolicy, defaultChangePolicy) }
 
 func (c *Definitions) validate(p *problems) {
 	switch c.ChangePolicy {
