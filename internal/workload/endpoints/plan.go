@@ -96,7 +96,7 @@ func planFamily(
 	groups, known := map[string]*group{}, newPorts(svc)
 	for _, p := range pods {
 		zone, there := zones[p.Spec.NodeName]
-		if !hasPlace(p) || !there && !svc.Spec.PublishNotReadyAddresses {
+		if !hasPlace(p) || !there && !cluster.IsLocal(p) && !svc.Spec.PublishNotReadyAddresses {
 			continue
 		}
 		ports := known.of(p)

@@ -105,11 +105,7 @@ func (s *endpointSlices) zones(svc *corev1.Service, pods []*corev1.Pod) (map[str
 	out := map[string]string{}
 	var missing []error
 	for _, p := range pods {
-		if _, known := out[p.Spec.NodeName]; known || !hasPlace(p) {
-			continue
-		}
-		if p.Spec.NodeName == "" { // a local program
-			out[""] = ""
+		if _, known := out[p.Spec.NodeName]; known || !hasPlace(p) || cluster.IsLocal(p) {
 			continue
 		}
 		if node := cluster.Nodes.Read(s.index, "", p.Spec.NodeName); node != nil {

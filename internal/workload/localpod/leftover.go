@@ -21,7 +21,7 @@ func serverName(lease string, port int) string { return lease + ":" + strconv.It
 func (p *Pods) stored() (all []*watchcache.Entry) {
 	p.cluster.View.Collection(cluster.Pods.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		if _, marked := e.Labels[label]; marked && e.Unreadable() == nil {
-			if by, _ := e.Field("spec.schedulerName"); by == schedulerName {
+			if by, _ := e.Field("spec.schedulerName"); by == cluster.LocalScheduler {
 				all = append(all, e)
 			}
 		}

@@ -98,10 +98,8 @@ func resources(_ *part.Host, all []*catalog.Resource) []*catalog.Resource {
 	return all
 }
 
-// Is implements kubelet.Local. The fields that it reads are immutable.
-func (*Pods) Is(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName == "" && pod.Spec.SchedulerName == schedulerName
-}
+// Is implements kubelet.Local.
+func (*Pods) Is(pod *corev1.Pod) bool { return cluster.IsLocal(pod) }
 
 // observe ends the routes of deleted pods and workloads.
 func (p *Pods) observe(events []*watchcache.Event) {

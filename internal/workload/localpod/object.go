@@ -10,12 +10,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 	"github.com/bowsprit/bowsprit/internal/workload/localpod/callback"
 )
 
 const (
-	// schedulerName keeps schedulers away from local pods, and marks them: it is immutable.
-	schedulerName = "bowsprit-local-pods"
 	// label marks local pods for a fast search.
 	label = "bowsprit.dev/local-pod"
 	// serverAnnotation names the server that has the route.
@@ -56,7 +55,7 @@ func podOf(o *owner, container, server string) (*corev1.Pod, error) {
 	pod.Labels[label], pod.Annotations[serverAnnotation] = "", server
 	s := &pod.Spec
 	s.Containers, s.InitContainers = s.Containers[at:at+1], nil
-	s.NodeName, s.SchedulerName, s.SchedulingGates = "", schedulerName, nil
+	s.NodeName, s.SchedulerName, s.SchedulingGates = "", cluster.LocalScheduler, nil
 	s.ResourceClaims, s.Containers[0].Resources.Claims = nil, nil
 	return pod, nil
 }

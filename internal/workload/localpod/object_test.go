@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/net/egress"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 	"github.com/bowsprit/bowsprit/internal/workload/localpod/callback"
 )
 
@@ -44,8 +45,9 @@ func TestPodOf(t *testing.T) {
 		pod.OwnerReferences[0].UID != "u" || pod.OwnerReferences[0].Controller != nil {
 		t.Errorf("metadata %+v", pod.ObjectMeta)
 	}
-	if s.NodeName != "" || s.SchedulerName != schedulerName || s.SchedulingGates != nil || s.InitContainers != nil ||
-		s.ResourceClaims != nil || len(s.Containers) != 1 || s.Containers[0].Resources.Claims != nil {
+	if s.NodeName != "" || s.SchedulerName != cluster.LocalScheduler || s.SchedulingGates != nil ||
+		s.InitContainers != nil || s.ResourceClaims != nil || len(s.Containers) != 1 ||
+		s.Containers[0].Resources.Claims != nil {
 		t.Errorf("spec %+v", s)
 	}
 	if !New().Is(pod) {
