@@ -30,7 +30,7 @@ type Workloads struct {
 	// of its etcd are refused.
 	LocalPorts []string
 	// AllowLocalPods lets users with the right to create deployments/localpod or statefulsets/localpod be the pod of
-	// such a workload with a program on their machine (bowsprit run --as-pod). The server then also runs the
+	// such a workload with a program on their machine (bowsprit run). The server then also runs the
 	// controllers of endpoints.
 	AllowLocalPods bool
 }
@@ -83,7 +83,7 @@ func (c *Workloads) settings() []Setting {
 		{
 			Name: "allow-local-pods", Value: &c.AllowLocalPods, Only: Serve,
 			Help: "users who may create deployments/localpod or statefulsets/localpod may be the pod of the workload with " +
-				"a program on their machine (bowsprit run --as-pod); Services lead to it",
+				"a program on their machine (bowsprit run); Services lead to it",
 		},
 	}
 }
