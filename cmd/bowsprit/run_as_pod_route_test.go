@@ -296,8 +296,10 @@ func (s *podServer) logs() {
 	}
 	defer follow.Close()
 	lines := bufio.NewScanner(follow) // the order of two streams is open
-	if !lines.Scan() || !lines.Scan() {
-		s.Errorf("followed: %q, %v", lines.Text(), lines.Err())
+	for range 2 {
+		if !lines.Scan() {
+			s.Errorf("followed: %q, %v", lines.Text(), lines.Err())
+		}
 	}
 }
 
