@@ -171,7 +171,7 @@ func (m *Modes) build(c *apiserver.AuthorizationConfiguration) (authz.Union, err
 		if err != nil {
 			return nil, err
 		}
-		union = append(union, m.metrics.count(mode, string(one.Type), one.Name))
+		union = append(union, named{m.metrics.count(mode, string(one.Type), one.Name), one.Name})
 	}
 	return union, nil
 }

@@ -132,8 +132,8 @@ func TestWebhookByFlags(t *testing.T) {
 		t.Errorf("%d calls: what is allowed is not kept", n)
 	}
 	expect(t, "denied", ask(t, m, bob, pods("delete")), `deny "since bob" <nil>`)
-	expect(t, "no opinion", ask(t, m, bob, pods("list")), `none "since bob" <nil>`)
-	expect(t, "no opinion again", ask(t, m, bob, pods("list")), `none "since bob" <nil>`)
+	expect(t, "no opinion", ask(t, m, bob, pods("list")), `none "default: since bob" <nil>`)
+	expect(t, "no opinion again", ask(t, m, bob, pods("list")), `none "default: since bob" <nil>`)
 	if n := h.calls.Load(); n != 4 {
 		t.Errorf("%d calls: what is not allowed is kept", n)
 	}
