@@ -76,11 +76,11 @@ fmt: ## check the format of every Go file with gofmt
 
 # Without the modules of make node, make operators and make docs-test, which no other target downloads.
 .PHONY: modules
-modules: ## check that the module files of test list all imports, before later builds fail
+modules: ## check that the module files of test list all imports, also of the programs that they build, before later builds fail
 	@for file in $$(find . -name go.mod -o -path './test/*' -name '*.mod' | \
 	    grep -v -e /testdata/ -e /bin/ -e /node/ -e /operators/ -e /site/ | sort); do \
 	  dir=$$(dirname $$file); \
-	  out=$$(cd $$dir && go list -modfile=$(CURDIR)/$$file -deps -test ./... 2>&1 >/dev/null) || \
+	  out=$$(cd $$dir && go list -modfile=$(CURDIR)/$$file -deps -test ./... tool 2>&1 >/dev/null) || \
 	    { echo "$$out"; echo "$$file: run go mod tidy for it"; exit 1; }; done
 
 # The commit from which on no commit inserts more than 1,500 lines, other than moves and generated files.
