@@ -170,19 +170,23 @@ func (c *conn) end(err error) {
 	c.mu.Unlock()
 	if code != http2.ErrCodeNo {
 		c.closeWrite(closeWait)
-		c.seeOff(closeWait) // a close with unread bytes would discard the GOAWAY
+		c.seeOff(seeOffWait) // a close with unread bytes would discard the GOAWAY
 	}
 	_ = c.socket.Close()
 	c.awaitSender()
 }
 
-// closeWait limits the time for a client to receive the end of a connection after an error.
-const closeWait = time.Second
+const (
+	// closeWait limits the time to send the end of a connection after an error.
+	closeWait = time.Second
+	// seeOffWait limits the time for the client to receive it and to disconnect.
+	seeOffWait = 5 * time.Second
+)
 
-// seeOff reads until the client disconnects, for at most wait.
+// seeOff reads until the client disconnects, for at most wait and 4 MiB.
 func (c *conn) seeOff(wait time.Duration) {
 	_ = c.socket.SetReadDeadline(time.Now().Add(wait))
-	_, _ = io.Copy(io.Discard, io.LimitReader(c.tls, 16<<20))
+	_, _ = io.Copy(io.Discard, io.LimitReader(c.tls, 4<<20))
 }
 
 func cmpErr(first, second error) error {
