@@ -123,7 +123,7 @@ func TestFloods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, true, func(http.ResponseWriter, *http.Request) {})
+			s := serveOn(t, narrow{listen(t)}, true, func(http.ResponseWriter, *http.Request) {})
 			var frames bytes.Buffer
 			f := http2.NewFramer(&frames, nil)
 			for range 10_000 {

@@ -35,9 +35,30 @@ type server struct {
 // serve starts a server of HTTP/2, ours or Go's.
 func serve(t testing.TB, direct bool, h http.HandlerFunc) *server {
 	t.Helper()
-	certificates, err := pki.Open(pki.Config{})
-	must(t, err)
+	return serveOn(t, listen(t), direct, h)
+}
+
+func listen(t testing.TB) net.Listener {
+	t.Helper()
 	ln, err := conn.Listen(t.Context(), "127.0.0.1:0")
+	must(t, err)
+	return ln
+}
+
+// narrow is a listener of connections for which the kernel holds little.
+type narrow struct{ net.Listener }
+
+func (l narrow) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		err = c.(*net.TCPConn).SetWriteBuffer(4 << 10)
+	}
+	return c, err
+}
+
+func serveOn(t testing.TB, ln net.Listener, direct bool, h http.HandlerFunc) *server {
+	t.Helper()
+	certificates, err := pki.Open(pki.Config{})
 	must(t, err)
 	s := &server{address: ln.Addr().String(), served: make(chan error, 1)}
 	s.Server = conn.New(conn.Config{
