@@ -3,11 +3,11 @@ package h2
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -43,7 +43,6 @@ type conn struct {
 	block  bytes.Buffer
 	window int64 // bytes of DATA that the client accepts on the connection
 	opened int64 // initial window of a stream
-	frame  int   // bytes of a sent frame
 	credit credit
 
 	streams  map[uint32]*stream
@@ -63,7 +62,7 @@ type conn struct {
 func (s *Server) Serve(ctx context.Context, c *tls.Conn, socket Socket, handler http.Handler) {
 	sc := &conn{
 		s: s, tls: c, socket: socket, handler: handler, state: c.ConnectionState(), remote: c.RemoteAddr().String(),
-		window: initialWindow, opened: initialWindow, frame: frameSize, streams: map[uint32]*stream{},
+		window: initialWindow, opened: initialWindow, streams: map[uint32]*stream{},
 		credit: credit{left: int64(s.config.ConnWindow), whole: int64(s.config.ConnWindow)},
 	}
 	var cancel context.CancelFunc
@@ -162,7 +161,7 @@ func (c *conn) end(err error) {
 	if code != http2.ErrCodeNo {
 		c.appendGoAway(code)
 	}
-	c.err = cmpErr(c.err, err)
+	c.err = cmp.Or(c.err, err, errClosed)
 	for _, st := range c.streams {
 		st.end(errClosed)
 	}
@@ -189,16 +188,6 @@ func (c *conn) seeOff(wait time.Duration) {
 	_, _ = io.Copy(io.Discard, io.LimitReader(c.tls, 4<<20))
 }
 
-func cmpErr(first, second error) error {
-	if first != nil {
-		return first
-	}
-	if second != nil {
-		return second
-	}
-	return errClosed
-}
-
 // errorCode returns the code with which an error ends the connection; ErrCodeNo if the client has left.
 func errorCode(err error) http2.ErrCode {
 	var connection http2.ConnectionError
@@ -207,13 +196,6 @@ func errorCode(err error) http2.ErrCode {
 		return http2.ErrCode(connection)
 	case errors.Is(err, http2.ErrFrameTooLarge):
 		return http2.ErrCodeFrameSize
-	case err == nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), isNetwork(err):
-		return http2.ErrCodeNo
 	}
 	return http2.ErrCodeNo
-}
-
-func isNetwork(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op)
 }

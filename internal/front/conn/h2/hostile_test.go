@@ -16,20 +16,26 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// get sends a request on a stream, with more fields.
-func (r *raw) get(t *testing.T, id uint32, fields ...hpack.HeaderField) {
+// block returns the header block of a request, with more fields.
+func block(t *testing.T, method string, fields ...hpack.HeaderField) []byte {
 	t.Helper()
-	var block bytes.Buffer
-	e := hpack.NewEncoder(&block)
+	var out bytes.Buffer
+	e := hpack.NewEncoder(&out)
 	e.SetMaxDynamicTableSize(0) // each request stands for itself
 	for _, f := range append([]hpack.HeaderField{
-		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "a"},
+		{Name: ":method", Value: method}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "a"},
 		{Name: ":path", Value: "/"},
 	}, fields...) {
 		must(t, e.WriteField(f))
 	}
+	return out.Bytes()
+}
+
+// get sends a request on a stream.
+func (r *raw) get(t *testing.T, id uint32) {
+	t.Helper()
 	must(t, r.WriteHeaders(http2.HeadersFrameParam{
-		StreamID: id, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true,
+		StreamID: id, BlockFragment: block(t, "GET"), EndStream: true, EndHeaders: true,
 	}))
 }
 
@@ -62,18 +68,13 @@ func TestRapidReset(t *testing.T) {
 	})
 	defer close(release)
 	r := s.raw(t)
+	request := block(t, "GET")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for id := uint32(1); id < 100_000; id += 2 {
-			var block bytes.Buffer
-			e := hpack.NewEncoder(&block)
-			for _, pair := range []string{":method GET", ":scheme https", ":authority a", ":path /"} {
-				name, value, _ := strings.Cut(pair, " ")
-				_ = e.WriteField(hpack.HeaderField{Name: name, Value: value})
-			}
 			if r.WriteHeaders(http2.HeadersFrameParam{
-				StreamID: id, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true,
+				StreamID: id, BlockFragment: request, EndStream: true, EndHeaders: true,
 			}) != nil || r.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
 				return // the server has ended the connection
 			}
@@ -254,17 +255,9 @@ func TestBodyWindow(t *testing.T) {
 	close(read)
 	must(t, <-sent)
 
-	var block bytes.Buffer
-	e := hpack.NewEncoder(&block)
-	for _, f := range []hpack.HeaderField{
-		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "a"},
-		{Name: ":path", Value: "/"},
-	} {
-		must(t, e.WriteField(f))
-	}
 	over := serve(t, true, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	r := over.raw(t)
-	must(t, r.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true}))
+	must(t, r.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(t, "POST"), EndHeaders: true}))
 	go func() {
 		for r.WriteData(1, false, make([]byte, 16<<10)) == nil {
 		}
