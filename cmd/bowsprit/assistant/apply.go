@@ -46,7 +46,7 @@ func (t *Tools) delete(ctx context.Context, in *executeInput) (*answer.Answer, e
 		return nil, err
 	}
 	return t.execute(ctx, one, func(s *step, before *unstructured.Unstructured) (string, error) {
-		if before == nil { // the state of the plan is that of an existing object
+		if before == nil { // the plan deletes an existing object
 			return "", errors.New("it does not exist")
 		}
 		return "deleted", t.remove(ctx, s, before)

@@ -194,7 +194,7 @@ func (t *Tools) send(
 	if before != nil {
 		obj.SetResourceVersion(before.GetResourceVersion())
 	}
-	// a new object has no fields of others; one that was created since must not lose them
+	// A new object has no fields of others. An object that was created since the plan must not lose its fields.
 	force := one.force && before != nil
 	return t.client(s).Apply(ctx, obj.GetName(), obj, metav1.ApplyOptions{
 		FieldManager: manager, Force: force, DryRun: dryRun,

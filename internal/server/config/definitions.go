@@ -23,11 +23,13 @@ func (c *Definitions) settings() []Setting {
 	return []Setting{
 		{
 			Name: "crd-change-policy", Default: defaultChangePolicy, Value: &c.ChangePolicy, Only: Serve,
-			Help: "treatment of changes of definitions that can break clients or stored objects, unless the definition has the annotation bowsprit.dev/crd-change-policy: " + changePolicies,
+			Help: "treatment of changes of definitions that can break clients or stored objects, unless the definition " +
+				"has the annotation bowsprit.dev/crd-change-policy: " + changePolicies,
 		},
 		{
 			Name: "protect-definitions", Value: &c.Protect, Only: Serve,
-			Help: "refuse the deletion of definitions with objects, and the removal of versions with stored objects, unless the definition has the annotation bowsprit.dev/protect-definition=false",
+			Help: "refuse the deletion of definitions with objects, and the removal of versions with stored objects, " +
+				"unless the definition has the annotation bowsprit.dev/protect-definition=false",
 		},
 	}
 }
