@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
@@ -101,6 +102,10 @@ func (o *opened) openStore(ctx context.Context) error {
 	return s.MarkFormat(ctx, version.Get().Bowsprit)
 }
 
+// announceServing is the time that the server in front has to learn the next serving certificate of an extension API
+// server. The server in front needs milliseconds; the rest is for a busy machine.
+const announceServing = 5 * time.Second
+
 func (o *opened) openCertificates(ctx context.Context) error {
 	c := pki.Config{
 		Dir: filepath.Join(o.dir, "pki"), Log: o.log,
@@ -119,6 +124,9 @@ func (o *opened) openCertificates(ctx context.Context) error {
 			return err
 		}
 		c.Named = append(c.Named, named)
+	}
+	if o.behind != nil {
+		c.Announce = announceServing
 	}
 	wanted, err := config.ParseTLS(&o.config.TLS)
 	if err != nil {

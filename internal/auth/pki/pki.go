@@ -55,6 +55,10 @@ type Config struct {
 	// NoOwnClients disables client certificates of the own authority.
 	NoOwnClients bool
 
+	// Announce is how long ServerCA includes the next supplied serving certificate before the server uses it, so that
+	// clients learn to trust it first; 0 uses it at once.
+	Announce time.Duration
+
 	MinVersion   uint16   // of TLS; 0 means 1.2
 	CipherSuites []uint16 // for versions before 1.3; nil means Go's choice
 
@@ -71,6 +75,7 @@ type PKI struct {
 		authority, serving, admin *pair // serving is nil if supplied
 		kubeletClient             *pair // nil until requested
 		supplied                  *supplied
+		announced                 announcement // of the next supplied
 		named                     []*named
 		clientCA, proxyCA         []byte // contents of ClientCAFile and ProxyCAFile
 		kubeconfigs               []kubeconfigFile
@@ -182,7 +187,7 @@ func (p *PKI) Run(ctx context.Context) {
 			return
 		case <-look:
 			now := stamps(files)
-			if slices.EqualFunc(now, seen, stamp.same) {
+			if slices.EqualFunc(now, seen, stamp.same) && !p.announcing() {
 				continue
 			}
 			seen = now
@@ -195,7 +200,7 @@ func (p *PKI) Run(ctx context.Context) {
 }
 
 // ServerCA returns, in PEM, the certificates that a client of this server must trust: the own authority, or the
-// supplied serving certificates.
+// supplied serving certificates, with the announced ones.
 func (p *PKI) ServerCA() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,10 +208,14 @@ func (p *PKI) ServerCA() []byte {
 }
 
 func (p *PKI) serverCALocked() []byte {
-	if p.mu.supplied != nil {
+	switch next := p.mu.announced.next; {
+	case next != nil:
+		return slices.Concat(p.mu.supplied.certPEM, []byte("\n"), next.certPEM)
+	case p.mu.supplied != nil:
 		return p.mu.supplied.certPEM
+	default:
+		return p.mu.authority.certPEM
 	}
-	return p.mu.authority.certPEM
 }
 
 // Admin returns the administrator's client certificate and key in PEM: user kubernetes-admin, group system:masters.
@@ -279,10 +288,16 @@ func (p *PKI) reloadLocked() (changed bool) {
 			continue
 		}
 		next, err := loadSupplied((*old).certFile, (*old).keyFile)
-		switch {
-		case err != nil:
+		if err != nil {
 			p.config.Log.Warn("keeping the serving certificate in use", "error", err)
-		case !next.same(*old):
+			continue
+		}
+		if old == &p.mu.supplied {
+			var announced bool
+			next, announced = p.announceLocked(next)
+			changed = changed || announced
+		}
+		if !next.same(*old) {
 			p.config.Log.Info("serving certificate reloaded", "file", next.certFile)
 			*old, changed = next, true
 		}
