@@ -79,6 +79,7 @@ type ledger struct {
 	sync.Mutex
 	tried, written map[string]bool
 	failed         int
+	first          error // of the writes that failed
 	wrong          error // the first unexpected error
 }
 
@@ -98,6 +99,9 @@ func (l *ledger) write(ctx context.Context, ships dynamic.ResourceInterface, pre
 			l.failed++
 			if wrong := notUnavailable(err); wrong != nil && l.wrong == nil {
 				l.wrong = wrong
+			}
+			if l.first == nil {
+				l.first = err
 			}
 		}
 		l.Unlock()

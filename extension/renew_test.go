@@ -269,6 +269,6 @@ func TestRenewal(t *testing.T) {
 	endLoad()
 	writers.Wait()
 	if written, failed := l.counts(); failed > 0 {
-		t.Errorf("%d writes of %d failed, the first one with %v", failed, failed+written, l.wrong)
+		t.Errorf("%d writes of %d failed, the first one with %v", failed, failed+written, l.first)
 	}
 }
