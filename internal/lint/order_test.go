@@ -68,10 +68,11 @@ var dataFolders = map[string]struct {
 
 // ownCorners are packages that only one other package may import.
 var ownCorners = map[string]string{
-	"internal/api/crd/rewrite":           "internal/api/crd",
-	"internal/front/conn/h2":             "internal/front/conn",
-	"internal/object/schema/cel/maxcost": "internal/object/schema/cel",
-	"internal/object/schema/cel/rulegen": "internal/object/schema/cel",
+	"internal/api/crd/rewrite":             "internal/api/crd",
+	"internal/front/conn/h2":               "internal/front/conn",
+	"internal/object/schema/cel/fieldpath": "internal/object/schema/cel",
+	"internal/object/schema/cel/maxcost":   "internal/object/schema/cel",
+	"internal/object/schema/cel/rulegen":   "internal/object/schema/cel",
 }
 
 // floorOf returns the floor of a package and the folder that puts it there; -1 if no folder does.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/object/schema"
+	"github.com/bowsprit/bowsprit/internal/object/schema/cel/fieldpath"
 )
 
 func arrayOf(items apiextensionsv1.JSONSchemaProps, rules ...string) *apiextensionsv1.JSONSchemaProps {
@@ -136,7 +137,7 @@ func TestResolvePath(t *testing.T) {
 		{`['a\qb']`, `invalid string literal: invalid escape char \q`},
 		{"['a-b", "expected single quoted string but got 'a-b"},
 	} {
-		path, _, err := resolvePath(c.path, root)
+		path, _, err := fieldpath.Resolve(c.path, root)
 		got := path.String()
 		if err != nil {
 			got = err.Error()

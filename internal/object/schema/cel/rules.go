@@ -11,6 +11,7 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	"github.com/bowsprit/bowsprit/internal/object/schema"
+	"github.com/bowsprit/bowsprit/internal/object/schema/cel/fieldpath"
 	"github.com/bowsprit/bowsprit/internal/object/schema/cel/maxcost"
 )
 
@@ -212,7 +213,7 @@ func (b *branch) compile() (*compiledRules, error) {
 			}
 		}
 		if r.rule.FieldPath != "" {
-			if path, _, err := resolvePath(r.rule.FieldPath, b.node); err == nil {
+			if path, _, err := fieldpath.Resolve(r.rule.FieldPath, b.node); err == nil {
 				r.fieldPath = path.String()
 			}
 		}

@@ -1,4 +1,5 @@
-package cel
+// Package fieldpath resolves the paths that validation rules name for their errors. It is pure.
+package fieldpath
 
 import (
 	"errors"
@@ -12,9 +13,9 @@ import (
 
 var errNoField = errors.New("does not refer to a valid field")
 
-// resolvePath resolves a rule's fieldPath, such as ".spec.items" or "['a-b']['key']", from n. It returns the path in
+// Resolve resolves a rule's fieldPath, such as ".spec.items" or "['a-b']['key']", from n. It returns the path in
 // the format of errors and the node at its end, nil if that is unknown.
-func resolvePath(jsonPath string, n *schema.Node) (path *field.Path, _ *schema.Node, err error) {
+func Resolve(jsonPath string, n *schema.Node) (path *field.Path, _ *schema.Node, err error) {
 	for rest := jsonPath; rest != ""; {
 		var token, name string
 		switch token, rest = pathToken(rest); token {
