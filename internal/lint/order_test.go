@@ -70,7 +70,11 @@ var dataFolders = map[string]struct {
 var ownCorners = map[string]string{
 	"internal/api/crd/rewrite":             "internal/api/crd",
 	"internal/front/conn/h2":               "internal/front/conn",
+	"internal/api/crd/own":                 "internal/api/crd",
 	"internal/object/schema/cel/fieldpath": "internal/object/schema/cel",
+	"internal/object/schema/cel/jsonpath":  "internal/api/crd/own",
+	"internal/object/schema/cel/reads":     "internal/object/schema/cel",
+	"internal/object/schema/cel/plain":     "internal/object/schema/cel",
 	"internal/object/schema/cel/maxcost":   "internal/object/schema/cel",
 	"internal/object/schema/cel/rulegen":   "internal/object/schema/cel",
 }

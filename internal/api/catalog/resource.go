@@ -375,7 +375,8 @@ type Column struct {
 	Format      string
 	Description string
 	Priority    int32
-	JSONPath    string // with a leading dot, without braces
+	JSONPath    string // with a leading dot, without braces; "" only with an expression
+	Expression  string // CEL, in place of the path; "" if there is none
 }
 
 // Scale names where /scale finds its fields, as JSON paths (".spec.replicas").

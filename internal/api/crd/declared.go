@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/crd/own"
 	"github.com/bowsprit/bowsprit/internal/api/reshape"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/object/schema/cel"
@@ -96,7 +97,24 @@ func Plan(
 	return plan, c, err
 }
 
-// rulesChanged reports whether an update changes the rules of a definition, or its spec.
-func rulesChanged(obj, old map[string]any) bool {
-	return reshape.RulesOf(obj) != reshape.RulesOf(old) || !codec.Equal(obj["spec"], old["spec"])
+// checkOwn checks the fields that Kubernetes lacks, of a definition that is valid otherwise. old is nil for a new
+// definition.
+func checkOwn(
+	ctx context.Context, obj, old map[string]any, def *apiextensionsv1.CustomResourceDefinition,
+) field.ErrorList {
+	if old != nil && !annotationsChanged(obj, old) && codec.Equal(obj["spec"], old["spec"]) {
+		return nil
+	}
+	if errs := own.CheckColumnFields(obj); len(errs) > 0 {
+		return errs
+	}
+	if errs := own.CheckColumns(obj, old, def, sensitiveFields(obj)); len(errs) > 0 {
+		return errs
+	}
+	return checkDeclared(ctx, obj, def)
+}
+
+// annotationsChanged reports whether an update changes an annotation that stands for fields of the spec.
+func annotationsChanged(obj, old map[string]any) bool {
+	return reshape.RulesOf(obj) != reshape.RulesOf(old) || own.ColumnsOf(obj) != own.ColumnsOf(old)
 }

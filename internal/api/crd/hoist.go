@@ -8,6 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/bowsprit/bowsprit/internal/api/crd/own"
 )
 
 // hoisted is a definition's spec in the form that kube-apiserver validates: parts common to all versions are at the top
@@ -19,10 +21,13 @@ type hoisted struct {
 	subresources *apiextensionsv1.CustomResourceSubresources
 	columns      []apiextensionsv1.CustomResourceColumnDefinition
 	selectable   []apiextensionsv1.SelectableField
+	expressions  own.Columns
 }
 
-func hoist(spec *apiextensionsv1.CustomResourceDefinitionSpec) hoisted {
+func hoist(def *apiextensionsv1.CustomResourceDefinition) hoisted {
+	spec := &def.Spec
 	a := hoisted{CustomResourceDefinitionSpec: spec, versions: slices.Clone(spec.Versions)}
+	a.expressions, _ = own.ReadColumns(def.Annotations[own.ColumnsAnnotation]) // checkOwn returns the error
 	if len(a.versions) == 0 {
 		return a
 	}
@@ -55,6 +60,19 @@ func hoist(spec *apiextensionsv1.CustomResourceDefinitionSpec) hoisted {
 		a.each(func(v *version) { v.SelectableFields = nil })
 	}
 	return a
+}
+
+// computed reports whether a column has an expression, in all versions for the version "".
+func (a *hoisted) computed(version, column string) bool {
+	if version != "" || len(a.expressions) == 0 {
+		return a.expressions.Has(version, column)
+	}
+	for i := range a.versions {
+		if !a.expressions.Has(a.versions[i].Name, column) {
+			return false
+		}
+	}
+	return true
 }
 
 func (a *hoisted) each(f func(*apiextensionsv1.CustomResourceDefinitionVersion)) {

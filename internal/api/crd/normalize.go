@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/bowsprit/bowsprit/internal/api/crd/own"
 	"github.com/bowsprit/bowsprit/internal/api/reshape"
 )
 
@@ -30,6 +31,7 @@ func Normalize(obj map[string]any) (unknown []string, err error) {
 // some of them. dropEmpty removes them afterwards.
 func decodeObject(obj map[string]any) (unknown []string, err error) {
 	reshape.TakeRules(obj)
+	own.TakeColumns(obj)
 	return normalize(obj, true)
 }
 

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/crd/own"
 	"github.com/bowsprit/bowsprit/internal/api/reshape"
 	"github.com/bowsprit/bowsprit/internal/object/schema/cel"
 )
@@ -47,8 +48,12 @@ func Resource(
 	}
 	// The condition becomes False when the objects are gone; the definition may still wait for another finalizer.
 	r.Terminating = def.DeletionTimestamp != nil || isTrue(def, apiextensionsv1.Terminating)
+	expressions, _ := own.ReadColumns(def.Annotations[own.ColumnsAnnotation]) // checked by the write
 	for i := range def.Spec.Versions {
 		v := resourceVersion(def, i, source)
+		for j := range v.Columns {
+			v.Columns[j].Expression = expressions[v.Name][v.Columns[j].Name]
+		}
 		r.Versions = append(r.Versions, v)
 		if def.Spec.Versions[i].Storage {
 			r.Storage = v

@@ -11,7 +11,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/api/reshape"
+	"github.com/bowsprit/bowsprit/internal/api/crd/own"
 )
 
 // Rules returns the strategy of the kind CustomResourceDefinition. Checks common to all kinds are the caller's task:
@@ -35,7 +35,7 @@ func Rules() *catalog.Strategy {
 			}
 			errs = append(append(nameErrors(def), v.until(ctx).validateNew(def)...), checkSensitive(obj)...)
 			if len(errs) == 0 {
-				errs = checkDeclared(ctx, obj, def)
+				errs = checkOwn(ctx, obj, nil, def)
 			}
 			return errs
 		},
@@ -53,8 +53,8 @@ func Rules() *catalog.Strategy {
 				return append(errs, oldErrs...)
 			}
 			errs = append(v.until(ctx).validateChange(def, was), checkSensitive(obj)...)
-			if len(errs) == 0 && rulesChanged(obj, old) {
-				errs = checkDeclared(ctx, obj, def)
+			if len(errs) == 0 {
+				errs = checkOwn(ctx, obj, old, def)
 			}
 			return errs
 		},
@@ -100,13 +100,14 @@ func prepareUpdate(obj, old catalog.Object, subresource string, e catalog.Env) {
 		return
 	}
 	KeepSensitive(obj, old)
+	own.DropColumns(obj, old)
 	obj["status"] = clone(old["status"])
 	metadata, _ := obj["metadata"].(map[string]any)
 	before, _ := old["metadata"].(map[string]any)
 	if metadata != nil && before != nil {
 		generation, _ := before["generation"].(int64)
-		if !reflect.DeepEqual(obj["spec"], old["spec"]) || reshape.RulesOf(obj) != reshape.RulesOf(old) {
-			generation++ // rules stand for a field of the spec
+		if !reflect.DeepEqual(obj["spec"], old["spec"]) || annotationsChanged(obj, old) {
+			generation++ // the annotations stand for fields of the spec
 		}
 		metadata["generation"] = generation
 	}

@@ -10,6 +10,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/bowsprit/bowsprit/internal/api/crd/own"
 	"github.com/bowsprit/bowsprit/internal/object/sensitive"
 )
 
@@ -127,13 +128,15 @@ func (all shapes) of(t reflect.Type) *shape {
 	return s
 }
 
-// keyword adds members to a schema that its Go type lacks.
+// keyword adds a member that the Go type lacks.
 func (all shapes) keyword(s *shape, t reflect.Type) {
-	if t == schemaType {
+	keywords := map[reflect.Type]string{
+		schemaType: sensitive.Keyword,
+		reflect.TypeFor[apiextensionsv1.CustomResourceColumnDefinition](): own.ColumnKeyword,
+	}
+	if name, ok := keywords[t]; ok {
 		anything := all.of(reflect.TypeFor[apiextensionsv1.JSON]())
-		s.members[sensitive.Keyword] = &member{
-			name: sensitive.Keyword, omitZero: true, untyped: true, shape: anything,
-		}
+		s.members[name] = &member{name: name, omitZero: true, untyped: true, shape: anything}
 	}
 }
 

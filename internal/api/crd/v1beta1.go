@@ -14,6 +14,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/crd/own"
 	"github.com/bowsprit/bowsprit/internal/api/reshape"
 )
 
@@ -196,6 +197,7 @@ func defaultBeta(obj catalog.Object) {
 // decodeBeta is the Decode function of v1beta1: it brings obj into the form of the Go type.
 func decodeBeta(obj catalog.Object) (unknown []string, err error) {
 	reshape.TakeRules(obj)
+	own.TakeColumns(obj)
 	raw, err := json.Marshal(obj)
 	if err != nil {
 		return nil, err
@@ -250,7 +252,7 @@ func BetaRules(rules *catalog.Strategy) *catalog.Strategy {
 		errs = append(nameErrors(def), v.until(ctx).validateFresh(def, betaLeave())...)
 		v1 := asV1(obj)
 		if errs = append(errs, checkSensitive(v1)...); len(errs) == 0 {
-			errs = checkDeclared(ctx, v1, def)
+			errs = checkOwn(ctx, v1, nil, def)
 		}
 		return errs
 	}
@@ -265,8 +267,8 @@ func BetaRules(rules *catalog.Strategy) *catalog.Strategy {
 		}
 		v1 := asV1(obj)
 		errs = append(v.until(ctx).validateUpdated(def, was, betaLeave()), checkSensitive(v1)...)
-		if len(errs) == 0 && rulesChanged(v1, asV1(old)) {
-			errs = checkDeclared(ctx, v1, def)
+		if len(errs) == 0 {
+			errs = checkOwn(ctx, v1, asV1(old), def)
 		}
 		return errs
 	}

@@ -88,7 +88,7 @@ func (v *Validator) validateNew(def *apiextensionsv1.CustomResourceDefinition) f
 
 // validateFresh validates a new definition with leave l.
 func (v *Validator) validateFresh(def *apiextensionsv1.CustomResourceDefinition, l allowances) field.ErrorList {
-	a := hoist(&def.Spec)
+	a := hoist(def)
 	errs := v.validateSpec(&a, l)
 	return append(errs, validateRest(def, nil, l)...)
 }
@@ -102,11 +102,11 @@ func (v *Validator) validateChange(def, old *apiextensionsv1.CustomResourceDefin
 func (v *Validator) validateUpdated(
 	def, old *apiextensionsv1.CustomResourceDefinition, l allowances,
 ) field.ErrorList {
-	a := hoist(&def.Spec)
+	a := hoist(def)
 	// The checks for new definitions are the strictest, and nearly every definition passes them.
 	errs := v.validateSpec(&a, l)
 	if len(errs) > 0 {
-		was := hoist(&old.Spec)
+		was := hoist(old)
 		more := allowancesOf(&a, old, &was)
 		more.noSchema, more.unknownTypes, more.nonStructural = more.noSchema || l.noSchema, more.unknownTypes ||
 			l.unknownTypes, more.nonStructural || l.nonStructural

@@ -50,7 +50,9 @@ const (
 	columnFormats = "byte,date,date-time,double,float,int32,int64,password"
 )
 
-func checkColumn(c *apiextensionsv1.CustomResourceColumnDefinition, path *field.Path) (errs field.ErrorList) {
+func checkColumn(
+	c *apiextensionsv1.CustomResourceColumnDefinition, computed bool, path *field.Path,
+) (errs field.ErrorList) {
 	if c.Name == "" {
 		errs = append(errs, field.Required(path.Child("name"), ""))
 	}
@@ -62,7 +64,10 @@ func checkColumn(c *apiextensionsv1.CustomResourceColumnDefinition, path *field.
 	if c.Format != "" && !slices.Contains(strings.Split(columnFormats, ","), c.Format) {
 		errs = append(errs, field.Invalid(path.Child("format"), c.Format, "must be one of "+columnFormats))
 	}
-	if c.JSONPath == "" {
+	switch {
+	case c.JSONPath == "" && computed:
+		return errs
+	case c.JSONPath == "":
 		return append(errs, field.Required(path.Child("JSONPath"), ""))
 	}
 	return append(errs, checkSimplePath(c.JSONPath, path.Child("JSONPath"))...)

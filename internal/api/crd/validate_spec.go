@@ -53,7 +53,8 @@ func (v *Validator) validateSpec(a *hoisted, l allowances) (errs field.ErrorList
 	add(v.validateSchema(a.topSchema(), a.anyStatus(), first, l, path.Child("validation", "openAPIV3Schema"))...)
 	add(checkSubresources(a.subresources, path.Child("subresources"))...)
 	for i := range a.columns {
-		add(checkColumn(&a.columns[i], path.Child("additionalPrinterColumns").Index(i))...)
+		add(checkColumn(&a.columns[i], a.computed("", a.columns[i].Name),
+			path.Child("additionalPrinterColumns").Index(i))...)
 	}
 	if len(a.selectable) > 0 {
 		if a.validation == nil {
@@ -159,8 +160,9 @@ func (v *Validator) validateVersion(
 			path.Child("schema", "openAPIV3Schema"))...)
 	errs = append(errs, checkSubresources(version.Subresources, path.Child("subresources"))...)
 	for i := range version.AdditionalPrinterColumns {
-		errs = append(errs,
-			checkColumn(&version.AdditionalPrinterColumns[i], path.Child("additionalPrinterColumns").Index(i))...)
+		column := &version.AdditionalPrinterColumns[i]
+		errs = append(errs, checkColumn(column, a.computed(version.Name, column.Name),
+			path.Child("additionalPrinterColumns").Index(i))...)
 	}
 	if len(version.SelectableFields) > 0 {
 		if schemaOf(version) == nil {

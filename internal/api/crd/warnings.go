@@ -6,6 +6,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/bowsprit/bowsprit/internal/api/crd/own"
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
@@ -19,7 +20,7 @@ func warnings(obj, old map[string]any, _ string) (out []string) {
 			out = append(out, w)
 		}
 	}
-	return append(out, sensitiveWarnings(obj)...)
+	return append(append(out, sensitiveWarnings(obj)...), own.ColumnWarnings(obj, old)...)
 }
 
 func formatWarnings(obj map[string]any) (out []string) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/object/schema/cel"
 )
 
 // column reads one cell.
@@ -24,9 +25,16 @@ type column struct {
 	root string
 	// branching bounds the effort of find.
 	branching branching
+	// computes is true for a column with an expression, and computed is the expression, nil if it does not compile.
+	computes bool
+	computed *cel.Column
 }
 
-func newColumn(c catalog.Column) (column, error) {
+// newColumn compiles a column of a version.
+func newColumn(c catalog.Column, v *catalog.Version) (column, error) {
+	if c.Expression != "" {
+		return column{typ: c.Type, computes: true, computed: compileExpression(c.Expression, v)}, nil
+	}
 	text := "{" + c.JSONPath + "}"
 	parsed, err := jsonpath.Parse(c.Name, text)
 	if err != nil {
@@ -53,6 +61,20 @@ func newColumn(c catalog.Column) (column, error) {
 		col.find = func(obj map[string]any) (any, bool) { return first(shared, obj) }
 	}
 	return col, nil
+}
+
+// compileExpression returns the expression of a column, nil if it does not compile: the definition was not validated by
+// this server.
+func compileExpression(source string, v *catalog.Version) *cel.Column {
+	compiled, err := v.Schema()
+	if err != nil || compiled == nil {
+		return nil
+	}
+	c, err := cel.NewColumn(compiled.Root(), source)
+	if err != nil {
+		return nil
+	}
+	return c
 }
 
 // plainPath returns the names of a path like ".a.b", nil if the path has another form, and its first name, if any.
@@ -95,7 +117,15 @@ func first(j *jsonpath.JSONPath, obj map[string]any) (any, bool) {
 // append appends the cell. obj may be nil if the path has a root.
 func (c *column) append(dst []byte, doc *document, obj map[string]any, now time.Time) []byte {
 	var value any
-	if c.plain == nil {
+	if c.computes {
+		if c.computed == nil {
+			return append(dst, "null"...)
+		}
+		var found bool
+		if value, found = c.computed.Value(doc.computing(obj)); !found {
+			return append(dst, "null"...)
+		}
+	} else if c.plain == nil {
 		if obj == nil {
 			obj = doc.only(c.root)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/object/schema/cel"
 )
 
 // printer prints a version of a kind. It is immutable.
@@ -48,12 +49,15 @@ func compile(r *catalog.Resource, v *catalog.Version) *printer {
 			}
 		}
 		for _, c := range columns {
-			col, err := newColumn(c)
+			col, err := newColumn(c, v)
 			if err != nil {
 				// The definition was not validated by this server. Kubernetes prints the columns before it.
 				break
 			}
 			description := c.Description
+			if description == "" && c.Expression != "" {
+				description = "Custom resource definition column (in CEL format): " + c.Expression
+			}
 			if description == "" {
 				description = fmt.Sprintf("Custom resource definition column (in JSONPath format): %s", c.JSONPath)
 			}
@@ -120,6 +124,16 @@ type document struct {
 	top  []byte
 	obj  map[string]any // top decoded, as the only field of the object; nil until needed
 	left allowance
+	// cells is the whole object with the remaining cost of expressions; nil until needed.
+	cells *cel.Object
+}
+
+// computing returns the object for columns with expressions.
+func (d *document) computing(obj map[string]any) *cel.Object {
+	if d.cells == nil {
+		d.cells = cel.NewObject(obj)
+	}
+	return d.cells
 }
 
 // at returns the JSON of the value at path, a part of the document; nil if it is missing.

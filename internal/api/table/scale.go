@@ -36,7 +36,7 @@ func scalePrinter(custom bool) *printer {
 	p := &printer{}
 	p.define(name, docs["name"])
 	for _, c := range []catalog.Column{desired, available, age} {
-		col, _ := newColumn(c) // constant paths always parse
+		col, _ := newColumn(c, nil) // constant paths always parse
 		p.columns = append(p.columns, col)
 	}
 	p.define(desired, desired.Description)

@@ -4,9 +4,9 @@
 // kind and shared by all requests. A Writer belongs to one response and appends rows one at a time, so a long list need
 // not be in memory as a whole.
 //
-// Columns of custom kinds are JSON paths, as in kube-apiserver's tableconvertor; built-in kinds have a function
-// (catalog.Strategy.Cells). Most paths are plain (".status.phase") and are read from an object's stored bytes; only
-// other paths, and built-in kinds, need the decoded object.
+// Columns of custom kinds are JSON paths, as in kube-apiserver's tableconvertor, or CEL expressions; built-in kinds
+// have a function (catalog.Strategy.Cells). Most paths are plain (".status.phase") and are read from an object's stored
+// bytes; only other paths, expressions and built-in kinds need the decoded object.
 package table
 
 import (

@@ -72,9 +72,11 @@ func maxRepeats(minSize int64) uint64 { return uint64(celconfig.MaxRequestSizeBy
 
 // newCostTracker counts costs like kube-apiserver's programs. The options of cel-go's extensions "sets" and "lists" are
 // not exported, so their formulas are repeated here; test/oracle/cel compares all of them.
-func newCostTracker() (*interpreter.CostTracker, error) {
-	limit := interpreter.CostTrackerLimit(celconfig.PerCallLimit)
-	return interpreter.NewCostTracker(callCosts{}, interpreter.PresenceTestHasCost(false), limit)
+func newCostTracker(limit uint64) func() (*interpreter.CostTracker, error) {
+	return func() (*interpreter.CostTracker, error) {
+		return interpreter.NewCostTracker(callCosts{}, interpreter.PresenceTestHasCost(false),
+			interpreter.CostTrackerLimit(limit))
+	}
 }
 
 // callCosts is the run-time cost of calls.

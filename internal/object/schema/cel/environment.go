@@ -180,8 +180,9 @@ func (e *environment) check(source string, decls *checker.Env) (*cel.Ast, *cel.I
 	return ast, nil
 }
 
-// plan makes ast executable. With tracked, the result is an *interpreter.ObservableInterpretable that counts costs.
-func (e *environment) plan(ast *cel.Ast, tracked bool) (interpreter.Interpretable, error) {
+// plan makes ast executable. With a limit of its cost, the result is an *interpreter.ObservableInterpretable that
+// counts costs.
+func (e *environment) plan(ast *cel.Ast, limit uint64) (interpreter.Interpretable, error) {
 	options := []interpreter.PlannerOption{
 		interpreter.CustomDecorator(planOptionalChoice),
 		interpreter.CustomDecorator(boundCalls),
@@ -189,8 +190,8 @@ func (e *environment) plan(ast *cel.Ast, tracked bool) (interpreter.Interpretabl
 		interpreter.InterruptableEval(),
 		interpreter.CompileRegexConstants(literalPatterns()...),
 	}
-	if tracked {
-		options = append(options, interpreter.CostObserver(interpreter.CostTrackerFactory(newCostTracker)))
+	if limit > 0 {
+		options = append(options, interpreter.CostObserver(interpreter.CostTrackerFactory(newCostTracker(limit))))
 	}
 	return e.interpreter.NewInterpretable(ast.NativeRep(), options...)
 }

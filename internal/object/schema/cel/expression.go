@@ -11,6 +11,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/interpreter"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
 // The variables of expressions.
@@ -80,18 +81,20 @@ type expression struct {
 	program     interpreter.Interpretable // does not count costs
 }
 
-// role is the purpose of an expression: its type, and its description in messages.
+// role is the purpose of an expression: its type, nil for any, and its description in messages.
 type role struct {
 	result                                         *cel.Type
 	compiling, mistyped, instantiation, estimating string
+	limit                                          uint64 // of the cost of a call
 }
 
 var (
 	ruleRole = role{cel.BoolType, "compilation failed: ", "cel expression must evaluate to a bool",
-		"program instantiation failed: ", "cost estimation failed: "}
+		"program instantiation failed: ", "cost estimation failed: ", celconfig.PerCallLimit}
 	messageRole = role{cel.StringType, "messageExpression compilation failed: ",
 		"messageExpression must evaluate to a string",
-		"messageExpression instantiation failed: ", "cost estimation failed for messageExpression: "}
+		"messageExpression instantiation failed: ", "cost estimation failed for messageExpression: ",
+		celconfig.PerCallLimit}
 )
 
 // compile compiles source to an expression.
@@ -107,7 +110,7 @@ func (s *scope) compile(env *environment, source string, optional bool, r role) 
 			break
 		}
 	}
-	if e.program, err = env.plan(ast, false); err != nil {
+	if e.program, err = env.plan(ast, 0); err != nil {
 		return nil, errors.New(r.instantiation + err.Error())
 	}
 	return e, nil
@@ -123,7 +126,7 @@ func (s *scope) check(env *environment, source string, optional bool, r role) (*
 	if issues.Err() != nil {
 		return nil, errors.New(r.compiling + issues.String())
 	}
-	if ast.OutputType() != r.result {
+	if r.result != nil && ast.OutputType() != r.result {
 		return nil, errors.New(r.mistyped)
 	}
 	return ast, nil
@@ -136,7 +139,7 @@ func (s *scope) tracked(env *environment, source string, optional bool, r role) 
 	if err != nil {
 		return nil, err
 	}
-	program, err := env.plan(ast, true)
+	program, err := env.plan(ast, r.limit)
 	if err != nil {
 		return nil, err
 	}

@@ -1,21 +1,18 @@
 package cel
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/bowsprit/bowsprit/internal/object/schema/cel/plain"
 )
 
 // Bounds of a Function.
 const (
-	functionText  = 8 << 10 // bytes of the expression
-	functionCost  = 100_000 // of one call
-	functionNodes = 100_000 // values in a result
+	functionText = 8 << 10 // bytes of the expression
+	functionCost = 100_000 // of one call
 )
 
 // Function is an expression of the variable values, a list, that computes a value. It is immutable and safe for
@@ -52,60 +49,5 @@ func (f *Function) Call(values []any) (out any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	left := functionNodes
-	return jsonOf(v, &left)
-}
-
-var errResult = errors.New("the result is not a JSON value, or too large")
-
-// jsonOf returns the result of an expression as decoded JSON, of at most left values.
-func jsonOf(v ref.Val, left *int) (any, error) {
-	if *left--; *left < 0 {
-		return nil, errResult
-	}
-	switch v := v.(type) {
-	case types.Null:
-		return nil, nil
-	case types.String:
-		return string(v), nil
-	case types.Int:
-		return int64(v), nil
-	case types.Double:
-		if n := int64(v); types.Double(n) == v {
-			return n, nil
-		}
-		return float64(v), nil
-	case types.Bool:
-		return bool(v), nil
-	case traits.Mapper:
-		return objectOf(v, left)
-	case traits.Lister:
-		out := []any{}
-		for it := v.Iterator(); it.HasNext() == types.True; {
-			item, err := jsonOf(it.Next(), left)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, item)
-		}
-		return out, nil
-	}
-	return nil, errResult
-}
-
-func objectOf(m traits.Mapper, left *int) (any, error) {
-	out := map[string]any{}
-	for it := m.Iterator(); it.HasNext() == types.True; {
-		key := it.Next()
-		name, ok := key.(types.String)
-		if !ok {
-			return nil, errResult
-		}
-		value, err := jsonOf(m.Get(key), left)
-		if err != nil {
-			return nil, err
-		}
-		out[string(name)] = value
-	}
-	return out, nil
+	return plain.JSON(v)
 }
