@@ -41,9 +41,13 @@ type exchange struct {
 
 // findings are the facts about a request that the steps have found.
 type findings struct {
-	info  *request.Info // never nil after parse
-	user  user.Info     // never nil after authenticate
-	scope request.Scope
+	info *request.Info // never nil after parse
+	user user.Info     // never nil after authenticate
+	// caller is the authenticated user, who may impersonate another. Before authenticate it is nil, except in a request
+	// of Caller.Serve.
+	caller user.Info
+	wanted *user.DefaultInfo // the user that the caller impersonates, as requested; nil if there is none
+	scope  request.Scope
 	// record is the request's audit record; nil if it is not recorded, and outside of the step audit.
 	record *audit.Record
 	// longRunning is true of a request without a time limit.

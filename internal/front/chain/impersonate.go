@@ -8,11 +8,15 @@ import (
 
 // impersonate switches to the impersonated user: 403 for a user that the caller may not impersonate.
 func (c *Chain) impersonate(x *exchange, next func(*exchange)) {
-	wanted, err := authn.Impersonation(x.r.Header)
+	wanted, err := x.wanted, error(nil) // of Caller.Serve
+	if wanted == nil {
+		wanted, err = authn.Impersonation(x.r.Header)
+	}
 	if err == nil && wanted == nil {
 		next(x)
 		return
 	}
+	x.wanted = wanted
 	var as authz.Impersonated
 	if err == nil {
 		began := c.config.Now()
