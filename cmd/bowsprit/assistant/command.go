@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/exit"
 )
 
-// maxRequest bounds a message of the client: the manifests of a plan, quoted in JSON.
-const maxRequest = 4 * maxManifests
+// MaxRequest bounds a message of the client, in bytes: the manifests of a plan, quoted in JSON.
+const MaxRequest = 4 * maxManifests
 
 // Command returns "bowsprit mcp". version is the version of the program.
 func Command(version string) *cobra.Command {
@@ -70,7 +70,7 @@ func choose(cmd *cobra.Command, server *connect.Flags, write bool) (*connect.Ser
 
 // serve serves the tools on standard input and output, until the input or the context ends.
 func (t *Tools) serve(cmd *cobra.Command) error {
-	err := t.Server().Run(cmd.Context(), &mcp.StdioTransport{MaxLineLength: maxRequest})
+	err := t.Server().Run(cmd.Context(), &mcp.StdioTransport{MaxLineLength: MaxRequest})
 	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
 		return nil
 	}

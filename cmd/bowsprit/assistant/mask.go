@@ -37,8 +37,8 @@ func (t *Tools) fields(r *connect.Resource) (*sensitive.Fields, error) {
 }
 
 func withoutSchema(r *connect.Resource) error {
-	return fmt.Errorf("the server publishes no schema of %s, so its sensitive fields are unknown: only a program that "+
-		"was started with --show-secrets shows these objects", title(r))
+	return fmt.Errorf("the server publishes no schema of %s, so its sensitive fields are unknown, and the tools "+
+		"show these objects only with the flag for secrets", title(r))
 }
 
 // kindSchema returns the schema of a kind, from the OpenAPI document of its group and version.

@@ -1,6 +1,7 @@
 package assistant
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -75,17 +76,18 @@ func (s *step) String() string {
 
 // plans are the plans that wait, the oldest first.
 type plans struct {
-	mu  sync.Mutex
-	all []*plan
+	most int // 0 for maxPlans
+	mu   sync.Mutex
+	all  []*plan
 }
 
-// put keeps a plan, and returns its name. It drops the oldest beyond maxPlans.
+// put keeps a plan, and returns its name. It drops the oldest beyond the bound.
 func (p *plans) put(one *plan) string {
 	one.name = string(one.action) + "-" + strings.ToLower(rand.Text()[:10])
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all = append(p.all, one)
-	p.all = slices.Delete(p.all, 0, max(0, len(p.all)-maxPlans))
+	p.all = slices.Delete(p.all, 0, max(0, len(p.all)-cmp.Or(p.most, maxPlans)))
 	return one.name
 }
 

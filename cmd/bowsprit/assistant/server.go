@@ -18,6 +18,7 @@ func (t *Tools) Server() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "bowsprit", Version: t.options.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+		GetSessionID: func() string { return t.options.Session },
 	})
 	s.AddReceivingMiddleware(t.markErrors)
 	add(t, s, reads("list_kinds", "List the kinds of the server."), t.listKinds)

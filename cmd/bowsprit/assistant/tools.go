@@ -26,8 +26,11 @@ import (
 )
 
 const (
-	// maxResponse bounds a response of the server, in bytes.
-	maxResponse = 64 << 20
+	// MaxResponse bounds a response of the server to a tool, in bytes.
+	MaxResponse = 64 << 20
+	// sharedPages and sharedPlans bound the bytes of pages and the plans of one of many sessions.
+	sharedPages = 2 << 20
+	sharedPlans = 8
 	// patience bounds a request to the server.
 	patience = time.Minute
 )
@@ -40,6 +43,9 @@ type Options struct {
 	ShowSecrets bool
 	// Version is the version of the program.
 	Version string
+	// Session is the name of the session over HTTP, "" on standard input. A server has many sessions: each keeps fewer
+	// plans and pages.
+	Session string
 }
 
 // Tools are the tools for one server and user.
@@ -58,10 +64,13 @@ type Tools struct {
 // New returns the tools for a server.
 func New(server *connect.Server, options Options) (*Tools, error) {
 	t := &Tools{options: options, server: *server, now: time.Now}
+	if options.Session != "" {
+		t.book.MaxBytes, t.plans.most = sharedPages, sharedPlans
+	}
 	config := rest.CopyConfig(server.Config)
 	config.UserAgent = "bowsprit-mcp/" + options.Version
 	config.QPS, config.Burst, config.Timeout, config.WarningHandler = 50, 100, patience, rest.NoWarnings{}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return foreign.Bounded(next, maxResponse) })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return foreign.Bounded(next, MaxResponse) })
 	t.server.Config = config
 	var err error
 	if t.discovery, err = discovery.NewDiscoveryClientForConfig(config); err != nil {

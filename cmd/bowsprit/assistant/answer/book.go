@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"fmt"
@@ -9,13 +10,16 @@ import (
 )
 
 const (
-	// maxPages and maxBytes bound the pages of a Book.
+	// maxPages and maxBytes bound the pages of a Book, unless it has other bounds.
 	maxPages = 64
 	maxBytes = 16 << 20
 )
 
 // Book keeps the pages that follow answers, the last ones. It is safe for concurrent use.
 type Book struct {
+	// MaxBytes bounds the bytes of the pages, 0 for 16 MiB. It is set before the first use.
+	MaxBytes int
+
 	mu struct {
 		sync.Mutex
 		pages map[string]*list.Element // of *page
@@ -133,7 +137,7 @@ func (b *Book) put(p *page) string {
 	p.name = fmt.Sprintf("p%d", b.mu.last)
 	b.mu.pages[p.name] = b.mu.order.PushBack(p)
 	b.mu.bytes += p.bytes
-	for b.mu.order.Len() > maxPages || b.mu.bytes > maxBytes && b.mu.order.Len() > 1 {
+	for b.mu.order.Len() > maxPages || b.mu.bytes > cmp.Or(b.MaxBytes, maxBytes) && b.mu.order.Len() > 1 {
 		oldest := b.mu.order.Remove(b.mu.order.Front()).(*page)
 		delete(b.mu.pages, oldest.name)
 		b.mu.bytes -= oldest.bytes
