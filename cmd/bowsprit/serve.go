@@ -30,6 +30,7 @@ type serveFlags struct {
 	withStdin bool           // stop when stdin ends
 	stdin     io.Reader
 	sources   sources // of settings outside the command line
+	assistant assistantFlags
 }
 
 // adjust has a server's pages change how much is logged.
@@ -85,6 +86,7 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	c.Authentication.BootstrapTokens = true
 	o.sources.bind(f)
 	bindSettings(f, c, bowsprit.Serve, nil)
+	o.assistant.bind(f)
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	help.Put(f, "log-format", "Server")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "verbosity of the log: -1 warnings, 0 events, 3 every request")
@@ -132,7 +134,7 @@ func (o *serveFlags) prepare(config *bowsprit.Config, given *pflag.FlagSet) erro
 		}
 		config.DataDir = ""
 	}
-	return nil
+	return o.assistant.extend(config)
 }
 
 // run serves until SIGINT, SIGTERM or SIGHUP. ready is called when the API answers.

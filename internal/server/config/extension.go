@@ -1,6 +1,6 @@
 package config
 
-// Extension adds a program's own kinds to a server. Only package extension makes it.
+// Extension adds a program's own kinds or paths to a server. Package extension makes it, and bowsprit serve.
 type Extension struct{ content any }
 
 // NewExtension returns an extension with content for the server, a part.Extension: settings stand below parts.

@@ -21,7 +21,7 @@ func Behind(c *config.Config) *part.Behind {
 
 // brought returns the additions of an extension.
 func brought(e config.Extension) part.Extension {
-	b, _ := config.Content(e).(part.Extension) // package extension makes nothing else
+	b, _ := config.Content(e).(part.Extension) // the makers make nothing else
 	return b
 }
 
