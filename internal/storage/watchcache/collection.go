@@ -17,6 +17,7 @@ type Collection struct {
 	indexes indexes
 
 	parked parked
+	wakers wakers
 
 	// The view's goroutine only:
 	tree  tree

@@ -18,7 +18,7 @@ func (n *notifier) notify(changed []*Collection) {
 	sleepers := false
 	n.mu.Lock()
 	for _, c := range changed {
-		if c.wake.Load() != nil || c.parked.count.Load() > 0 {
+		if c.wake.Load() != nil || c.parked.count.Load() > 0 || c.wakers.count.Load() > 0 {
 			n.todo = append(n.todo, c)
 			sleepers = true
 		}
@@ -45,6 +45,7 @@ func (n *notifier) run(ctx context.Context) {
 		n.mu.Unlock()
 		for _, c := range todo {
 			c.broadcast()
+			c.wakers.wake()
 			c.wakeParked()
 		}
 		clear(todo)

@@ -26,10 +26,10 @@ type sleepersBy struct {
 type sleeper struct {
 	name  any
 	value string
-	woken chan struct{} // closed by the goroutine that removes it from parked
-	at    uint64        // the event that woke it; valid once woken is closed
-	from  uint64        // the first event that it has not received
-	index int           // index in its list, -1 when removed
+	wake  func() // called by the goroutine that removes it from parked; it must not call the watcher
+	at    uint64 // the event that woke it; valid once wake is called
+	from  uint64 // the first event that it has not received
+	index int    // index in its list, -1 when removed
 }
 
 // park puts s to sleep. It returns false, without doing so, if a matching event may exist already.
@@ -130,7 +130,7 @@ func (all *parked) wakeLocked(by *sleepersBy, value string) {
 		s := list[len(list)-1]
 		s.at = all.seen
 		all.takeLocked(s)
-		close(s.woken)
+		s.wake()
 		list = by.of[value]
 	}
 }

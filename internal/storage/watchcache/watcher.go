@@ -19,6 +19,8 @@ type Watcher struct {
 	where   Index // Name is nil if the watcher needs all events
 	value   string
 	asleep  *sleeper // nil while awake, and always without where
+	wake    func()   // of Sleep without where; nil if the collection does not call it
+	at      int      // index in the collection's list of watchers with wake
 	buf     []*Event
 	err     error
 }
@@ -44,12 +46,13 @@ func (w *Watcher) Poll() (events []*Event, revision int64, err error) {
 		w.asleep = nil
 	}
 	// The order matters: a signal after the first line is seen by the last.
-	if w.where.Name == nil {
+	if w.where.Name == nil && w.wake == nil {
 		w.changed = w.c.signal()
 	}
 	seen := w.c.view.Revision()
 	r := w.c.history.ring.Load()
 	next := r.next.Load()
+	clear(w.buf) // a watcher that waits must not retain events
 	w.buf = w.buf[:0]
 	if w.cursor < r.first.Load() {
 		return nil, 0, w.expire()
@@ -85,13 +88,23 @@ func (w *Watcher) Changed() <-chan struct{} {
 		return w.changed
 	}
 	if w.asleep == nil {
-		s := &sleeper{name: w.where.Name, value: w.value, from: w.cursor, woken: make(chan struct{})}
-		if !w.c.park(s, w.where.Value) {
+		woken := make(chan struct{})
+		if !w.park(func() { close(woken) }) {
 			return closed
 		}
-		w.asleep = s
+		w.changed = woken
 	}
-	return w.asleep.woken
+	return w.changed
+}
+
+// park makes wake run at the next event with the watcher's value. It returns false if there may be one already.
+func (w *Watcher) park(wake func()) (asleep bool) {
+	s := &sleeper{name: w.where.Name, value: w.value, from: w.cursor, wake: wake}
+	if !w.c.park(s, w.where.Value) {
+		return false
+	}
+	w.asleep = s
+	return true
 }
 
 // closed is a closed channel: a receive returns at once.
@@ -123,6 +136,7 @@ func (w *Watcher) Close() {
 		w.c.unpark(w.asleep)
 		w.asleep = nil
 	}
+	w.c.wakers.remove(w)
 	if w.err == nil {
 		w.err = errors.New("the watch is closed")
 	}

@@ -119,6 +119,27 @@ func (w *Watch) From() int64 { return w.from }
 // Changed returns a channel that is closed when Poll has something to return.
 func (w *Watch) Changed() <-chan struct{} { return w.watcher.Changed() }
 
+// Sleep makes wake run when Poll has something to return, as Watcher.Sleep does. Waits must be false.
+func (w *Watch) Sleep(wake func()) (asleep bool) {
+	if cap(w.window) > smallWindow {
+		w.window = nil
+	}
+	return w.watcher.Sleep(wake)
+}
+
+// smallWindow is the number of events for which a sleeping watch keeps memory.
+const smallWindow = 4
+
+// Waits reports whether Poll may wait, for a webhook that converts objects or for new permissions, or whether the watch
+// must follow permissions.
+func (w *Watch) Waits() bool { return w.sel.Sight != nil || w.r.convert.Changes(w.c.Resource) }
+
+// Return makes the next Poll return changes again, from ev on, which the last Poll has returned. Waits must be false.
+func (w *Watch) Return(ev *Event) {
+	w.watcher.Return(ev.Event)
+	w.from = ev.Revision - 1
+}
+
 // Initial calls send with each object of the initial state until send returns false. It calls pause before it waits for
 // a conversion. ok is false if either function returned false.
 func (w *Watch) Initial(ctx context.Context, send func(*watchcache.Entry) bool, pause func() bool) (ok bool,
