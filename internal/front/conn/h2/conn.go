@@ -36,6 +36,7 @@ type conn struct {
 	remote  string
 	frames  *http2.Framer // the reader's own
 	clock   *time.Timer   // of keepalive
+	woken   woken
 
 	mu     sync.Mutex // guards the following, and all streams
 	output output
@@ -47,7 +48,8 @@ type conn struct {
 
 	streams  map[uint32]*stream
 	last     uint32    // the highest stream of the client
-	running  int       // handlers
+	running  int       // handlers, and streams that were handed over
+	cramped  []*stream // that were handed over, and wait for room in the output
 	queued   []*stream // requests that wait for other handlers to end
 	quiet    int       // ticks since the last frame
 	idle     int       // ticks without a stream

@@ -6,8 +6,12 @@
 // ([docs/design/http2.md]). The socket never blocks a handler: a goroutine finishes the write if the client does not
 // read.
 //
-// Main types: Server, and conn, stream, response and body, one of each for a connection or request. A conn's mutex
-// guards all state of its streams. Frames are parsed by x/net's Framer, headers by its hpack.
+// A handler may hand the rest of its response over (package handover): then a few goroutines serve the streams of all
+// connections in turns, and an idle stream has neither a goroutine nor a timer.
+//
+// Main types: Server, and conn, stream, response and body, one of each for a connection or request; carried, turns and
+// alarms for streams that were handed over. A conn's mutex guards all state of its streams. It is locked before the
+// mutexes of woken, turns and alarms. Frames are parsed by x/net's Framer, headers by its hpack.
 package h2
 
 import (
@@ -73,6 +77,8 @@ type Socket interface {
 type Server struct {
 	config Config
 	date   dateCache
+	turns  turns
+	alarms alarms
 
 	mu     sync.Mutex
 	conns  map[*conn]struct{}

@@ -71,6 +71,10 @@ func (c *conn) send(out func(Socket) (bool, error)) (sent bool) {
 	full := c.output.buffer
 	c.output.buffer, c.output.control = nil, 0
 	c.output.moved.Broadcast()
+	for _, st := range c.cramped {
+		st.Wake()
+	}
+	c.cramped = nil
 	c.mu.Unlock()
 	c.s.config.Sending()
 	_, err := c.tls.Write(*full)

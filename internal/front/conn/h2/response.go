@@ -111,7 +111,7 @@ func (c *conn) writeFields(status int, fields []hpack.HeaderField) {
 	}
 }
 
-// Write implements http.ResponseWriter. When it returns, p may change.
+// Write implements http.ResponseWriter. When it returns, p may change, unless the response was handed over.
 func (w *response) Write(p []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -125,6 +125,9 @@ func (w *response) Write(p []byte) (int, error) {
 	}
 	if w.st.request.Method == http.MethodHead {
 		return len(p), nil
+	}
+	if w.st.carried.begun.Load() {
+		return len(p), w.st.put(p)
 	}
 	if w.small == nil && len(p) < smallSize {
 		w.small = smalls.Get()
@@ -159,6 +162,11 @@ func (w *response) complete() {
 		w.WriteHeader(http.StatusOK)
 	}
 	_ = w.send(nil, true) // the stream has ended before
+	w.release()
+}
+
+// release returns the buffer of small bytes.
+func (w *response) release() {
 	if w.small != nil {
 		*w.small = (*w.small)[:0]
 		smalls.Put(w.small)

@@ -58,12 +58,23 @@ func (l narrow) Accept() (net.Conn, error) {
 
 func serveOn(t testing.TB, ln net.Listener, direct bool, h http.HandlerFunc) *server {
 	t.Helper()
+	return start(t, ln, direct, func() {}, h)
+}
+
+// serveSending starts our server. It calls sending before it sends.
+func serveSending(t testing.TB, sending func(), h http.HandlerFunc) *server {
+	t.Helper()
+	return start(t, listen(t), true, sending, h)
+}
+
+func start(t testing.TB, ln net.Listener, direct bool, sending func(), h http.HandlerFunc) *server {
+	t.Helper()
 	certificates, err := pki.Open(pki.Config{})
 	must(t, err)
 	s := &server{address: ln.Addr().String(), served: make(chan error, 1)}
 	s.Server = conn.New(conn.Config{
 		Handler: h, Hijacked: &conn.Hijacked{}, TLS: certificates.TLSConfig(), Context: context.Background(),
-		HandshakeFailed: func() {}, Sending: func() {}, DirectHTTP2: direct, Log: slog.New(slog.DiscardHandler),
+		HandshakeFailed: func() {}, Sending: sending, DirectHTTP2: direct, Log: slog.New(slog.DiscardHandler),
 	})
 	go func() { s.served <- s.Serve(ln) }()
 	t.Cleanup(func() {

@@ -29,18 +29,27 @@ type stream struct {
 	body     body
 	response response
 	deadline [2]deadline // of reads and of writes
+	carried  carried
 }
 
 // serve runs the handler.
 func (st *stream) serve() {
-	defer st.finish()
+	defer func() {
+		if st.carried.rest != nil {
+			st.carryOn()
+			return
+		}
+		st.finish()
+	}()
 	defer func() {
 		if value := recover(); value != nil {
 			st.abort(value)
 		}
 	}()
 	st.handler.ServeHTTP(&st.response, st.request)
-	st.response.complete()
+	if st.carried.rest == nil {
+		st.response.complete()
+	}
 }
 
 // abort resets the stream of a handler that has panicked.
@@ -53,7 +62,7 @@ func (st *stream) abort(value any) {
 	st.fail(http.ErrAbortHandler)
 }
 
-// finish removes the stream of a handler that has returned.
+// finish removes the stream of a response that is complete.
 func (st *stream) finish() {
 	c := st.c
 	c.mu.Lock()
@@ -82,7 +91,16 @@ func (st *stream) end(err error) {
 	delete(st.c.streams, st.id)
 	st.cancel()
 	st.wake.Broadcast()
+	st.Wake()
 	st.c.output.moved.Broadcast()
+}
+
+// opened wakes a writer that waits for a window.
+func (st *stream) opened() {
+	st.wake.Broadcast()
+	if len(st.carried.held) > 0 {
+		st.Wake()
+	}
 }
 
 // fail ends the stream and resets it at the client.
@@ -143,22 +161,29 @@ func (st *stream) write(p []byte, last bool) error {
 		case len(p) == 0 && !last:
 			return nil
 		}
-		n := 0
-		if len(p) > 0 {
-			n = int(min(int64(len(p)), int64(frameSize), st.window, c.window))
-		}
-		var flags http2.Flags
-		if last && n == len(p) {
-			flags = http2.FlagDataEndStream
-		}
-		b := c.appendFrame(http2.FrameData, flags, st.id, n)
-		*b = append(*b, p[:n]...)
-		st.window -= int64(n)
-		c.window -= int64(n)
-		if p = p[n:]; len(p) == 0 {
+		if p = st.frame(p, last); len(p) == 0 {
 			return nil
 		}
 	}
+}
+
+// frame appends as much of p as fits into one DATA frame and the windows, and returns the rest. Without p, it appends
+// an empty frame.
+func (st *stream) frame(p []byte, last bool) (rest []byte) {
+	c := st.c
+	n := 0
+	if len(p) > 0 {
+		n = int(min(int64(len(p)), int64(frameSize), st.window, c.window))
+	}
+	var flags http2.Flags
+	if last && n == len(p) {
+		flags = http2.FlagDataEndStream
+	}
+	b := c.appendFrame(http2.FrameData, flags, st.id, n)
+	*b = append(*b, p[:n]...)
+	st.window -= int64(n)
+	c.window -= int64(n)
+	return p[n:]
 }
 
 // await waits until it may be possible to write.

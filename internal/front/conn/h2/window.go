@@ -26,7 +26,7 @@ func (c *conn) windowUpdate(f *http2.WindowUpdateFrame) error {
 		}
 		if c.window += more; c.window <= more { // it was closed
 			for _, st := range c.streams {
-				st.wake.Broadcast()
+				st.opened()
 			}
 		}
 		return nil
@@ -39,7 +39,7 @@ func (c *conn) windowUpdate(f *http2.WindowUpdateFrame) error {
 		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeFlowControl}
 	}
 	if st.window += more; st.window <= more {
-		st.wake.Broadcast()
+		st.opened()
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (c *conn) resize(size int64) error {
 			return http2.ConnectionError(http2.ErrCodeFlowControl)
 		}
 		st.window += more
-		st.wake.Broadcast()
+		st.opened()
 	}
 	return nil
 }
