@@ -3,6 +3,7 @@ package front
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/request/handover"
 )
 
 // TestShutdownTakesNoTime checks that Shutdown without running requests does not wait: neither a second for clients to
@@ -92,5 +94,51 @@ func TestShutdownAfterARequest(t *testing.T) {
 		if took := time.Since(began); took > 600*time.Millisecond { // net/http polls twice a second
 			t.Errorf("Shutdown took %s after the last request", took)
 		}
+	})
+}
+
+// endless is a response that was handed over, and lasts as long as its request.
+type endless struct {
+	ctx  context.Context
+	over chan struct{}
+}
+
+func (e *endless) Turn(time.Time) (time.Time, bool) { return time.Time{}, e.ctx.Err() != nil }
+func (e *endless) Over()                            { close(e.over) }
+
+// TestShutdownOfHandedOver checks that responses that were handed over end with the server, whole and at once.
+func TestShutdownOfHandedOver(t *testing.T) {
+	t.Parallel()
+	t.Run(directHTTP2, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			over := make(chan struct{})
+			s := runPiped(t, func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+				_, _ = io.WriteString(w, "event\n")
+				stream := handover.To(w, &endless{r.Context(), over})
+				if stream == nil {
+					t.Error("the response was not handed over")
+					return
+				}
+				context.AfterFunc(r.Context(), stream.Wake)
+			}, nil)
+			watch, err := s.client(t, 2).Get("https://localhost/api/v1/pods?watch=1")
+			must(t, err)
+			defer watch.Body.Close()
+			body := bufio.NewReader(watch.Body)
+			_, err = body.ReadString('\n')
+			must(t, err)
+			synctest.Wait()
+
+			began := time.Now()
+			must(t, s.Shutdown(t.Context()))
+			must(t, <-s.served)
+			if took := time.Since(began); took > 100*time.Millisecond { // by the test's own clock
+				t.Errorf("Shutdown took %s", took)
+			}
+			<-over
+			if _, err := body.ReadByte(); err != io.EOF {
+				t.Errorf("the response ended with %v", err)
+			}
+		})
 	})
 }

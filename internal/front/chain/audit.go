@@ -24,16 +24,26 @@ func (c *Chain) audit(x *exchange, next func(*exchange)) {
 	}
 	x.record, x.scope.Audit = record, record
 	defer func() {
-		x.record = nil
 		if cause := recover(); cause != nil {
+			x.record = nil
 			record.Panicked(cause)
 			panic(cause)
 		}
-		x.took = c.since(x.started)
-		annotateLatency(record, x, x.took)
-		record.ResponseComplete(x.started.Add(x.took))
+		x.end(c.audited)
 	}()
 	next(x)
+}
+
+// audited records the end of the request, if it is recorded.
+func (c *Chain) audited(x *exchange) {
+	record := x.record
+	if record == nil {
+		return
+	}
+	x.record = nil
+	x.took = c.since(x.started)
+	annotateLatency(record, x, x.took)
+	record.ResponseComplete(x.started.Add(x.took))
 }
 
 // recordOf starts the audit record of the request, or returns nil if it is not recorded.

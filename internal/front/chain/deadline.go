@@ -19,9 +19,9 @@ import (
 func (c *Chain) deadline(x *exchange, next func(*exchange)) {
 	if x.longRunning {
 		ctx, cancel := context.WithCancel(x.r.Context())
-		defer cancel()
-		defer context.AfterFunc(c.closing, cancel)()
-		defer x.finish()
+		stop := context.AfterFunc(c.closing, cancel)
+		x.release = func() { stop(); cancel() }
+		defer x.end((*exchange).unlimited)
 		x.r = x.r.WithContext(request.NewContext(c.recorded(ctx), &x.scope))
 		x.body.Watch(x.r)
 		next(x)
@@ -54,6 +54,12 @@ func (c *Chain) deadline(x *exchange, next func(*exchange)) {
 		x.reset()
 		tooLate(x)
 	}
+}
+
+// unlimited ends a long-running request.
+func (x *exchange) unlimited() {
+	x.finish()
+	x.release()
 }
 
 // recorded adds the values to a request's context that Kubernetes' libraries need to annotate audit events, if auditing

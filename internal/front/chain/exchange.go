@@ -17,6 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/request/charge"
+	"github.com/bowsprit/bowsprit/internal/request/handover"
 )
 
 // stallAfter is the number of response bytes before a slow client is watched. The HTTP/2 server buffers that much until
@@ -52,6 +53,7 @@ type findings struct {
 	record *audit.Record
 	// longRunning is true of a request without a time limit.
 	longRunning bool
+	labels      seriesKey // of the metrics
 }
 
 // usage is the time, the seats and the memory that a request takes.
@@ -70,12 +72,17 @@ type response struct {
 	conn    net.Conn // the connection taken over by the handler, or nil
 	// late is true if the handler began its response after the deadline; its writes are dropped.
 	late bool
+	// rest is the rest of a response that was handed over to the connection; nil for others.
+	rest handover.Rest
+	// aborted is true unless the later steps have returned. It is also true after a panic in a turn of rest.
+	aborted bool
 }
 
 // expiry ends reads and writes of the connection after the deadline.
 type expiry struct {
 	stall    stall       // of the response
 	stopRead func() bool // cancels endRead before the deadline; nil if endRead is not scheduled
+	release  func()      // ends the context of a long-running request
 
 	mu   sync.Mutex // guards done
 	done bool       // the connection no longer belongs to this exchange
@@ -146,7 +153,7 @@ func (x *exchange) Write(p []byte) (int, error) {
 		return 0, http.ErrHandlerTimeout
 	}
 	x.written += int64(len(p))
-	if len(p) >= largePiece && x.shared != nil {
+	if len(p) >= largePiece && x.shared != nil && x.rest == nil { // a turn of rest must not wait
 		defer x.takeTurn()()
 	}
 	if x.record != nil && x.written > largePiece { // smaller writes take no time
@@ -215,14 +222,14 @@ func (x *exchange) expired() bool {
 // endRead makes reads of the body fail after the deadline, because a handler that reads from a slow client does not
 // check its context. Requests whose response has begun are left alone: HTTP/2 would cut off even the Status about the
 // timeout.
-func (x *exchange) endRead() { x.end((*http.ResponseController).SetReadDeadline) }
+func (x *exchange) endRead() { x.expire((*http.ResponseController).SetReadDeadline) }
 
 // endWrite aborts a long response to a client that does not read it, after the deadline.
-func (x *exchange) endWrite() { x.end((*http.ResponseController).SetWriteDeadline) }
+func (x *exchange) endWrite() { x.expire((*http.ResponseController).SetWriteDeadline) }
 
-// end runs in a goroutine of the context, after the context has ended: a handler that gets an error because of it finds
-// the deadline passed.
-func (x *exchange) end(set func(*http.ResponseController, time.Time) error) {
+// expire runs in a goroutine of the context, after the context has ended: a handler that gets an error because of it
+// finds the deadline passed.
+func (x *exchange) expire(set func(*http.ResponseController, time.Time) error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.done {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // slowRequest is from when on a request is logged as slow, as Kubernetes logs its trace.
@@ -12,36 +14,47 @@ const slowRequest = 500 * time.Millisecond
 
 // measure counts the request and writes it to the log.
 func (c *Chain) measure(x *exchange, next func(*exchange)) {
-	key := c.labels(x)
+	x.labels = c.labels(x)
 	if x.longRunning {
-		running := c.metrics.longRunning.WithLabelValues(key.verb, key.group, key.version, key.resource,
-			key.subresource, key.scope, component)
-		running.Inc()
-		defer running.Dec()
+		c.running(x).Inc()
 	}
-	aborted := true
-	defer func() {
-		if aborted {
-			c.metrics.aborted.WithLabelValues(key.verb, key.group, key.version, key.resource, key.subresource,
-				key.scope).Inc()
-		}
-		key.code = x.code
-		if key.code == 0 {
-			key.code = http.StatusOK // the code of net/http for a handler without a response
-		}
-		took := x.took
-		if took == 0 {
-			took = c.since(x.started)
-		}
-		c.metrics.observe(key, x, took)
-		if key.code == http.StatusTooManyRequests || key.code == http.StatusGatewayTimeout {
-			c.metrics.terminated.WithLabelValues(key.verb, key.group, key.version, key.resource, key.subresource,
-				key.scope, component, strconv.Itoa(key.code)).Inc()
-		}
-		c.log(x, key, took)
-	}()
+	x.aborted = true
+	defer x.end(c.measured)
 	next(x)
-	aborted = false
+	x.aborted = false
+}
+
+// running returns the number of long-running requests like x.
+func (c *Chain) running(x *exchange) prometheus.Gauge {
+	key := &x.labels
+	return c.metrics.longRunning.WithLabelValues(key.verb, key.group, key.version, key.resource, key.subresource,
+		key.scope, component)
+}
+
+// measured counts the end of the request and writes it to the log.
+func (c *Chain) measured(x *exchange) {
+	key := x.labels
+	if x.aborted {
+		c.metrics.aborted.WithLabelValues(key.verb, key.group, key.version, key.resource, key.subresource,
+			key.scope).Inc()
+	}
+	key.code = x.code
+	if key.code == 0 {
+		key.code = http.StatusOK // the code of net/http for a handler without a response
+	}
+	took := x.took
+	if took == 0 {
+		took = c.since(x.started)
+	}
+	c.metrics.observe(key, x, took)
+	if key.code == http.StatusTooManyRequests || key.code == http.StatusGatewayTimeout {
+		c.metrics.terminated.WithLabelValues(key.verb, key.group, key.version, key.resource, key.subresource,
+			key.scope, component, strconv.Itoa(key.code)).Inc()
+	}
+	c.log(x, key, took)
+	if x.longRunning {
+		c.running(x).Dec()
+	}
 }
 
 // log writes the line of a finished request, with the names of kube-apiserver's httplog.

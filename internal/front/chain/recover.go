@@ -21,8 +21,7 @@ func (c *Chain) recover(x *exchange, next func(*exchange)) {
 		if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			panic(http.ErrAbortHandler)
 		}
-		c.config.Log.Error("panic", "cause", fmt.Sprint(cause), "method", x.r.Method, "path", x.r.URL.Path, "auditID",
-			x.scope.AuditID, "stack", string(debug.Stack()))
+		x.logPanic(fmt.Sprint(cause), debug.Stack())
 		if x.code != 0 {
 			panic(http.ErrAbortHandler)
 		}
@@ -34,4 +33,9 @@ func (c *Chain) recover(x *exchange, next func(*exchange)) {
 		}})
 	}()
 	next(x)
+}
+
+func (x *exchange) logPanic(cause string, stack []byte) {
+	x.chain.config.Log.Error("panic", "cause", cause, "method", x.r.Method, "path", x.r.URL.Path, "auditID",
+		x.scope.AuditID, "stack", string(stack))
 }

@@ -24,7 +24,7 @@ func (c *Chain) share(x *exchange, next func(*exchange)) {
 	f, t := c.config.Flow, &x.shared.ticket
 	admitted := f.Admit(x.r.Context(), t, x.r, x.info, x.user)
 	c.took(x, request.Queue, t.Waited())
-	defer f.Done(t)
+	defer x.end(c.unshare)
 	t.Headers(x.w.Header())
 	if !admitted {
 		c.fail(x, apierrors.NewTooManyRequests("Too many requests, please try again later.", t.RetryAfter()))
@@ -34,6 +34,13 @@ func (c *Chain) share(x *exchange, next func(*exchange)) {
 	next(x)
 	if x.shared.turn == nil {
 		c.turns.ended()
+	}
+}
+
+// unshare gives the seats back.
+func (c *Chain) unshare(x *exchange) {
+	if x.shared != nil {
+		c.config.Flow.Done(&x.shared.ticket)
 	}
 }
 
