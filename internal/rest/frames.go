@@ -83,6 +83,8 @@ func (f *frames) gather(size int) bool {
 
 func (f *frames) push() bool { return f.write() && f.control.Flush() == nil }
 
+func (f *frames) full() bool { return false }
+
 func (f *frames) write() (ok bool) {
 	var err error
 	switch {

@@ -59,3 +59,5 @@ func (m messages) putParts(head, body, tail []byte) bool {
 
 // push does nothing: messages are sent one by one.
 func (m messages) push() bool { return true }
+
+func (m messages) full() bool { return false }

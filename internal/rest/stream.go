@@ -2,9 +2,8 @@ package rest
 
 import (
 	"context"
-	"errors"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -19,7 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/corrupt"
 )
 
-// stream writes one watch.
+// stream writes one watch. follow.go has its events.
 type stream struct {
 	s          *Server
 	watch      *verb.Watch
@@ -32,6 +31,13 @@ type stream struct {
 	rows       int                     // rows sent so far, in a watch of tables
 	keys       map[watch.EventType]any // frame keys by event type: made once, because making one allocates
 	masked     bool                    // of keys
+	marked     int64                   // revision of the last bookmark
+	due        bool                    // a bookmark is due
+
+	unshard  func()                  // of the metrics
+	forget   func()                  // ends whileServed
+	unserved atomic.Bool             // the kind is no longer served
+	carrier  atomic.Pointer[carried] // nil while the handler serves the watch
 }
 
 // call returns the call of the watch, with the fields masked that its user may not read by now.
@@ -45,6 +51,8 @@ type sink interface {
 	putParts(head, body, tail []byte) bool
 	// push sends the gathered frames. It returns false if the client has disconnected.
 	push() bool
+	// full reports whether the client must read before further frames. A sink that waits for its client is never full.
+	full() bool
 }
 
 // initial sends the initial state as ADDED events, if requested. If the client requested sendInitialEvents, it then
@@ -64,79 +72,6 @@ func (st *stream) initial(ctx context.Context, o *metainternal.ListOptions) bool
 		st.s.figures.observeList(st.call(), st.s.verbs.Now().Sub(st.began))
 	}
 	return ok
-}
-
-// follow sends events until something ends the watch.
-func (st *stream) follow(ctx context.Context) {
-	st.watch.Follow()
-	tick := time.NewTicker(bookmarkEvery)
-	defer tick.Stop()
-	marked := st.watch.From() // the revision of the last bookmark
-	for tock := false; ; {
-		changes, more, err := st.watch.Poll(ctx)
-		if err != nil {
-			if !errors.Is(err, ctx.Err()) {
-				st.fail(err)
-			}
-			return
-		}
-		for i := range changes {
-			if !st.event(&changes[i]) {
-				return
-			}
-		}
-		clear(changes) // a waiting watcher must not retain entries
-		delivered, ending := st.watch.From(), ctx.Err() != nil
-		tock = st.watch.Turned() || tock
-		// The final bookmark lets the client resume without replaying history.
-		if st.bookmarks && (tock || ending && delivered > marked) {
-			if !st.bookmark(delivered, false) {
-				return
-			}
-			marked = delivered
-		}
-		if tock = false; !st.out.push() || ending {
-			return
-		}
-		if more {
-			continue
-		}
-		select {
-		case <-st.watch.Changed():
-		case <-st.watch.Granted():
-		case <-tick.C:
-			tock = true
-		case <-ctx.Done():
-		}
-	}
-}
-
-// whileServed ends the watch when its kind is no longer served in the form that the watch began with. It returns the
-// function that stops looking.
-func (st *stream) whileServed(end func()) (stop func()) {
-	c := st.call()
-	var mu sync.Mutex // guards forget, which the callback replaces
-	var forget func() bool
-	var look func(life context.Context)
-	look = func(life context.Context) {
-		mu.Lock()
-		defer mu.Unlock()
-		forget = context.AfterFunc(life, func() {
-			res, ver := st.s.verbs.Catalog().Snapshot().Served(c.Resource.Group, c.Version.Name, c.Resource.Plural)
-			if ver == nil || res.Definition.UID != c.Resource.Definition.UID ||
-				res.Definition.Generation != c.Resource.Definition.Generation {
-				end()
-				return
-			}
-			look(res.Life()) // only the kind's status changed
-		})
-	}
-	look(c.Resource.Life())
-	return func() {
-		mu.Lock()
-		defer mu.Unlock()
-		forget()
-	}
 }
 
 // event sends one change as the watch shows it.
