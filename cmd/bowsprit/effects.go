@@ -38,6 +38,7 @@ var effects = map[string]effect{
 	"convert serve":       none,
 	"convert test":        none,
 	"crd diff":            reads,
+	"crd export":          none,
 	"crd lint":            none,
 	"demo":                writes,
 	"docs":                none,

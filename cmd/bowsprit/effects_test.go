@@ -63,6 +63,7 @@ var invocations = []invocation{
 	{path: "convert serve", args: "rules.yaml --address=127.0.0.1:0", until: "Stop with"},
 	{path: "convert test", args: "rules.yaml --objects=5"},
 	{path: "crd lint", args: "state"},
+	{path: "crd export", args: "--ordinary state"},
 	{path: "crd diff", args: "--live state"},
 	{path: "crd diff", args: "state state", effect: none},
 	{path: "docs", args: "--write=pages"},

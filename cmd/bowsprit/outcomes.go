@@ -44,6 +44,10 @@ var outcomes = map[string]outcome{
 		success: "no finding is an error", failure: "a definition or the server cannot be read",
 		negative: "a finding is an error",
 	},
+	"crd export": {
+		success: "all definitions were written", failure: "a file cannot be read, or a server would refuse a definition",
+		negative: "a field has no equivalent on other clusters",
+	},
 	"crd lint":            {success: "a server would accept all definitions", failure: "it would refuse one, or a file cannot be read"},
 	"demo":                {success: "the whole example exists", failure: "it does not"},
 	"doctor":              {success: "there are no problems (warnings do not count)", failure: "there are"},

@@ -30,6 +30,7 @@ var badInput = map[string]string{
 	"convert serve":     "damaged.yaml",
 	"convert test":      "damaged.yaml",
 	"crd diff":          "damaged.yaml damaged.yaml",
+	"crd export":        "damaged.yaml",
 	"crd lint":          "damaged.yaml",
 	"demo":              "now",
 	"docs":              "--address=nowhere",

@@ -1,5 +1,6 @@
 // Package definition implements "bowsprit crd lint", which reports a server's objections to definitions without a
-// server, and "bowsprit crd diff", which reports breaking changes.
+// server, "bowsprit crd diff", which reports breaking changes, and "bowsprit crd export", which writes definitions for
+// other clusters.
 package definition
 
 import (
@@ -27,9 +28,9 @@ import (
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crd",
-		Short: "Check CustomResourceDefinitions and their changes",
+		Short: "Check, compare and export CustomResourceDefinitions",
 	}
-	cmd.AddCommand(diffCommand(), lintCommand())
+	cmd.AddCommand(diffCommand(), exportCommand(), lintCommand())
 	return cmd
 }
 
@@ -39,7 +40,8 @@ func lintCommand() *cobra.Command {
 		Use:   "lint (FILE | DIRECTORY | -)...",
 		Short: "Report errors and warnings in definitions, without a server",
 		Long: `Report the errors and warnings of a server for CustomResourceDefinitions, in Kubernetes' words: unknown fields,
-non-structural schemas, invalid defaults, rules that do not compile or cost too much.
+non-structural schemas, invalid defaults, rules that do not compile or cost too much. A field that only Bowsprit knows
+has a warning with its equivalent on other clusters.
 
 The command reads all YAML and JSON files of a directory and skips other objects. It reports every error of every file,
 with its line and path. It does not detect conflicts with other definitions of a server, such as names in use.`,
@@ -134,6 +136,9 @@ func judge(d *manifest.Document) finding {
 	default:
 		j.refuse("apiVersion", fmt.Sprintf("%q is not apiextensions.k8s.io/v1", u.GetAPIVersion()))
 		return j.finding
+	}
+	for _, f := range crd.OwnFields(obj) {
+		j.warn(f.Path, f.Text)
 	}
 	unknown, mismatched := j.decode(rules.Decode)
 	for _, path := range unknown {

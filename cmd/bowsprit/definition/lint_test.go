@@ -58,13 +58,26 @@ func TestLint(t *testing.T) {
 		"wrong type": {strings.Replace(head, "scope: Namespaced", "scope: [a]", 1), []string{"spec.scope: is an array, and must be a value of type ResourceScope"}, nil},
 		"beta": {strings.Replace(head, "/v1\n", "/v1beta1\n", 1) +
 			"    schema: {openAPIV3Schema: {type: object}}\n", nil, []string{"no longer served"}},
-		"rules": {withRules("{strategy: Declarative}"), nil, nil},
+		"rules": {withRules("{strategy: Declarative}"), nil,
+			[]string{"spec.conversion.strategy: other clusters do not know this value: crd export --ordinary writes"}},
+		"fields that other clusters do not know": {withOwn("{name: A, type: string, expression: self.spec.a}",
+			"a: {type: string, x-bowsprit-immutable: true}, b: {type: string, x-kubernetes-sensitive-data: true}"), nil,
+			[]string{"spec.versions[0].additionalPrinterColumns[0].expression: other clusters do not know this field: crd export",
+				"properties[a].x-bowsprit-immutable: other clusters do not know this field: crd export --ordinary writes validation",
+				"properties[b].x-kubernetes-sensitive-data: other clusters do not know this field: they show the field"}},
+		"immutable at the root": {head + "    schema: {openAPIV3Schema: {type: object, x-bowsprit-immutable: true}}\n",
+			[]string{"openAPIV3Schema.x-bowsprit-immutable: Forbidden: must not be used at the root"},
+			[]string{"other clusters do not know this field"}},
+		"immutable in a list": {withOwn("", "a: {type: array, maxItems: 5, items: {type: string, maxLength: 5, x-bowsprit-immutable: true}}"),
+			[]string{"oldSelf cannot be used on the uncorrelatable portion of the schema"},
+			[]string{"other clusters do not know this field"}},
 		"rules for strategy None": {withRules("{strategy: None}"),
 			[]string{"must not be set with spec.conversion.strategy None"}, nil},
 		"rules without a strategy": {strings.Replace(withRules(""), "  conversion: \n", "", 1),
 			[]string{"must not be set with spec.conversion.strategy None"}, nil},
 		"no rules for strategy Declarative": {head + "    schema: {openAPIV3Schema: {type: object}}\n" +
-			"  conversion: {strategy: Declarative}\n", []string{"strategy Declarative needs the rules"}, nil},
+			"  conversion: {strategy: Declarative}\n", []string{"strategy Declarative needs the rules"},
+			[]string{"other clusters do not know this value"}},
 	} {
 		file := filepath.Join(t.TempDir(), "crd.yaml")
 		text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n---\n" + tc.text + "---\n"

@@ -105,7 +105,7 @@ func checkOwn(
 	if old != nil && !annotationsChanged(obj, old) && codec.Equal(obj["spec"], old["spec"]) {
 		return nil
 	}
-	if errs := own.CheckColumnFields(obj); len(errs) > 0 {
+	if errs := append(own.CheckColumnFields(obj), own.CheckImmutable(obj)...); len(errs) > 0 {
 		return errs
 	}
 	if errs := own.CheckColumns(obj, old, def, sensitiveFields(obj)); len(errs) > 0 {

@@ -32,6 +32,7 @@ func Normalize(obj map[string]any) (unknown []string, err error) {
 func decodeObject(obj map[string]any) (unknown []string, err error) {
 	reshape.TakeRules(obj)
 	own.TakeColumns(obj)
+	own.TakeImmutable(obj)
 	return normalize(obj, true)
 }
 

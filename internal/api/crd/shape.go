@@ -128,13 +128,13 @@ func (all shapes) of(t reflect.Type) *shape {
 	return s
 }
 
-// keyword adds a member that the Go type lacks.
+// keyword adds the members that the Go type lacks.
 func (all shapes) keyword(s *shape, t reflect.Type) {
-	keywords := map[reflect.Type]string{
-		schemaType: sensitive.Keyword,
-		reflect.TypeFor[apiextensionsv1.CustomResourceColumnDefinition](): own.ColumnKeyword,
+	keywords := map[reflect.Type][]string{
+		schemaType: {sensitive.Keyword, own.ImmutableKeyword},
+		reflect.TypeFor[apiextensionsv1.CustomResourceColumnDefinition](): {own.ColumnKeyword},
 	}
-	if name, ok := keywords[t]; ok {
+	for _, name := range keywords[t] {
 		anything := all.of(reflect.TypeFor[apiextensionsv1.JSON]())
 		s.members[name] = &member{name: name, omitZero: true, untyped: true, shape: anything}
 	}

@@ -198,6 +198,7 @@ func defaultBeta(obj catalog.Object) {
 func decodeBeta(obj catalog.Object) (unknown []string, err error) {
 	reshape.TakeRules(obj)
 	own.TakeColumns(obj)
+	own.TakeImmutable(obj)
 	raw, err := json.Marshal(obj)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,9 @@ func annotate(obj object.Object, name, text string) bool {
 		return false // refused elsewhere
 	}
 	if text == "" {
-		delete(object.Map(meta, "annotations"), name)
+		annotations := object.Map(meta, "annotations")
+		delete(annotations, name)
+		object.SetOrDelete(meta, "annotations", annotations, len(annotations) > 0)
 		return true
 	}
 	object.Child(meta, "annotations")[name] = text
