@@ -30,12 +30,13 @@ type pair struct {
 	a, b *verb.Verbs
 	// check runs before the check of each object by a, in a proof.
 	check func(name string)
+	etcd  *memory.Etcd
 }
 
 func startPair(t *testing.T) *pair {
 	p := &pair{T: t, check: func(string) {}}
-	etcd := memory.New()
-	p.a, p.b = p.start(etcd), p.start(etcd)
+	p.etcd = memory.New()
+	p.a, p.b = p.start(p.etcd), p.start(p.etcd)
 	return p
 }
 
@@ -267,5 +268,46 @@ func TestProofEnds(t *testing.T) {
 				t.Errorf("a write after the end: %v", err)
 			}
 		})
+	}
+}
+
+// TestProofAtCreation checks that a new definition with rules is proven on the objects of a former one, which are in
+// the store without a definition.
+func TestProofAtCreation(t *testing.T) {
+	t.Parallel()
+	for bucket, want := range map[string]string{"short": "", strings.Repeat("long", 30): "object orphan, stored in example.com/v1"} {
+		p := startPair(t)
+		st, err := store.Open(t.Context(), store.Config{Etcd: p.etcd.Shared()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { st.Close() })
+		if _, err := st.Create(t.Context(), "example.com/things/orphan", []byte(`{"apiVersion":"example.com/v1",`+
+			`"kind":"Thing","metadata":{"name":"orphan","uid":"1"},"bucket":"`+bucket+`"}`)); err != nil {
+			t.Fatal(err)
+		}
+		c := p.call(p.a, definitionsResource, "")
+		obj, err := p.a.New(c, object.Object{
+			"metadata": object.Object{"name": "things.example.com", "annotations": object.Object{
+				"bowsprit.dev/conversion": "steps: [{from: v1, to: v2, rules: [{wrap: bucket, to: buckets}]}]"}},
+			"spec": object.Object{
+				"group": "example.com", "scope": "Cluster", "names": object.Object{"plural": "things", "kind": "Thing"},
+				"conversion": object.Object{"strategy": "Declarative"},
+				"versions": []any{
+					object.Object{"name": "v1", "served": true, "storage": true,
+						"schema": property("bucket", object.Object{"type": "string"})},
+					object.Object{"name": "v2", "served": true, "storage": false,
+						"schema": property("buckets", object.Object{"type": "array", "items": object.Object{
+							"type": "string", "maxLength": int64(100)}})},
+				},
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.a.Create(t.Context(), c, obj, metav1.CreateOptions{})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%.5s: got %v, want %q", bucket, err, want)
+		}
 	}
 }

@@ -41,8 +41,8 @@ func diffCommand() *cobra.Command {
 report the changes that can break clients or stored objects. The server is Bowsprit or any other cluster. With --live the
 command also reads the stored objects of changed definitions, and reports how many become invalid or lose fields.
 
-Each finding has a class, and each class a level: error, warning or off. A policy file changes the levels, and exempts
-findings with a reason:
+Each finding has a class, and each class a level: error, warning or off. The annotation bowsprit.dev/crd-change-policy of
+the new definition changes the levels, and exempts findings with a reason. So does a policy file, which takes precedence:
 
   classes: {default: off, pattern: warning}
   exemptions:
@@ -202,10 +202,15 @@ func (d *difference) files(stdin io.Reader, before, after string) error {
 		return err
 	}
 	for name, old := range was {
-		if now, ok := is[name]; ok {
-			d.add(now, compat.Compare(old.CustomResourceDefinition, now.CustomResourceDefinition))
+		found := compat.Removed(old.CustomResourceDefinition)
+		now, ok := is[name]
+		if ok {
+			found = compat.Compare(old.CustomResourceDefinition, now.CustomResourceDefinition)
 		} else {
-			d.add(state{old.CustomResourceDefinition, nil}, compat.Removed(old.CustomResourceDefinition))
+			now = state{old.CustomResourceDefinition, nil}
+		}
+		if err := d.add(now, found); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -243,24 +248,30 @@ func (d *difference) addLive(ctx context.Context, s *source, now state) error {
 	if err != nil {
 		return err
 	}
-	d.add(now, append(compat.Compare(old, now.CustomResourceDefinition), objects...))
-	return nil
+	return d.add(now, append(compat.Compare(old, now.CustomResourceDefinition), objects...))
 }
 
-// add adds the findings for a definition, with the levels of the policy.
-func (d *difference) add(now state, found []compat.Finding) {
+// add adds the findings for a definition, with the levels of the policy and of the definition's annotation.
+func (d *difference) add(now state, found []compat.Finding) error {
+	own, err := compat.ReadOwn(now.Annotations[compat.Annotation])
+	if text, ok := now.Annotations[compat.Annotation]; ok && err != nil {
+		return fmt.Errorf("%s: annotation %s=%q: %w", now.Name, compat.Annotation, text, err)
+	} else if !ok {
+		own = &compat.Own{}
+	}
+	policy := d.policy.Over(&own.Policy)
 	c := change{Name: now.Name, Findings: []judged{}}
 	if now.document != nil {
 		c.File = now.document.File
 	}
 	for i := range found {
 		f := &found[i]
-		level, exemption := d.policy.Level(now.Name, f)
+		level, exemption := policy.Level(now.Name, f)
 		one := judged{Finding: *f, Level: level}
 		switch {
 		case exemption >= 0:
 			d.exempted[exemption] = true
-			one.Exempted = d.policy.Exemptions[exemption].Reason
+			one.Exempted = policy.Exemptions[exemption].Reason
 		case level == compat.Off:
 			continue
 		}
@@ -270,6 +281,7 @@ func (d *difference) add(now state, found []compat.Finding) {
 		c.Findings = append(c.Findings, one)
 	}
 	d.changes = append(d.changes, c)
+	return nil
 }
 
 // result returns the changes by name.

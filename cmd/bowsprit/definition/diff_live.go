@@ -3,6 +3,7 @@ package definition
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,23 +46,43 @@ func (s *source) objects(
 	ctx context.Context, was, is *apiextensionsv1.CustomResourceDefinition,
 ) (found []compat.Finding, err error) {
 	for _, check := range compat.NewObjects(was, is) {
-		r := s.client.Resource(schema.GroupVersionResource{
-			Group: was.Spec.Group, Version: check.Version(), Resource: was.Spec.Names.Plural,
+		if err := s.each(ctx, was, check.Version(), check.Check); err != nil {
+			return nil, err
+		}
+		found = append(found, check.Findings()...)
+	}
+	if check := compat.NewConverted(was, is); check != nil {
+		// A server shows objects as they are stored in the storage version only.
+		i := slices.IndexFunc(was.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return v.Storage && v.Served
 		})
-		pages := pager.New(pager.SimplePageFunc(func(o metav1.ListOptions) (runtime.Object, error) {
-			return r.List(ctx, o)
-		}))
-		err := pages.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
-			obj, ok := item.(*unstructured.Unstructured)
-			if !ok {
-				return fmt.Errorf("the list has a %T", item)
-			}
-			return check.Check(obj.GetNamespace(), obj.GetName(), obj.Object)
-		})
-		if err != nil {
+		if i < 0 {
+			return found, nil
+		}
+		if err := s.each(ctx, was, was.Spec.Versions[i].Name, check.Check); err != nil {
 			return nil, err
 		}
 		found = append(found, check.Findings()...)
 	}
 	return found, nil
+}
+
+// each calls check with all objects of a definition in a version.
+func (s *source) each(
+	ctx context.Context, of *apiextensionsv1.CustomResourceDefinition, version string,
+	check func(namespace, name string, obj map[string]any) error,
+) error {
+	r := s.client.Resource(schema.GroupVersionResource{
+		Group: of.Spec.Group, Version: version, Resource: of.Spec.Names.Plural,
+	})
+	pages := pager.New(pager.SimplePageFunc(func(o metav1.ListOptions) (runtime.Object, error) {
+		return r.List(ctx, o)
+	}))
+	return pages.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+		obj, ok := item.(*unstructured.Unstructured)
+		if !ok {
+			return fmt.Errorf("the list has a %T", item)
+		}
+		return check(obj.GetNamespace(), obj.GetName(), obj.Object)
+	})
 }

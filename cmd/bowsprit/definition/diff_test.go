@@ -76,6 +76,35 @@ func runDiff(t *testing.T, dir, stdin string, args ...string) (out string, err e
 	return strings.ReplaceAll(stdout.String()+stderr.String(), dir, "DIR"), err
 }
 
+// TestDiffReadsAnnotation checks that the annotation of the new definition changes levels and exempts findings, and
+// that the command line takes precedence.
+func TestDiffReadsAnnotation(t *testing.T) {
+	t.Parallel()
+	annotated := func(policy string) string {
+		const annotation = "metadata: {annotations: {bowsprit.dev/crd-change-policy: '%s'}, "
+		return strings.Replace(shipV2, "metadata: {", fmt.Sprintf(annotation, policy), 1)
+	}
+	const own = "{mode: Warn, classes: {maximum: warning, default: off}, exemptions: [{class: existingFieldRemoval, path: " +
+		"spec.port, reason: unused}]}"
+	for name, tc := range map[string]struct {
+		policy string
+		args   []string
+		want   string
+		code   exit.Code
+	}{
+		"levels":       {own, nil, "1 definitions, 0 errors, 1 warnings, 1 exempted.", 0},
+		"a mode":       {"Off", nil, "1 definitions, 2 errors, 1 warnings, 0 exempted.", exit.Negative},
+		"command line": {own, []string{"--level=maximum=error"}, "1 definitions, 1 errors, 0 warnings, 1 exempted.", exit.Negative},
+		"a mistake":    {"{mode: Maybe}", nil, "", exit.Failure},
+	} {
+		dir := writeFiles(t, map[string]string{"old.yaml": shipV1, "new.yaml": annotated(tc.policy)})
+		out, err := runDiff(t, dir, "", append([]string{"DIR/old.yaml", "DIR/new.yaml"}, tc.args...)...)
+		if !strings.Contains(out, tc.want) || exit.Of(err) != tc.code {
+			t.Errorf("%s: got %s, %v", name, out, err)
+		}
+	}
+}
+
 // TestDiff checks the output and the exit code for two states in files.
 func TestDiff(t *testing.T) {
 	t.Parallel()

@@ -77,6 +77,16 @@ func ReadPolicy(text []byte) (*Policy, error) {
 	return p, p.check()
 }
 
+// Over returns the policy with the levels and exemptions of below where p has none. The exemptions of p come first.
+func (p *Policy) Over(below *Policy) *Policy {
+	out := &Policy{Classes: maps.Clone(below.Classes), Exemptions: slices.Concat(p.Exemptions, below.Exemptions)}
+	if out.Classes == nil {
+		out.Classes = map[Class]Level{}
+	}
+	maps.Copy(out.Classes, p.Classes)
+	return out
+}
+
 // check returns the errors in the classes, levels and exemptions.
 func (p *Policy) check() error {
 	var errs []error

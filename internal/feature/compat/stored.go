@@ -84,13 +84,21 @@ func (o *Objects) Version() string { return o.version }
 // Check checks an object of the version, decoded JSON with int64 for whole numbers. It changes the object. An object
 // that is invalid before the change, too, is no finding. The error is about the schemas.
 func (o *Objects) Check(namespace, name string, obj map[string]any) error {
+	return o.check(namespace, name, obj, false)
+}
+
+// check is Check. converts is true if the object had another form before the change, in which it was valid.
+func (o *Objects) check(namespace, name string, obj map[string]any, converts bool) error {
 	if o.is == nil {
 		if err := o.compile(); err != nil {
 			return err
 		}
 	}
 	o.checked++
-	before := o.was.Validate(obj, nil)
+	var before field.ErrorList
+	if !converts {
+		before = o.was.Validate(obj, nil)
+	}
 	unknown, err := o.is.NormalizeRequest(obj)
 	if len(unknown) > 0 {
 		o.pruned.add(namespace, name, "loses "+strings.Join(unknown, ", "))

@@ -30,13 +30,14 @@ type change struct {
 	within  time.Duration
 	changes []compat.Finding
 	objects []*compat.Objects
-	broken  error // the reason why the objects cannot be checked
+	ends    *compat.Converted // for a change that ends a conversion; objects is empty then
+	broken  error             // the reason why the objects cannot be checked
 }
 
 // change returns the check of an update of a definition, nil if there is nothing to check or to report.
 func (p *protection) change(now, was state) *catalog.Proof {
 	c := &change{name: now.Name, policy: p.policy(now.object, was.object), within: p.settings.Within}
-	if c.policy.Mode == compat.NoCheck || sameExceptConversion(now.object, was.object) {
+	if c.policy.Mode == compat.NoCheck {
 		return nil
 	}
 	c.changes = compat.Compare(was.CustomResourceDefinition, now.CustomResourceDefinition)
@@ -62,23 +63,37 @@ func (p *protection) change(now, was state) *catalog.Proof {
 	return proof
 }
 
-// sameExceptConversion reports whether two states of a definition differ in their conversion only.
-func sameExceptConversion(now, was object.Object) bool {
-	a, b := object.Map(now, "spec"), object.Map(was, "spec")
-	for _, key := range slices.Concat(object.Keys(a), object.Keys(b)) {
-		if key != "conversion" && !codec.Equal(a[key], b[key]) {
-			return false
-		}
+// ends returns the check of an update that ends the conversion of the objects, nil for another update. It reads the
+// objects as they are stored.
+func (p *protection) ends(now, was state) *catalog.Proof {
+	c := &change{name: now.Name, policy: p.policy(now.object, was.object), within: p.settings.Within}
+	c.ends = compat.NewConverted(was.CustomResourceDefinition, now.CustomResourceDefinition)
+	if c.ends == nil || c.policy.Mode == compat.NoCheck {
+		return nil
 	}
-	return true
+	c.ends.HideValues() // the author of the definition may lack the right to read the objects
+	text, _ := inForce(now.object, was.object, compat.Annotation)
+	proof := &catalog.Proof{
+		Key:      "end " + text + " " + string(codec.AppendJSON(nil, now.object["spec"])),
+		Contents: contents(was.CustomResourceDefinition), Path: field.NewPath("spec", "conversion"),
+		Check: c.check, Verdict: c.verdict, Report: c.report,
+	}
+	if c.policy.Mode != compat.Enforce {
+		proof.Within = c.within
+	}
+	return proof
 }
 
-// check checks an object in a version.
+// check checks an object in a version, or as it is stored.
 func (c *change) check(version string, obj object.Object) error {
+	meta := object.Meta(obj)
+	namespace, name := object.String(meta, "namespace"), object.String(meta, "name")
+	if c.ends != nil && c.broken == nil {
+		c.broken = c.ends.Check(namespace, name, obj)
+	}
 	for _, o := range c.objects {
 		if o.Version() == version && c.broken == nil {
-			meta := object.Meta(obj)
-			c.broken = o.Check(object.String(meta, "namespace"), object.String(meta, "name"), obj)
+			c.broken = o.Check(namespace, name, obj)
 		}
 	}
 	return nil
@@ -113,6 +128,9 @@ func weight(l compat.Level) int {
 // found returns all findings: first about stored objects, then about the definition.
 func (c *change) found() []judged {
 	var all []compat.Finding
+	if c.ends != nil {
+		all = c.ends.Findings()
+	}
 	for _, o := range c.objects {
 		all = append(all, o.Findings()...)
 	}
@@ -164,7 +182,7 @@ func (c *change) report(read, all int) string {
 	switch {
 	case c.broken != nil:
 		texts = append(texts, "the stored objects cannot be checked: "+c.broken.Error())
-	case read < all && len(c.objects) > 0:
+	case read < all && (len(c.objects) > 0 || c.ends != nil):
 		texts = append(texts, c.partly(read, all))
 	}
 	if len(texts) == 0 {

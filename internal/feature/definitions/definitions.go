@@ -77,8 +77,10 @@ func (p *protection) proofs(c *verb.Call, obj, old object.Object) ([]*catalog.Pr
 		return nil, field.ErrorList{field.InternalError(nil, err)}
 	}
 	all := p.removed(now, was)
-	if proof := p.change(now, was); proof != nil {
-		all = append(all, proof)
+	for _, proof := range []*catalog.Proof{p.change(now, was), p.ends(now, was)} {
+		if proof != nil {
+			all = append(all, proof)
+		}
 	}
 	return all, nil
 }
