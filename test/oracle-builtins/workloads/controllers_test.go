@@ -34,6 +34,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/tainteviction"
 	"k8s.io/kubernetes/pkg/controller/ttlafterfinished"
 	"k8s.io/kubernetes/pkg/controller/volume/persistentvolume"
+	"k8s.io/kubernetes/pkg/controller/volume/pvcprotection"
 	"k8s.io/kubernetes/pkg/volume"
 	"k8s.io/kubernetes/pkg/volume/hostpath"
 	resourceclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
@@ -50,6 +51,7 @@ var replaced = []string{
 	"daemonset-controller", "job-controller", "cronjob-controller", "persistentvolume-binder-controller",
 	"disruption-controller", "horizontal-pod-autoscaler-controller", "endpointslice-controller",
 	"endpoints-controller", "endpointslice-mirroring-controller", "ttl-after-finished-controller",
+	"persistentvolumeclaim-protection-controller",
 }
 
 // startServer starts a server with simulated nodes, without some of its controllers.
@@ -154,6 +156,9 @@ func startControllers(t *testing.T, settings *rest.Config) {
 	mirrors := endpointslicemirroring.NewController(ctx, core.Endpoints(),
 		f.Discovery().V1().EndpointSlices(), core.Services(), 1000, client, 0)
 	expiry := ttlafterfinished.New(ctx, batch.Jobs(), client)
+	protection, err := pvcprotection.NewPVCProtectionController(klog.FromContext(ctx), core.PersistentVolumeClaims(),
+		core.Pods(), client)
+	must(err)
 	f.Start(ctx.Done())
 	f.WaitForCacheSync(ctx.Done())
 	const workers = 5
@@ -171,6 +176,7 @@ func startControllers(t *testing.T, settings *rest.Config) {
 	go endpoints.Run(ctx, workers)
 	go mirrors.Run(ctx, workers)
 	go expiry.Run(ctx, workers)
+	go protection.Run(ctx, workers)
 }
 
 // makeClasses makes the StorageClasses of stories, besides the default one.
