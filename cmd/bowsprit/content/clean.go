@@ -56,6 +56,9 @@ func made(r connect.Resource, obj *unstructured.Unstructured) bool {
 		return kind == string(corev1.SecretTypeServiceAccountToken) || kind == string(corev1.SecretTypeBootstrapToken)
 	case "scheduling.k8s.io/priorityclasses":
 		return strings.HasPrefix(name, "system-")
+	case "certificates.k8s.io/clustertrustbundles":
+		signer, _, _ := unstructured.NestedString(obj.Object, "spec", "signerName")
+		return signer == "kubernetes.io/kube-apiserver-serving"
 	case "networking.k8s.io/servicecidrs":
 		return name == "kubernetes"
 	case "apiregistration.k8s.io/apiservices":

@@ -109,6 +109,14 @@ var (
 
 // Kinds of the group certificates.k8s.io.
 var (
+	ClusterTrustBundles = Names{
+		"certificates.k8s.io", "v1", "clustertrustbundles",
+		"ClusterTrustBundle", "clustertrustbundles",
+	}
+)
+
+// Kinds of the group certificates.k8s.io.
+var (
 	PodCertificateRequests = Names{
 		"certificates.k8s.io", "v1", "podcertificaterequests",
 		"PodCertificateRequest", "podcertificaterequests",

@@ -35,6 +35,7 @@ const controllerNames = `
 	garbage-collector-controller
 	horizontal-pod-autoscaler-controller
 	job-controller
+	kube-apiserver-serving-clustertrustbundle-publisher-controller
 	namespace-controller
 	node-lifecycle-controller
 	persistentvolume-binder-controller

@@ -1,6 +1,7 @@
-// Package signing implements the controllers of CertificateSigningRequests: one approves the requests of kubelets, one
-// issues certificates for Kubernetes' own signers with the server's authority, and one removes finished requests
-// (k8s.io/kubernetes/pkg/controller/certificates).
+// Package signing implements the controllers of the group certificates.k8s.io
+// (k8s.io/kubernetes/pkg/controller/certificates). Of CertificateSigningRequests, one approves the requests of
+// kubelets, one issues certificates for Kubernetes' own signers with the server's authority, and one removes finished
+// requests. One publishes the server's root certificates as a ClusterTrustBundle.
 //
 // They write through the verbs, as any client, so the admission plugins for certificates apply to them too. Their
 // policy (policy.go) is pure.
@@ -33,6 +34,8 @@ type Settings struct {
 	Authorities map[string]pki.Authority
 	// Duration is the longest duration of certificates.
 	Duration time.Duration
+	// TrustBundles reports whether the feature gate of this name is open.
+	TrustBundles bool
 }
 
 // Part brings the controllers.
@@ -49,6 +52,15 @@ func Part(settings Settings) part.Part {
 		{
 			Name: "certificatesigningrequest-cleaner-controller", Workers: 1,
 			New: func(h *part.Host) control.Reconciler { return &cleaner{Host: h} },
+		},
+		{
+			Name: "kube-apiserver-serving-clustertrustbundle-publisher-controller", Workers: 1,
+			New: func(h *part.Host) control.Reconciler {
+				if !settings.TrustBundles || !served(h) {
+					return nil
+				}
+				return &publisher{Host: h}
+			},
 		},
 	}}
 }
