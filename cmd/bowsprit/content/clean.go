@@ -25,7 +25,7 @@ func passing(r connect.Resource) bool {
 	case "networking.k8s.io":
 		return r.Resource == "ipaddresses"
 	case "certificates.k8s.io":
-		return r.Resource == "certificatesigningrequests"
+		return r.Resource == "certificatesigningrequests" || r.Resource == "podcertificaterequests"
 	case "internal.apiserver.k8s.io":
 		return true
 	}

@@ -42,6 +42,7 @@ const controllerNames = `
 	persistentvolume-protection-controller
 	persistentvolumeclaim-protection-controller
 	pod-garbage-collector-controller
+	podcertificaterequest-cleaner-controller
 	podgroup-protection-controller
 	replicaset-controller
 	replicationcontroller-controller

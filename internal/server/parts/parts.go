@@ -113,7 +113,8 @@ func Of(c *config.Config, hostname string) []part.Part {
 		signers.Part(),
 		signing.Part(signing.Settings{
 			Authorities: authorities(&c.Controllers.Signing), Duration: c.Controllers.Signing.Duration,
-			TrustBundles: slices.Contains(openGates(c), signing.TrustBundles),
+			PodCertificates: slices.Contains(openGates(c), signing.PodCertificates),
+			TrustBundles:    slices.Contains(openGates(c), signing.TrustBundles),
 		}),
 		bootstraptoken.Part(bootstraptoken.Settings{Publish: c.Authentication.BootstrapTokens, URL: join}),
 		serverMetrics(c),

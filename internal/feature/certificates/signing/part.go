@@ -1,7 +1,8 @@
 // Package signing implements the controllers of the group certificates.k8s.io
 // (k8s.io/kubernetes/pkg/controller/certificates). Of CertificateSigningRequests, one approves the requests of
 // kubelets, one issues certificates for Kubernetes' own signers with the server's authority, and one removes finished
-// requests. One publishes the server's root certificates as a ClusterTrustBundle.
+// requests. One removes old PodCertificateRequests, and one publishes the server's root certificates as a
+// ClusterTrustBundle.
 //
 // They write through the verbs, as any client, so the admission plugins for certificates apply to them too. Their
 // policy (policy.go) is pure.
@@ -34,8 +35,8 @@ type Settings struct {
 	Authorities map[string]pki.Authority
 	// Duration is the longest duration of certificates.
 	Duration time.Duration
-	// TrustBundles reports whether the feature gate of this name is open.
-	TrustBundles bool
+	// PodCertificates and TrustBundles report whether the feature gates of these names are open.
+	PodCertificates, TrustBundles bool
 }
 
 // Part brings the controllers.
@@ -52,6 +53,15 @@ func Part(settings Settings) part.Part {
 		{
 			Name: "certificatesigningrequest-cleaner-controller", Workers: 1,
 			New: func(h *part.Host) control.Reconciler { return &cleaner{Host: h} },
+		},
+		{
+			Name: "podcertificaterequest-cleaner-controller", Workers: 1,
+			New: func(h *part.Host) control.Reconciler {
+				if !settings.PodCertificates {
+					return nil
+				}
+				return &podCleaner{h}
+			},
 		},
 		{
 			Name: "kube-apiserver-serving-clustertrustbundle-publisher-controller", Workers: 1,
