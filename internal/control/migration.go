@@ -157,7 +157,7 @@ func (m *migrations) proceed(ctx context.Context, one *migrationv1beta1.StorageV
 	return m.update(ctx, one.Name, func(one *migrationv1beta1.StorageVersionMigration) {
 		setCondition(one, metav1.Condition{
 			Type: string(migrationv1beta1.MigrationSucceeded), Status: metav1.ConditionTrue,
-			Reason: "StorageVersionMigrationSucceeded",
+			Reason: "StorageVersionMigrationSucceeded", Message: "Migration completed",
 		}, m.Now())
 	})
 }

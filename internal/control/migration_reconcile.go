@@ -75,14 +75,17 @@ func underWay(message string) metav1.Condition {
 	}
 }
 
-// running returns the message of a running migration.
+// running returns Kubernetes' message of a running migration.
 func running(done, of int, trouble error) string {
 	text := "The migration is running"
-	if of > 0 {
-		text += fmt.Sprintf(": %d of %d objects done", done, of)
+	switch left := of - done; {
+	case of > 0 && left > 0:
+		text += fmt.Sprintf(", %d/%d objects not yet migrated", left, of)
+	case of > 0:
+		text += fmt.Sprintf(", %d objects verified migrated", of)
 	}
 	if trouble != nil {
-		text += fmt.Sprintf("; will try again: %v", trouble)
+		text += fmt.Sprintf("; transient error: %v", trouble)
 	}
 	return text
 }

@@ -71,7 +71,7 @@ func (c *cluster) untilMigrated(name string) {
 	c.Helper()
 	c.When(migrations, "", name+" completed", func(all map[string]*unstructured.Unstructured) bool {
 		m := all[name]
-		return m != nil && condition(m, "Succeeded") == "True StorageVersionMigrationSucceeded " &&
+		return m != nil && condition(m, "Succeeded") == "True StorageVersionMigrationSucceeded Migration completed" &&
 			condition(m, "Running") == "False MigrationCompleted Migration completed"
 	})
 }
@@ -203,7 +203,7 @@ func TestMigrationWaitsForConversion(t *testing.T) {
 	c.Create(migrations, migration("one", "stable.example.com", "crontabs"))
 	c.When(migrations, "", "trouble", func(all map[string]*unstructured.Unstructured) bool {
 		return strings.Contains(condition(all["one"], "Running"),
-			"will try again: conversion function for stable.example.com/v1, Kind=CronTab failed: not today")
+			"transient error: conversion function for stable.example.com/v1, Kind=CronTab failed: not today")
 	})
 	if err := server.Stop(); err != nil {
 		t.Fatal(err)
