@@ -168,7 +168,7 @@ func workloads(
 ) (all []part.Part) {
 	shared := &cluster.Shared{}
 	if c.Workloads.Simulation != nil {
-		all = simulation(c.Workloads.Simulation, simulated, shared)
+		all = simulation(c, simulated, shared)
 	}
 	if c.Workloads.AllowLocalPods {
 		all = append(all, localPods(c, local, servers, shared)...)
@@ -177,7 +177,8 @@ func workloads(
 }
 
 // simulation returns the parts that simulate workloads.
-func simulation(c *config.Simulation, pods *simulatedPods, shared *cluster.Shared) []part.Part {
+func simulation(all *config.Config, pods *simulatedPods, shared *cluster.Shared) []part.Part {
+	c := all.Workloads.Simulation
 	list, _ := stage.Read(strings.Join(c.Stages, string(os.PathListSeparator))) // Validate has returned the error
 	stages := play.New(list)
 	nodes := node.Settings{
@@ -185,7 +186,7 @@ func simulation(c *config.Simulation, pods *simulatedPods, shared *cluster.Share
 	}
 	return []part.Part{play.Part(stages, shared), node.Part(nodes, stages), scheduler.Part(shared), usage.Part(),
 		pod.Part(shared, stages, scheduler.Refusal), podlog.Part(pods.Logs), podport.Part(pods.Ports),
-		apps.Part(shared), batch.Part(shared), endpoints.Part(shared), disruption.Part(shared),
+		apps.Part(shared, openGates(all)), batch.Part(shared), endpoints.Part(shared), disruption.Part(shared),
 		autoscale.Part(shared), volume.Part(shared)}
 }
 

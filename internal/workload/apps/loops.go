@@ -2,17 +2,19 @@
 // workloads.
 //
 // Each kind has a file with its reads, writes and events, in Kubernetes' order. Other files hold the pure parts:
-// numbers, statuses, names, hashes. Names, annotations, conditions and events equal those of Kubernetes 1.36.
+// numbers, statuses, names, hashes. Names, annotations, conditions and events equal those of Kubernetes 1.37.
 package apps
 
 import (
+	"slices"
+
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// Part brings the controllers.
-func Part(shared *cluster.Shared) part.Part {
+// Part returns the controllers. Feature gates decide on the updates of StatefulSets.
+func Part(shared *cluster.Shared, openGates []string) part.Part {
 	return part.Part{Name: "controllers of apps", Loops: []part.Loop{
 		cluster.Loop("replicaset-controller", workers, func(c *cluster.Cluster) control.Reconciler {
 			return &sets[appsReplicaSets]{c, shared.Of(c.Host), appsReplicaSets{}}
@@ -25,7 +27,9 @@ func Part(shared *cluster.Shared) part.Part {
 			return &deployments{c, shared.Of(c.Host)}
 		}),
 		cluster.Loop("statefulset-controller", workers, func(c *cluster.Cluster) control.Reconciler {
-			return &statefulSets{c, shared.Of(c.Host)}
+			s := &statefulSets{Cluster: c, index: shared.Of(c.Host)}
+			s.gates.maxUnavailable = slices.Contains(openGates, maxUnavailableGate)
+			return s
 		}),
 		cluster.Loop("daemonset-controller", workers, func(c *cluster.Cluster) control.Reconciler {
 			return &daemonSets{Cluster: c, index: shared.Of(c.Host)}

@@ -21,6 +21,9 @@ import (
 type statefulSets struct {
 	*cluster.Cluster
 	index *cluster.Index
+	gates struct {
+		maxUnavailable bool
+	}
 }
 
 func (s *statefulSets) Observe(ev *watchcache.Event, need func(string)) {

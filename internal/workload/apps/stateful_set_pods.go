@@ -70,8 +70,8 @@ func (r *ordered) reconcile(ctx context.Context, pods []*corev1.Pod) error {
 		err = r.each(surplus, func(p *corev1.Pod) (bool, error) { return r.condemn(ctx, p, unwell) })
 	}
 	r.count(slices.Concat(wanted, surplus))
-	if err == nil && r.set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
-		err = r.updateNext(ctx, wanted)
+	if err == nil {
+		err = r.rollOut(ctx, wanted)
 	}
 	if err == errWait {
 		return nil
@@ -220,31 +220,6 @@ func (r *ordered) condemn(ctx context.Context, p, unwell *corev1.Pod) (wait bool
 		return true, nil
 	}
 	return true, r.delete(ctx, p)
-}
-
-// updateNext deletes the last pod with an old revision, if all later pods are available.
-func (r *ordered) updateNext(ctx context.Context, wanted []*corev1.Pod) error {
-	partition := 0
-	if u := r.set.Spec.UpdateStrategy.RollingUpdate; u != nil && u.Partition != nil {
-		partition = int(*u.Partition)
-	}
-	next := first(r.set) + int(*r.set.Spec.Replicas) - 1
-	for _, p := range slices.Backward(wanted) {
-		_, n := ordinal(p)
-		if n < next || n-first(r.set) < partition { // a later pod is missing, or the partition keeps this one
-			return nil
-		}
-		next = n - 1
-		if p.Labels[appsv1.StatefulSetRevisionLabel] != r.update.Name && p.DeletionTimestamp == nil {
-			err := r.delete(ctx, p)
-			r.status.CurrentReplicas--
-			return err
-		}
-		if unavailable(p, r) {
-			return nil
-		}
-	}
-	return nil
 }
 
 // sketch returns the name and the revision of a missing pod.
