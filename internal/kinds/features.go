@@ -26,6 +26,9 @@ const relaxedServiceNames = "RelaxedServiceNameValidation"
 // comparingTolerations is the feature for tolerations of taints with a value above or below a number.
 const comparingTolerations = "TaintTolerationComparisonOperators"
 
+// recreatingSets is the feature for stateful sets that delete all pods before they create new ones.
+const recreatingSets = "StatefulSetRecreateStrategy"
+
 // groupPreemption is the feature for groups of pods that never preempt other pods.
 const groupPreemption = "PodGroupPreemptionPolicy"
 
@@ -170,9 +173,7 @@ func (e Emulation) DropDisabled(kinds []*catalog.Resource, given map[string]bool
 		if name == "podgroups.scheduling.k8s.io" && e.Has(groupPreemption, given) {
 			defaultPreemption(r.Strategy)
 		}
-		if podSpecs[name] != nil && e.Has(comparingTolerations, given) {
-			letCompare(r.Strategy)
-		}
+		e.liftRules(name, r.Strategy, given)
 		for _, s := range strategies(r) {
 			for _, feature := range ruleFeatures[name] {
 				if !e.Has(feature, given) {

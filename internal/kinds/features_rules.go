@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/apps"
 	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
@@ -36,14 +37,24 @@ func defaultPreemption(groups *catalog.Strategy) {
 	}
 }
 
-// letCompare allows comparing tolerations in a pod or a pod template.
-func letCompare(rules *catalog.Strategy) {
+// liftRules allows the objects of a kind to violate the rules that features lift.
+func (e Emulation) liftRules(name string, rules *catalog.Strategy, given map[string]bool) {
+	if podSpecs[name] != nil && e.Has(comparingTolerations, given) {
+		lift(rules, pod.Comparing)
+	}
+	if name == "statefulsets.apps" && e.Has(recreatingSets, given) {
+		lift(rules, apps.NoRecreate)
+	}
+}
+
+// lift allows all objects of a kind to violate a rule.
+func lift(rules *catalog.Strategy, exception rule.Exception) {
 	create, update := rules.Validate, rules.ValidateUpdate
 	rules.Validate = func(ctx context.Context, obj object.Object) field.ErrorList {
-		return create(rule.Allow(ctx, pod.Comparing), obj)
+		return create(rule.Allow(ctx, exception), obj)
 	}
 	rules.ValidateUpdate = func(ctx context.Context, obj, old object.Object, subresource string) field.ErrorList {
-		return update(rule.Allow(ctx, pod.Comparing), obj, old, subresource)
+		return update(rule.Allow(ctx, exception), obj, old, subresource)
 	}
 }
 

@@ -187,6 +187,9 @@ func daemonSetStrategy(val *rule.Validation, p rule.Value) {
 	}
 }
 
+// NoRecreate is the rule that updates of a stateful set do not recreate all pods. StatefulSetRecreateStrategy lifts it.
+const NoRecreate rule.Exception = "a stateful set does not recreate its pods"
+
 func statefulSetStrategy(val *rule.Validation, p rule.Value) {
 	spec := p.Object()
 	if policy := object.String(spec, "podManagementPolicy"); policy != "" && policy != "OrderedReady" &&
@@ -199,9 +202,7 @@ func statefulSetStrategy(val *rule.Validation, p rule.Value) {
 	case "":
 		val.Required(path, "")
 	case "OnDelete":
-		if isRolling {
-			val.Invalid(path.Child("rollingUpdate"), rolling, "only allowed for updateStrategy 'RollingUpdate'")
-		}
+		notRolling(val, isRolling, rolling, path)
 	case "RollingUpdate":
 		if n, _ := object.Int(rolling, "partition"); n < 0 {
 			val.Invalid(path.Child("rollingUpdate", "partition"), n, "must be greater than or equal to 0")
@@ -215,7 +216,22 @@ func statefulSetStrategy(val *rule.Validation, p rule.Value) {
 			rule.CheckAtMostAll(val, at)
 		}
 	default:
-		val.Invalid(path, s, "must be 'RollingUpdate' or 'OnDelete'")
+		recreates := val.Excused(NoRecreate)
+		switch {
+		case recreates && object.String(s, "type") == "Recreate":
+			notRolling(val, isRolling, rolling, path)
+		case recreates:
+			val.Invalid(path, s, "must be 'RollingUpdate', 'OnDelete', or 'Recreate'")
+		default:
+			val.Invalid(path, s, "must be 'RollingUpdate' or 'OnDelete'")
+		}
+	}
+}
+
+// notRolling refuses the settings of a rolling update with another strategy.
+func notRolling(val *rule.Validation, isRolling bool, rolling object.Object, path *field.Path) {
+	if isRolling {
+		val.Invalid(path.Child("rollingUpdate"), rolling, "only allowed for updateStrategy 'RollingUpdate'")
 	}
 }
 

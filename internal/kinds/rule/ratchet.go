@@ -20,12 +20,13 @@ type Exception string
 // SelectorValues is the rule that a selector selects by values that labels can have.
 const SelectorValues Exception = "a selector selects by possible labels"
 
-// allowedKey is the context key of a lifted rule.
+// allowedKey is the context key of the lifted rules.
 type allowedKey struct{}
 
 // Allow returns a context in which every object may violate a rule, because an enabled feature lifts it.
 func Allow(ctx context.Context, rule Exception) context.Context {
-	return context.WithValue(ctx, allowedKey{}, rule)
+	before, _ := ctx.Value(allowedKey{}).([]Exception)
+	return context.WithValue(ctx, allowedKey{}, append(slices.Clip(before), rule))
 }
 
 // lackedKey is the context key of disabled features.
@@ -48,7 +49,7 @@ func (val *Validation) Lacks(feature string) bool { return slices.Contains(val.l
 // Excused reports whether an object that violates a rule did so before the update, or may in any case. Only after a
 // violation, which is rare, it also validates the old object.
 func (val *Validation) Excused(rule Exception) bool {
-	if rule == val.allowed {
+	if slices.Contains(val.allowed, rule) {
 		return true
 	}
 	if val.breaks == nil {

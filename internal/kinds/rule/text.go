@@ -209,7 +209,7 @@ func (t *Text) blocks() blocks {
 // Create returns the errors in a new object of the kind apart from its metadata. It stops early if ctx ends.
 func (t *Text) Create(ctx context.Context, kind string, obj object.Object) field.ErrorList {
 	val := Validation{blocks: t.blocks(), done: ctx.Done(), kind: kind, Obj: obj}
-	val.allowed, _ = ctx.Value(allowedKey{}).(Exception)
+	val.allowed, _ = ctx.Value(allowedKey{}).([]Exception)
 	val.lacked, _ = ctx.Value(lackedKey{}).([]string)
 	val.Block(kind, obj, nil, nil)
 	val.Block(kind+"/create", obj, nil, nil)
@@ -222,7 +222,7 @@ func (t *Text) Update(ctx context.Context, kind string, obj, old object.Object, 
 	val := Validation{
 		blocks: t.blocks(), done: ctx.Done(), kind: kind, Obj: obj, Old: old, Subresource: subresource,
 	}
-	val.allowed, _ = ctx.Value(allowedKey{}).(Exception)
+	val.allowed, _ = ctx.Value(allowedKey{}).([]Exception)
 	val.lacked, _ = ctx.Value(lackedKey{}).([]string)
 	if subresource != "" {
 		val.Block(kind+"/"+subresource, obj, old, nil)

@@ -21,8 +21,8 @@ type Validation struct {
 	Scope       any // state of a kind's functions for this object
 	Errs        field.ErrorList
 
-	// allowed is the rule that every object may break; "" for none. See Allow.
-	allowed Exception
+	// allowed are the rules that every object may break. See Allow.
+	allowed []Exception
 	// lacked are the disabled features. See Without.
 	lacked []string
 	// breaks are the rules that obj violates, broke the ones that old violated; nil until a rule asks. See Excused.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 	"github.com/bowsprit/bowsprit/internal/testing/kubelettest"
 	"github.com/bowsprit/bowsprit/testserver"
@@ -21,8 +22,8 @@ var (
 	controllers = schema.GroupVersionResource{Version: "v1", Resource: "replicationcontrollers"}
 )
 
-func start(t *testing.T) *controltest.Cluster {
-	c := controltest.Start(t, testserver.WithWorkloads())
+func start(t *testing.T, configure ...func(*bowsprit.Config)) *controltest.Cluster {
+	c := controltest.Start(t, append(configure, testserver.WithWorkloads())...)
 	kubelettest.Start(t, c.Config)
 	return c
 }

@@ -29,6 +29,7 @@ func Part(shared *cluster.Shared, openGates []string) part.Part {
 		cluster.Loop("statefulset-controller", workers, func(c *cluster.Cluster) control.Reconciler {
 			s := &statefulSets{Cluster: c, index: shared.Of(c.Host)}
 			s.gates.maxUnavailable = slices.Contains(openGates, maxUnavailableGate)
+			s.gates.recreate = slices.Contains(openGates, recreateGate)
 			return s
 		}),
 		cluster.Loop("daemonset-controller", workers, func(c *cluster.Cluster) control.Reconciler {

@@ -3,11 +3,13 @@ package apps
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,7 +24,7 @@ type statefulSets struct {
 	*cluster.Cluster
 	index *cluster.Index
 	gates struct {
-		maxUnavailable bool
+		maxUnavailable, recreate bool
 	}
 }
 
@@ -66,9 +68,12 @@ func (s *statefulSets) Reconcile(ctx context.Context, key string) error {
 	if err := r.findRevisions(ctx); err != nil {
 		return cluster.Soon(err)
 	}
-	failure := r.reconcile(ctx, pods)
-	if err := r.storeStatus(ctx); err != nil && failure == nil {
-		failure = err
+	failure := r.refuse(ctx)
+	if failure == nil {
+		failure = r.reconcile(ctx, pods)
+		if err := r.storeStatus(ctx); err != nil && failure == nil {
+			failure = err
+		}
 	}
 	if err := r.truncateHistory(ctx, pods); err != nil && failure == nil {
 		failure = err
@@ -77,6 +82,17 @@ func (s *statefulSets) Reconcile(ctx context.Context, key string) error {
 		return control.Again(max(replica.NextAvailable(pods, set.Spec.MinReadySeconds, r.now), time.Millisecond))
 	}
 	return cluster.Soon(failure)
+}
+
+// refuse returns an error if the set has a strategy with a closed feature gate, which only older data can have.
+func (r *ordered) refuse(ctx context.Context) error {
+	if r.gates.recreate || r.set.Spec.UpdateStrategy.Type != appsv1.RecreateStatefulSetStrategyType {
+		return nil
+	}
+	err := fmt.Errorf("statefulset %s/%s uses Recreate strategy but feature gate %s is disabled", r.set.Namespace,
+		r.set.Name, recreateGate)
+	r.Warning(ctx, cluster.StatefulSets.Ref(r.set), "UnknownStrategy", "%v", err)
+	return err
 }
 
 // ordered is one reconcile of a StatefulSet.
@@ -199,11 +215,13 @@ func (r *ordered) storeStatus(ctx context.Context) error {
 	want := *r.set.Spec.Replicas
 	if s.UpdatedReplicas == want && s.ReadyReplicas == want && s.Replicas == want { // with every strategy since 1.37
 		s.CurrentReplicas, s.CurrentRevision = s.UpdatedReplicas, s.UpdateRevision
+		r.recreated()
 	}
 	if s.ObservedGeneration <= was.ObservedGeneration && s.Replicas == was.Replicas &&
 		s.CurrentReplicas == was.CurrentReplicas && s.ReadyReplicas == was.ReadyReplicas &&
 		s.UpdatedReplicas == was.UpdatedReplicas && s.AvailableReplicas == was.AvailableReplicas &&
-		s.CurrentRevision == was.CurrentRevision && s.UpdateRevision == was.UpdateRevision {
+		s.CurrentRevision == was.CurrentRevision && s.UpdateRevision == was.UpdateRevision &&
+		equality.Semantic.DeepEqual(s.Conditions, was.Conditions) {
 		return nil
 	}
 	_, err := cluster.StatefulSets.UpdateStatus(ctx, r.Cluster, r.set, func(now *appsv1.StatefulSet) error {

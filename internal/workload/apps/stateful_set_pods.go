@@ -58,6 +58,11 @@ func (r *ordered) reconcile(ctx context.Context, pods []*corev1.Pod) error {
 		return nil
 	}
 	wanted, surplus := r.sortOut(pods)
+	if r.set.Spec.UpdateStrategy.Type == appsv1.RecreateStatefulSetStrategyType {
+		if wait, err := r.recreate(ctx, slices.Concat(wanted, surplus)); err != nil || wait {
+			return err
+		}
+	}
 	err := r.each(wanted, func(p *corev1.Pod) (bool, error) { return r.keep(ctx, p) })
 	if err == nil {
 		err = r.each(surplus, func(p *corev1.Pod) (bool, error) {

@@ -1,12 +1,17 @@
 package apps_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 )
 
@@ -85,4 +90,62 @@ func TestParallelStatefulSet(t *testing.T) {
 	template["annotations"] = map[string]any{"bowsprit.dev/test-becomes": "hanging"}
 	c.Create(statefulSets, o)
 	c.Until(controltest.Pods, "default", "db-0 db-1 db-2")
+}
+
+// TestRecreatedStatefulSet checks that the strategy Recreate deletes all old pods before it creates new ones, and
+// reports this in the condition Progressing.
+func TestRecreatedStatefulSet(t *testing.T) {
+	c := start(t, func(c *bowsprit.Config) {
+		c.API.Features = map[string]bool{"StatefulSetRecreateStrategy": true}
+	})
+	o := workload("apps/v1", "StatefulSet", "db", 3)
+	spec := o.Object["spec"].(map[string]any)
+	spec["updateStrategy"] = map[string]any{"type": "Recreate"}
+	c.Create(statefulSets, o)
+	whole := func(conditions ...string) func(map[string]*unstructured.Unstructured) bool {
+		return func(all map[string]*unstructured.Unstructured) bool {
+			s := all["db"]
+			return number(s, "status", "observedGeneration") == s.GetGeneration() &&
+				number(s, "status", "availableReplicas") == 3 && number(s, "status", "updatedReplicas") == 3 &&
+				slices.Equal(reasons(s), conditions)
+		}
+	}
+	c.When(statefulSets, "default", "three pods without a condition", whole())
+	list, err := c.In(controltest.Pods, "default").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := c.In(controltest.Pods, "default").Watch(t.Context(),
+		metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	patch(c, statefulSets, "db", `{"spec":{"template":{"metadata":{"annotations":{"v":"2"}}}}}`)
+	c.When(statefulSets, "default", "three new pods", whole("Progressing=False RecreateCompleted"))
+	deleted, added := 0, 0
+	for ev := range w.ResultChan() {
+		switch ev.Type {
+		case watch.Deleted:
+			deleted++
+		case watch.Added:
+			if added++; deleted != 3 {
+				t.Errorf("a new pod after %d deletions", deleted)
+			}
+		}
+		if added == 3 {
+			break
+		}
+	}
+}
+
+// TestRecreateRefused checks that without the feature gate, updates have no strategy Recreate.
+func TestRecreateRefused(t *testing.T) {
+	c := start(t)
+	o := workload("apps/v1", "StatefulSet", "db", 1)
+	o.Object["spec"].(map[string]any)["updateStrategy"] = map[string]any{"type": "Recreate"}
+	_, err := c.In(statefulSets, "default").Create(t.Context(), o, metav1.CreateOptions{})
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "must be 'RollingUpdate' or 'OnDelete'") {
+		t.Errorf("the error is %v", err)
+	}
 }

@@ -6,17 +6,24 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
-// maxUnavailableGate is the feature gate that lets a rolling update delete several pods at a time (KEP-961).
-const maxUnavailableGate = "MaxUnavailableStatefulSet"
+// Feature gates of updates.
+const (
+	// maxUnavailableGate lets a rolling update delete several pods at a time (KEP-961).
+	maxUnavailableGate = "MaxUnavailableStatefulSet"
+	// recreateGate lets an update delete all pods before it creates new ones (KEP-3541).
+	recreateGate = "StatefulSetRecreateStrategy"
+)
 
 // rollOut deletes the pods that a rolling update replaces next.
 func (r *ordered) rollOut(ctx context.Context, wanted []*corev1.Pod) error {
-	if r.set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+	if r.set.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType {
 		return nil
 	}
 	next := r.outdated
@@ -98,4 +105,59 @@ func (r *ordered) maxUnavailable() int {
 // old reports whether a pod exists, has an old revision and is not being deleted.
 func (r *ordered) old(p *corev1.Pod) bool {
 	return made(p) && p.Labels[appsv1.StatefulSetRevisionLabel] != r.update.Name && p.DeletionTimestamp == nil
+}
+
+// recreate deletes all pods with an old revision, and reports whether some are not gone yet.
+func (r *ordered) recreate(ctx context.Context, pods []*corev1.Pod) (wait bool, err error) {
+	var old []*corev1.Pod
+	for _, p := range pods {
+		if made(p) && p.Labels[appsv1.StatefulSetRevisionLabel] != r.update.Name {
+			wait = true
+			if p.DeletionTimestamp == nil {
+				old = append(old, p)
+			}
+		}
+	}
+	if _, err = cluster.SlowStart(len(old), func(i int) error { return r.delete(ctx, old[i]) }); err != nil {
+		return wait, err
+	}
+	switch {
+	case wait:
+		r.progress(corev1.ConditionTrue, "RecreateInProgress", "Deleting old revision pods")
+	case r.current.Name != r.update.Name:
+		r.progress(corev1.ConditionTrue, "RecreateInProgress", "Waiting for new-revision pods to be created")
+	}
+	return wait, nil
+}
+
+// recreated reports in an existing condition that all pods are recreated.
+func (r *ordered) recreated() {
+	if r.set.Spec.UpdateStrategy.Type == appsv1.RecreateStatefulSetStrategyType && r.progressing() >= 0 {
+		r.progress(corev1.ConditionFalse, "RecreateCompleted", "All pods recreated successfully")
+	}
+}
+
+// progressing returns the index of the condition Progressing, -1 without one.
+func (r *ordered) progressing() int {
+	return slices.IndexFunc(r.status.Conditions, func(c appsv1.StatefulSetCondition) bool {
+		return c.Type == appsv1.StatefulSetProgressing
+	})
+}
+
+// progress sets the condition Progressing. Its time is the time of the last change of its status.
+func (r *ordered) progress(status corev1.ConditionStatus, reason, message string) {
+	c := appsv1.StatefulSetCondition{
+		Type: appsv1.StatefulSetProgressing, Status: status, Reason: reason, Message: message,
+		LastTransitionTime: metav1.NewTime(r.now),
+	}
+	all := slices.Clone(r.status.Conditions) // the view shares the list
+	if at := r.progressing(); at < 0 {
+		all = append(all, c)
+	} else {
+		if all[at].Status == status {
+			c.LastTransitionTime = all[at].LastTransitionTime
+		}
+		all[at] = c
+	}
+	r.status.Conditions = all
 }

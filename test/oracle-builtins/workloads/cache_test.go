@@ -108,8 +108,12 @@ func (s *side) history(namespace string) string {
 	for set, all := range sets {
 		if o := s.get("statefulsets", namespace, set); o != nil {
 			policy, _, _ := unstructured.NestedString(o.Object, "spec", "podManagementPolicy")
-			if policy == "Parallel" {
+			strategy, _, _ := unstructured.NestedString(o.Object, "spec", "updateStrategy", "type")
+			switch {
+			case policy == "Parallel":
 				slices.Sort(all)
+			case strategy == "Recreate":
+				sortGone(all)
 			}
 		} else {
 			slices.Sort(all) // pods deleted with a set have no order
@@ -118,6 +122,19 @@ func (s *side) history(namespace string) string {
 	}
 	slices.Sort(out)
 	return strings.Join(out, "\n")
+}
+
+// sortGone sorts each sequence of pods that disappeared. An update with the strategy Recreate deletes them
+// concurrently.
+func sortGone(all []string) {
+	for from := 0; from < len(all); from++ {
+		to := from
+		for to < len(all) && all[to][0] == '-' {
+			to++
+		}
+		slices.Sort(all[from:to])
+		from = max(from, to-1)
+	}
 }
 
 // get returns an object, or nil. The caller must not change it.

@@ -57,9 +57,16 @@ var replaced = []string{
 // startServer starts a server with simulated nodes, without some of its controllers.
 func startServer(t *testing.T, nodes string, without ...string) *rest.Config {
 	t.Helper()
+	return startWithGates(t, nodes, nil, without...)
+}
+
+// startWithGates starts a server with simulated nodes and feature gates, without some of its controllers.
+func startWithGates(t *testing.T, nodes string, gates map[string]bool, without ...string) *rest.Config {
+	t.Helper()
 	large := testserver.WithWorkloads(append(strings.Fields(nodes), "pods=2000", "cpu=1000", "memory=1000Gi")...)
 	server := testserver.Start(t, large, func(c *bowsprit.Config) {
 		c.Controllers.Enabled = []string{"*"}
+		c.API.Features = gates
 		for _, name := range without {
 			c.Controllers.Enabled = append(c.Controllers.Enabled, "-"+name)
 		}

@@ -17,7 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/features"
 )
 
 // patience bounds every story; only a failing test reaches it. STORIES_PATIENCE shortens it for a search for
@@ -118,6 +121,16 @@ func TestNodesAgree(t *testing.T) {
 	startControllers(t, theirs)
 	startNodeControllers(t, theirs)
 	runAll(t, sides(t, ours, theirs), storiesIn(t, "testdata/nodes/*.txt", os.Getenv("STORIES"), 1))
+}
+
+// TestGatesAgree runs stories about features that no release has on by default.
+func TestGatesAgree(t *testing.T) {
+	gate := features.StatefulSetRecreateStrategy
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, gate, true)
+	open := map[string]bool{string(gate): true}
+	ours, theirs := startWithGates(t, twoNodes, open), startWithGates(t, twoNodes, open, replaced...)
+	startControllers(t, theirs)
+	runAll(t, sides(t, ours, theirs), storiesIn(t, "testdata/gates/*.txt", os.Getenv("STORIES"), 1))
 }
 
 // newPair returns a server with our controllers and one with Kubernetes'.
