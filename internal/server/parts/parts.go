@@ -187,7 +187,7 @@ func simulation(all *config.Config, pods *simulatedPods, shared *cluster.Shared)
 	return []part.Part{play.Part(stages, shared), node.Part(nodes, stages), scheduler.Part(shared), usage.Part(),
 		pod.Part(shared, stages, scheduler.Refusal), podlog.Part(pods.Logs), podport.Part(pods.Ports),
 		apps.Part(shared, openGates(all)), batch.Part(shared), endpoints.Part(shared), disruption.Part(shared),
-		autoscale.Part(shared), volume.Part(shared)}
+		autoscale.Part(shared, openGates(all)), volume.Part(shared)}
 }
 
 // localPods returns the parts that let users' programs be pods: with the controllers of endpoints, which a simulation

@@ -29,12 +29,22 @@ import (
 // period is the time between two reconciles of an autoscaler.
 const period = 15 * time.Second
 
-// Part brings the controller.
-func Part(shared *cluster.Shared) part.Part {
+// Feature gates of the controller.
+const (
+	zeroGate       = "HPAScaleToZero"
+	generationGate = "HPAGeneration"
+)
+
+// Part returns the controller. Without its feature gates it behaves as in 1.36.
+func Part(shared *cluster.Shared, openGates []string) part.Part {
 	return part.Part{Name: "horizontal pod autoscaler", Loops: []part.Loop{
 		cluster.Loop("horizontal-pod-autoscaler-controller", 5, func(c *cluster.Cluster) control.Reconciler {
 			c.User, c.Component = control.ControllerUser("horizontal-pod-autoscaler"), "horizontal-pod-autoscaler"
-			return &autoscalers{Cluster: c, index: shared.Of(c.Host), memories: map[string]*memory{}}
+			return &autoscalers{
+				Cluster: c, index: shared.Of(c.Host), memories: map[string]*memory{},
+				toZero:      slices.Contains(openGates, zeroGate),
+				generations: slices.Contains(openGates, generationGate),
+			}
 		}),
 	}}
 }
@@ -43,6 +53,8 @@ func Part(shared *cluster.Shared) part.Part {
 type autoscalers struct {
 	*cluster.Cluster
 	index *cluster.Index
+	// toZero and generations are the gates: targets without pods, and observed generations.
+	toZero, generations bool
 
 	mu       sync.Mutex
 	memories map[string]*memory // by key

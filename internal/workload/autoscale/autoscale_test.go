@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 	"github.com/bowsprit/bowsprit/testserver"
 )
@@ -82,10 +83,11 @@ type suite struct {
 	clock *testserver.Clock
 }
 
-func start(t *testing.T) *suite {
+func start(t *testing.T, configure ...func(*bowsprit.Config)) *suite {
 	clock := testserver.NewClock()
-	return &suite{controltest.Start(t, testserver.WithWorkloads("pods=1000", "cpu=1000", "memory=1000Gi"),
-		testserver.WithClock(clock)), clock}
+	configure = append(configure, testserver.WithWorkloads("pods=1000", "cpu=1000", "memory=1000Gi"),
+		testserver.WithClock(clock))
+	return &suite{controltest.Start(t, configure...), clock}
 }
 
 // ready waits until a Deployment has the number of ready pods.
@@ -357,4 +359,21 @@ func (s *suite) owners(name string) (out string) {
 		out += m.Manager + "/" + m.Subresource + " "
 	}
 	return out
+}
+
+// TestEarlierRelease checks that an autoscaler of 1.36 has neither the condition ScaledToZero nor an observed
+// generation.
+func TestEarlierRelease(t *testing.T) {
+	s := start(t, func(c *bowsprit.Config) { c.Emulation.Version = []string{"1.36"} })
+	s.Create(deployments, deployment("few", 1, "1m"))
+	a := autoscaler("apps/v1", "Deployment", "few", half())
+	_ = unstructured.SetNestedField(a.Object, int64(3), "spec", "minReplicas")
+	s.Create(autoscalers, a)
+	few := s.withCondition("few", "AbleToScale=True SucceededRescale")
+	if got := strings.Join(conditions(few), " "); strings.Contains(got, "ScaledToZero") {
+		t.Errorf("conditions: %s", got)
+	}
+	if _, found, _ := unstructured.NestedFieldNoCopy(few.Object, "status", "observedGeneration"); found {
+		t.Error("it has an observed generation")
+	}
 }

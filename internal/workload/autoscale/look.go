@@ -96,6 +96,9 @@ func (l *look) decide(ctx context.Context, target *autoscalingv1.Scale) (
 	case current == 0 && !l.wakes(least):
 		l.condition(autoscalingv2.ScalingActive, false, "ScalingDisabled",
 			"scaling is disabled since the replica count of the target is zero")
+		if !l.toZero {
+			l.dropZero()
+		}
 		return 0, "", nil, true
 	case current > most:
 		return most, "Current number of replicas above Spec.MaxReplicas", nil, true
@@ -208,7 +211,9 @@ func (l *look) selector(ctx context.Context, text string) (labels.Selector, erro
 func (l *look) status(current, desired int32, metrics []autoscalingv2.MetricStatus) {
 	s := &l.hpa.Status
 	s.CurrentReplicas, s.DesiredReplicas, s.CurrentMetrics = current, desired, metrics
-	s.ObservedGeneration = &l.hpa.Generation
+	if l.generations {
+		s.ObservedGeneration = &l.hpa.Generation
+	}
 }
 
 // condition puts a condition into the status.
@@ -237,12 +242,24 @@ func (l *look) condition(
 
 // zero records in the condition ScaledToZero whether the autoscaler, and not a user, has scaled its target to zero.
 func (l *look) zero(current, desired int32) {
+	if !l.toZero {
+		l.dropZero()
+		return
+	}
 	if current > 0 && desired == 0 && l.least() == 0 && l.readsOutside() {
 		l.condition(autoscalingv2.ScaledToZero, true, "ScaledToZero", "the HPA controller scaled the workload to zero")
 		return
 	}
 	l.condition(autoscalingv2.ScaledToZero, false, "NotScaledToZero",
 		"the HPA controller did not scale the workload to zero")
+}
+
+// dropZero removes the condition ScaledToZero, which has no meaning without the feature gate.
+func (l *look) dropZero() {
+	l.hpa.Status.Conditions = slices.DeleteFunc(l.hpa.Status.Conditions,
+		func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool {
+			return c.Type == autoscalingv2.ScaledToZero
+		})
 }
 
 // wakes reports whether the autoscaler may scale up a target without replicas. It may if it has scaled the target to
@@ -252,7 +269,7 @@ func (l *look) wakes(least int32) bool {
 		func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool {
 			return c.Type == autoscalingv2.ScaledToZero && c.Status == corev1.ConditionTrue
 		})
-	return scaled && (least != 0 || l.readsOutside())
+	return l.toZero && scaled && (least != 0 || l.readsOutside())
 }
 
 // readsOutside reports whether a metric is about another object than the target's pods.

@@ -22,9 +22,11 @@ func TestZero(t *testing.T) {
 		"from zero":                 {external, 0, 0, 1, "NotScaledToZero", false, false},
 		"to zero by a pod's metric": {resource, 0, 2, 0, "NotScaledToZero", false, false},
 	} {
-		l := &look{hpa: &autoscalingv2.HorizontalPodAutoscaler{Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			MinReplicas: &c.least, Metrics: []autoscalingv2.MetricSpec{c.metric},
-		}}}
+		l := &look{autoscalers: &autoscalers{toZero: true}, hpa: &autoscalingv2.HorizontalPodAutoscaler{
+			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+				MinReplicas: &c.least, Metrics: []autoscalingv2.MetricSpec{c.metric},
+			},
+		}}
 		if l.wakes(0) || l.wakes(1) {
 			t.Errorf("%s: the autoscaler scales up a target that a user has scaled to zero", name)
 		}
@@ -42,5 +44,30 @@ func TestZero(t *testing.T) {
 		if got := l.wakes(1); got != c.wakesToLeast {
 			t.Errorf("%s: scales up to a least number: %t", name, got)
 		}
+	}
+}
+
+// TestZeroWithoutGate checks that without the feature gate the condition ScaledToZero goes, and that no target scales
+// up from zero.
+func TestZeroWithoutGate(t *testing.T) {
+	t.Parallel()
+	least := int32(0)
+	l := &look{autoscalers: &autoscalers{}, hpa: &autoscalingv2.HorizontalPodAutoscaler{
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			MinReplicas: &least,
+			Metrics:     []autoscalingv2.MetricSpec{{Type: autoscalingv2.ExternalMetricSourceType}},
+		},
+		Status: autoscalingv2.HorizontalPodAutoscalerStatus{
+			Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{
+				{Type: autoscalingv2.AbleToScale, Status: "True"}, {Type: autoscalingv2.ScaledToZero, Status: "True"},
+			},
+		},
+	}}
+	if l.wakes(0) || l.wakes(1) {
+		t.Error("the autoscaler scales up from zero")
+	}
+	l.zero(2, 0)
+	if got := l.hpa.Status.Conditions; len(got) != 1 || got[0].Type != autoscalingv2.AbleToScale {
+		t.Errorf("conditions: %v", got)
 	}
 }
