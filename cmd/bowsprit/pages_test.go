@@ -43,8 +43,8 @@ var ports = regexp.MustCompile(`\b(6443|1[0-9]{4})\b`)
 
 // alone lists further pages, besides the tutorials, that need only this program and Go.
 var alone = []string{
-	"README", "docs/admission-manifests", "docs/backup", "docs/crd-changes", "docs/encryption", "docs/envtest",
-	"docs/first-steps", "docs/instances", "docs/konnectivity", "docs/operations", "docs/output",
+	"README", "docs/admission-manifests", "docs/assistants", "docs/backup", "docs/crd-changes", "docs/encryption",
+	"docs/envtest", "docs/first-steps", "docs/instances", "docs/konnectivity", "docs/operations", "docs/output",
 	"docs/quickstart", "docs/run-as-pod", "docs/security", "docs/sensitive-fields", "docs/settings",
 	"docs/troubleshooting", "docs/which-server", "docs/why", "docs/workloads",
 }

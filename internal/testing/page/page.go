@@ -1,14 +1,14 @@
 // Package page runs the commands in a page of the documentation in a real shell, and compares their output with the
 // page. So no command is first tried by a reader.
 //
-// A block "yaml NAME" (or "go NAME", "ini NAME") is a file of that name, which may be in a folder. The blocks "sh" are
-// one session of a shell that ends with the first command that fails. A block "sh terminal" is the command for another
-// terminal: it runs in the background, and the session continues when it has printed the last line of the following
-// block "text". "sh terminal again" is the next command there, after Ctrl-C. "sh terminal stop" with the text ^C ends
-// the command, "sh terminal kill" with the text ^\ kills it. A further word is the name of one of several terminals:
-// "sh terminal agent", "sh terminal kill agent". A block "text" after a block "sh" is its output: each line of it must
-// be contained in a line of the output, in that order, with any text between words. Blocks "console", blocks of files
-// without a name, and blocks without a language are not run.
+// A block "yaml NAME" (or "json NAME", "toml NAME", "go NAME", "ini NAME") is a file of that name, which may be in a
+// folder. The blocks "sh" are one session of a shell that ends with the first command that fails. A block "sh terminal"
+// is the command for another terminal: it runs in the background, and the session continues when it has printed the
+// last line of the following block "text". "sh terminal again" is the next command there, after Ctrl-C. "sh terminal
+// stop" with the text ^C ends the command, "sh terminal kill" with the text ^\ kills it. A further word is the name of
+// one of several terminals: "sh terminal agent", "sh terminal kill agent". A block "text" after a block "sh" is its
+// output: each line of it must be contained in a line of the output, in that order, with any text between words. Blocks
+// "console", blocks of files without a name, and blocks without a language are not run.
 //
 // The functions fail the given test. They are safe for concurrent use by several tests.
 package page

@@ -92,7 +92,7 @@ func (s Session) script(t *testing.T, name string, all []Block) (script string, 
 	t.Helper()
 	for i, b := range all {
 		switch b.Language {
-		case "yaml", "go", "ini":
+		case "yaml", "json", "toml", "go", "ini":
 			if b.Name == "" {
 				continue
 			}
