@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 )
 
 // descriptor, and the types that contain it, follow the OCI image specification 1.1.
@@ -95,6 +96,19 @@ func (r *release) image(programs map[target]string) error {
 	return r.write("bowsprit_"+strings.TrimPrefix(r.version, "v")+"_image.tar", data)
 }
 
+// healthcheck returns the health check of the image, which Docker and Podman run: the request of a readiness probe. The
+// OCI specification has no health checks; these are the field and the units of Docker's. In the first minute a failure
+// does not count.
+func healthcheck() map[string]any {
+	return map[string]any{
+		"Test": []string{
+			"CMD", "/bowsprit", "kubectl", "--kubeconfig=/" + imageData + "/kubeconfig", "get", "--raw=/readyz",
+		},
+		"Interval": 10 * time.Second, "Timeout": 10 * time.Second, "StartPeriod": time.Minute,
+		"StartInterval": time.Second, "Retries": 3,
+	}
+}
+
 // imageOf adds the image for one platform to the parts.
 func (r *release) imageOf(t target, program string, parts blobs) (descriptor, error) {
 	data, err := os.ReadFile(program)
@@ -116,6 +130,7 @@ func (r *release) imageOf(t target, program string, parts blobs) (descriptor, er
 			"Env":          []string{"BOWSPRIT_DATA_DIR=/" + imageData, "TMPDIR=/" + imageData, "PATH=/"},
 			"ExposedPorts": map[string]any{"6443/tcp": struct{}{}},
 			"Volumes":      map[string]any{"/" + imageData: struct{}{}},
+			"Healthcheck":  healthcheck(),
 			"Labels": map[string]string{
 				"org.opencontainers.image.source": homepage, "org.opencontainers.image.version": r.version,
 				"org.opencontainers.image.revision": r.commit, "org.opencontainers.image.licenses": "Apache-2.0",

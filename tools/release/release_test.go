@@ -270,6 +270,14 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := parse(blob(d.Digest))
+	var ran struct{ Healthcheck struct{ Test []string } }
+	if err := json.Unmarshal(config.Config, &ran); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(ran.Healthcheck.Test, " "),
+		"CMD /bowsprit kubectl --kubeconfig=/data/kubeconfig get --raw=/readyz"; got != want {
+		t.Errorf("the health check is %q, want %q", got, want)
+	}
 	layer, err := io.ReadAll(unzip(t, blob(manifest.Layers[0].Digest)))
 	if err != nil {
 		t.Fatal(err)
