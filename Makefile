@@ -232,6 +232,22 @@ clients-javascript: build ## test the package for JavaScript; needs node, and np
 	cd bin/clients-javascript && npm install --no-save --no-package-lock --no-audit --no-fund && \
 	  BOWSPRIT=$(CURDIR)/bin/bowsprit npm test
 
+# Debian's JUnit: its packages junit5 and openjdk-17-jdk-headless.
+JARS      ?= /usr/share/java
+JUNIT      = $(JARS)/junit-jupiter-api.jar:$(JARS)/junit-platform-commons.jar:$(JARS)/apiguardian-api.jar:$(JARS)/opentest4j.jar
+JUNIT_RUN  = $(JUNIT):$(JARS)/junit-jupiter-engine.jar:$(JARS)/junit-platform-engine.jar:$(JARS)/junit-platform-launcher.jar:$(JARS)/junit-platform-console.jar:$(JARS)/junit-platform-reporting.jar:$(JARS)/picocli.jar
+JAVA_OUT  := bin/clients-java
+JAVAC      = javac -Xlint:all -Werror --release 17
+.PHONY: clients-java
+clients-java: build ## test the package for Java; needs a JDK 17, and the jars of JUnit 5 in JARS
+	rm -rf $(JAVA_OUT) && mkdir -p $(JAVA_OUT)/test
+	$(JAVAC) -cp $(JUNIT) -d $(JAVA_OUT)/main $$(find clients/java/src/main -name '*.java')
+	$(JAVAC) -cp $(JUNIT):$(JAVA_OUT)/main -d $(JAVA_OUT)/test $$(find clients/java/src/test -name '*.java')
+	cp clients/java/src/test/resources/* $(JAVA_OUT)/test/
+	BOWSPRIT=$(CURDIR)/bin/bowsprit java -cp $(JAVA_OUT)/main:$(JAVA_OUT)/test:$(JUNIT_RUN) \
+	  org.junit.platform.console.ConsoleLauncher --scan-class-path $(JAVA_OUT)/test --details tree --disable-banner \
+	  --fail-if-no-tests
+
 .PHONY: setup-envtest-test
 setup-envtest-test: ## install a release with the real setup-envtest, and run the installed programs
 	cd tools && go run ./release -root .. -out ../bin/release-envtest -targets $$(go env GOOS)/$$(go env GOARCH)
