@@ -232,7 +232,8 @@ clients-javascript: build ## test the package for JavaScript; needs node, and np
 	cd bin/clients-javascript && npm install --no-save --no-package-lock --no-audit --no-fund && \
 	  BOWSPRIT=$(CURDIR)/bin/bowsprit npm test
 
-# Debian's JUnit: its packages junit5 and openjdk-17-jdk-headless.
+# Debian's JUnit: its packages junit5 and openjdk-17-jdk-headless. The module for Testcontainers is only compiled, against
+# declarations of the methods that it uses.
 JARS      ?= /usr/share/java
 JUNIT      = $(JARS)/junit-jupiter-api.jar:$(JARS)/junit-platform-commons.jar:$(JARS)/apiguardian-api.jar:$(JARS)/opentest4j.jar
 JUNIT_RUN  = $(JUNIT):$(JARS)/junit-jupiter-engine.jar:$(JARS)/junit-platform-engine.jar:$(JARS)/junit-platform-launcher.jar:$(JARS)/junit-platform-console.jar:$(JARS)/junit-platform-reporting.jar:$(JARS)/picocli.jar
@@ -242,6 +243,7 @@ JAVAC      = javac -Xlint:all -Werror --release 17
 clients-java: build ## test the package for Java; needs a JDK 17, and the jars of JUnit 5 in JARS
 	rm -rf $(JAVA_OUT) && mkdir -p $(JAVA_OUT)/test
 	$(JAVAC) -cp $(JUNIT) -d $(JAVA_OUT)/main $$(find clients/java/src/main -name '*.java')
+	$(JAVAC) -d $(JAVA_OUT)/testcontainers $$(find clients/java/testcontainers -name '*.java')
 	$(JAVAC) -cp $(JUNIT):$(JAVA_OUT)/main -d $(JAVA_OUT)/test $$(find clients/java/src/test -name '*.java')
 	cp clients/java/src/test/resources/* $(JAVA_OUT)/test/
 	BOWSPRIT=$(CURDIR)/bin/bowsprit java -cp $(JAVA_OUT)/main:$(JAVA_OUT)/test:$(JUNIT_RUN) \
