@@ -110,6 +110,8 @@ MIXED      := $(shell sed -n 's,^\(\./[^ ]*\) .*,\1,p' test/norace.txt)
 CONCURRENT := $(shell sed -n 's,^\./[^ ]* ,,p' test/norace.txt)
 # Tests of cmd/bowsprit that start dozens of processes; under the race detector they take ten times as long.
 PROCESSES  := TestDocumentation|TestEveryCommand|TestOutputs|TestHarmless|TestCommandErrors
+# Long tests in one goroutine, in packages that also have concurrency; the race detector makes them up to ten times as long.
+SEQUENTIAL := TestAppendSchema|TestAppendProps|TestAppendRealKinds|TestTypesOfBuiltinKinds|TestWeight
 EMPTY      :=
 RACE        = $(filter-out $(NORACE) ./internal/lint,$(shell go list ./... | sed 's,^github.com/bowsprit/bowsprit,.,'))
 
@@ -117,10 +119,11 @@ RACE        = $(filter-out $(NORACE) ./internal/lint,$(shell go list ./... | sed
 # internal/lint.
 .PHONY: unit
 unit: ## tests of the root module, with the race detector where there is concurrency
-	CGO_ENABLED=1 go test -vet=off -race -p $(P) -timeout 20m -skip '^($(PROCESSES)|TestSimulated)$$' $(RACE)
+	CGO_ENABLED=1 go test -vet=off -race -p $(P) -timeout 20m -skip '^($(PROCESSES)|$(SEQUENTIAL)|TestSimulated)$$' $(RACE)
 	CGO_ENABLED=1 go test -vet=off -race -run '^($(subst $(EMPTY) $(EMPTY),|,$(CONCURRENT)))$$' $(MIXED)
 	go test -vet=off -p $(P) -timeout 20m $(NORACE)
 	go test -vet=off -timeout 20m -run '^($(PROCESSES))$$' ./cmd/bowsprit
+	go test -vet=off -p $(P) -timeout 20m -run '^($(SEQUENTIAL))$$' ./internal/api/openapi ./internal/kinds
 	go test -vet=off -timeout 20m -run '^TestSimulated$$' ./test/attack # large controllers, as slow under the race detector
 	cd tools && go vet ./... && go test -vet=off ./...
 
