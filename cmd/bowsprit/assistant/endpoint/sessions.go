@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxSessions bounds the sessions of a server, maxOwned the ones of a user.
+	// maxSessions bounds the sessions of a server, maxOwned the sessions of a user.
 	maxSessions = 64
 	maxOwned    = 8
 	// maxCalls bounds the requests of a session at a time.
@@ -39,7 +39,7 @@ type sessions struct {
 	mu struct {
 		sync.Mutex
 		all    map[string]*session
-		order  []*session // the one first whose last request began first
+		order  []*session // by the beginning of their last requests
 		closed bool
 	}
 }
@@ -82,7 +82,7 @@ func (t *sessions) find(owner identity, name string) (*session, error) {
 // errEnded is the error for a session that does not exist. A client then starts another one.
 var errEnded = failure(http.StatusNotFound, "there is no such session: it has ended, or never was")
 
-// start returns a new session. If the user has too many, the one that has been idle the longest ends.
+// start returns a new session. If the user has too many, the longest idle session of the user ends.
 func (t *sessions) start(owner identity) (*session, error) {
 	s := &session{name: rand.Text(), owner: owner, log: t.log}
 	s.mu.calls = map[string]*call{}
